@@ -90,7 +90,7 @@ class Server {
     scheduler_.Handle(now_, GpusDiscovered{infos});
     for (int i = 0; i < gpus; ++i) scheduler_.Handle(now_, Sample(i));
     for (int i = 0; i < 4 * gpus; ++i) Submit(9'000);
-    // Some policies put fewer tasks on a GPU; the others of these wait already.
+    // Some policies start fewer than four tasks on each GPU; the rest of these already waits.
     SubmitBatch(queued - (4 * gpus - std::ssize(running_)));
   }
 

@@ -336,7 +336,7 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
     if (!pick) return started;
     Group& group = *pick->group;
     TaskRecord& task = state.tasks.at(*group.first);
-    if (state.heads.passed.task && *state.heads.passed.task != task.id) ++state.heads.passes;
+    if (state.heads.passed.task && *state.heads.passed.task != task.id) ++state.heads.overtakes;
     std::optional<Choice> choice;
     if (state.config.idle_first) choice = ChooseIdle(state, task, views);
     if (!choice) {
@@ -376,9 +376,9 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   state.passes.memory.Clear();
   bool some_wait = false;  // some tasks that could start still wait
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
-  std::set<GpuIndex> checked;  // GPUs beside whose new tasks the first tasks have been checked
+  std::set<GpuIndex> checked;  // GPUs taken in the first round, which its tasks take into account
   bool first = true;
-  // A start may change which tasks are the first of a longer queue.
+  // After a start, other tasks may be the first ones of a queue longer than `backfill`.
   const bool same_tasks =
       state.queue.Main().size <= static_cast<std::size_t>(state.config.backfill) ||
       (state.config.order == QueueOrder::kFifo && !state.limits.Concerns());
@@ -395,7 +395,7 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   for (const TaskId task : state.passes.memory.passed_over) {
     if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);
   }
-  // The next pass need not check all tasks beside the started ones again, unless it checks others.
+  // The next pass need not check these tasks again, unless it considers others than this pass did.
   if (!same_tasks || !state.passes.memory.passed_over.empty())
     state.passes.taken_since.merge(checked);
   // Tasks that still wait may be considered again.

@@ -47,7 +47,7 @@ void CountAsHead(const State& state, Life& life, bool counts) {
   else
     life.limited_since = state.now;
   // Meanwhile it is the number of tasks that had passed.
-  life.passes_before = state.heads.passes - life.passes_before;
+  life.overtakes_before = state.heads.overtakes - life.overtakes_before;
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ Time HeadSince(State& state, TaskId id) {
   if (!life.head_since || *life.head_since < state.tasks.at(id).queued_since) {
     life.head_since = state.now;
     life.limited_since.reset();
-    life.passes_before = state.heads.passes;
+    life.overtakes_before = state.heads.overtakes;
   }
   if (life.limited_since) CountAsHead(state, life, true);
   return *life.head_since;
@@ -143,7 +143,7 @@ Time HeadSince(State& state, TaskId id) {
 
 int TimesPassed(const State& state) {
   const std::optional<TaskId>& head = state.heads.passed.task;
-  return head ? state.heads.passes - state.LifeOf(*head).passes_before : 0;
+  return head ? state.heads.overtakes - state.LifeOf(*head).overtakes_before : 0;
 }
 
 void PauseLimitedHeads(State& state, LineKind kind) {
@@ -237,7 +237,7 @@ void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
           std::any_of(from, to, [&](const auto& each) { return AskTheSame(each.second, need); });
       if (!asked && TryStart(state, id, views)) {
         users.insert(user);
-        if (waiting > 0) ++state.heads.passes;
+        if (waiting > 0) ++state.heads.overtakes;
         continue;
       }
       if (!asked) wanted.emplace(hash, need);

@@ -70,10 +70,10 @@ struct Life {
   Time cpus_from{}, cpus_at{};  // first and last reading
   int repeats = 0;              // early requeues in a row (repeats.h)
   // When it first was the head of its queue, later by the time that a limit kept it from starting,
-  // and Heads::passes then.
+  // and Heads::overtakes then.
   std::optional<Time> head_since;
   std::optional<Time> limited_since;  // a limit keeps it from starting now
-  int passes_before = 0;
+  int overtakes_before = 0;
 };
 
 // A GPU that another task has left so that this task can start.
@@ -168,7 +168,7 @@ struct Passed {
 
 struct Heads {
   Passed passed;
-  int passes = 0;           // how many tasks have started before a head of the main queue
+  int overtakes = 0;        // how many tasks have started before a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
   // A head of the main queue that waits only for the machine's cores and memory, and whether it
   // still is the head. Tasks in front of it may use the cores and memory kept for it.

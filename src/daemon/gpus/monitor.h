@@ -47,7 +47,7 @@ class Monitor {
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
   // Takes one round with one entry per device, in order; entries of GPUs that are left alone are
-  // empty. uses: who uses each GPU (WhoUses); shorter: nobody uses the others. Returns GpuSampled
+  // empty. uses: from WhoUses(); nobody uses a GPU beyond its end. Returns GpuSampled
   // for each good reading, GpuHealthChanged for each changed verdict, and DrainRequested or
   // ResumeRequested (by_rule) if the health rules close or open a GPU; these drains must be stored.
   // A device that reports "lost" three times in a row is lost.

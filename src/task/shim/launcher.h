@@ -78,7 +78,8 @@ struct ShimEvent {
   bool retryable = false;
   bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
   bool interrupted = false;  // kLaunchFailed: adopted, but carmad had ended before the start
-  // kLaunchFailed: a lease whose process lives but did not adopt it, or the user does not exist.
+  // kLaunchFailed: the task is tried again later, because the process of its lease has not taken
+  // the GPUs, or because its user does not exist.
   bool waits = false;
   // The remaining fields are only for kExited.
   int exit_code = 0;
