@@ -55,15 +55,10 @@ std::optional<core::TaskId> Attribution::Find(pid_t pid, const SeenProcess& seen
   std::optional<core::TaskId> task = seen.line.empty() ? std::nullopt : Search(seen);
   if (!task && same) return last->second.task;
   if (task) last_[pid] = {seen.line.front(), *task};
-  if (!task) last_.erase(pid);
-  return task;
-}
-
-std::optional<core::TaskId> Attribution::FindEnded(pid_t pid) {
-  if (const std::optional<core::TaskId> task = Find(pid)) return task;
-  const auto found = by_pid_.find(pid);
-  const bool gone = found != by_pid_.end() && !base::ReadProcessStat(pid);
-  return gone ? std::optional(found->second) : std::nullopt;
+  if (task) return task;
+  last_.erase(pid);
+  const auto root = seen.line.empty() ? by_pid_.find(pid) : by_pid_.end();
+  return root != by_pid_.end() ? std::optional(root->second) : std::nullopt;
 }
 
 std::optional<core::TaskId> Attribution::RootedIn(const base::ProcessId& process) const {

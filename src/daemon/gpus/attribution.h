@@ -28,13 +28,11 @@ class Attribution {
   void Remove(core::TaskId task);
   // The task of a process; empty if the process is foreign. A process keeps its task, until
   // Retain() drops the answer: it may have just ended, or its parents, which connected it to the
-  // task.
+  // task. If a process ended before the first call, it is found only if it was the main process of
+  // a task.
   std::optional<core::TaskId> Find(pid_t pid, const SeenProcess& seen);
   // The same, for a process that is read from /proc now.
   std::optional<core::TaskId> Find(pid_t pid) { return Find(pid, SeeProcess(pid)); }
-  // The same for a process that may have ended before any look-up. After its end only the main
-  // process of a task is still found.
-  std::optional<core::TaskId> FindEnded(pid_t pid);
   // Drops the last answers for all pids that are not seen.
   void Retain(const SeenProcesses& seen);
   // Whether `cgroup` is the control group in which the task was started, or a group below it.

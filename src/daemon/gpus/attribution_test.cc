@@ -54,6 +54,16 @@ TEST(Attribution, AnEndedProcessKeepsItsTaskUntilItIsNoLongerListed) {
   EXPECT_EQ(attribution.Find(kNobodys + 1, {}), std::nullopt);
 }
 
+TEST(Attribution, FindsAMainProcessThatEndedBeforeTheFirstLook) {
+  Attribution attribution;
+  attribution.Add(kTask, {kNobodys, 1}, "");
+  EXPECT_EQ(attribution.Find(kNobodys, {}), kTask);
+  const SeenProcess other{.line = {{kNobodys, 2}}, .cgroup = "", .face = {}};
+  EXPECT_EQ(attribution.Find(kNobodys, other), std::nullopt) << "another process with that pid";
+  attribution.Remove(kTask);
+  EXPECT_EQ(attribution.Find(kNobodys, {}), std::nullopt);
+}
+
 TEST(Attribution, AProcessKeepsItsTaskIfItsParentsEnd) {
   Attribution attribution;
   attribution.Add(kTask, {kNobodys, 1}, "");

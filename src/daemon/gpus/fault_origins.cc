@@ -31,7 +31,7 @@ void FaultOrigins::Look(base::Time now, Attribution& attribution) {
   if (!log_) return;
   for (const gpu::KernelXid& xid : log_->Read()) {
     if (!xid.pid) continue;
-    if (const std::optional<core::TaskId> task = attribution.FindEnded(*xid.pid)) {
+    if (const std::optional<core::TaskId> task = attribution.Find(*xid.pid)) {
       base::LogInfo("fault_origin", {{"task", *task}, {"xid", xid.xid}, {"pid", *xid.pid}});
       recent_.push_back({now, xid.pci, *task});
     }
