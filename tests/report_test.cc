@@ -68,11 +68,15 @@ TEST_F(Reports, ShowUsersGpusAndCosts) {
 }
 
 TEST_F(Reports, ShowWaitsOfTheQueueHead) {
-  site.Train({"--gpus", "2", "--exclusive"}, {.memory_mib = 4000, .solo_s = 60});
+  Gated first(site, "first");
+  first.Submit(site, "exit 0", {"--gpus", "2", "--exclusive"});
+  ASSERT_EQ(first.Hear(), "1");
   const std::uint64_t second =
       site.Train({"--gpus", "2", "--exclusive"}, {.memory_mib = 4000, .solo_s = 5});
+  site.ExpectWaits(second, "Exclusive");
+  first.Open();
   ASSERT_EQ(site.Await(second).state, "succeeded");
-  EXPECT_THAT(Ask().run->line_waits_s, Contains(Pair("Exclusive", Gt(30))));
+  EXPECT_THAT(Ask().run->line_waits_s, Contains(Pair("Exclusive", Gt(0))));
   const std::string page = site.out_dir() + "/page.html";
   EXPECT_EQ(site.Carma({"report", "--html", page}).code, 0);
   EXPECT_THAT(ReadText(page), AllOf(HasSubstr("What the head of the queue waited for"),
@@ -80,8 +84,8 @@ TEST_F(Reports, ShowWaitsOfTheQueueHead) {
 }
 
 TEST_F(Reports, ComparePredictionsWithMeasurements) {
-  const std::uint64_t id = site.Train({"--gpu-mem", "5G", "--time", "10m"},
-                                      {.memory_mib = 4000, .solo_s = 60, .sm_active = 0.5});
+  const std::uint64_t id = site.Train({"--gpu-mem", "5G", "--time", "1h"},
+                                      {.memory_mib = 4000, .solo_s = 300, .sm_active = 0.5});
   ASSERT_EQ(site.Await(id).state, "succeeded");
   const report::Report report = Ask();
   ASSERT_THAT(report.run->tasks, SizeIs(1));
@@ -89,8 +93,8 @@ TEST_F(Reports, ComparePredictionsWithMeasurements) {
   ASSERT_THAT(forecasts, SizeIs(2));
   EXPECT_EQ(forecasts[0], (report::Forecast{"memory_mib", "given", 5120, 5120, 4000}));
   EXPECT_EQ(forecasts[1].what, "duration_s");
-  EXPECT_EQ(forecasts[1].predicted, 600);
-  EXPECT_GE(forecasts[1].seen, 60);
+  EXPECT_EQ(forecasts[1].predicted, 3600);
+  EXPECT_GE(forecasts[1].seen, 300);
   EXPECT_THAT(site.Carma({"report"}).out, HasSubstr("memory_mib  given"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("carma_promises_total{what=\"memory_mib\",by=\"given\",kept=\"true\"} 1"));
