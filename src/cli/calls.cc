@@ -253,6 +253,12 @@ Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, cons
   return Parse<api::GpuView>(client.Call("POST", target, body, kAnswerS));
 }
 
+void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
+               const std::string& reason) {
+  if (gpus.size() < 2) return;
+  for (const std::string& gpu : gpus) (void)ChangeGpu(client, gpu, "drain", reason);
+}
+
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by) {
   base::Json asked = {{"reason", reason}};

@@ -72,6 +72,11 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
 // tasks are stopped, or "resume".
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
+// Drains these GPUs without a deadline, if there are several. Call it before they get a deadline,
+// because a task that leaves the first GPU early would otherwise start on the next one. Errors
+// appear again in the later calls.
+void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
+               const std::string& reason);
 
 // Closes the whole server because its machine is to go down. Without a time, its tasks get the
 // configured notice.

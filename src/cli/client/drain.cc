@@ -55,6 +55,7 @@ std::vector<Answer<api::GpuView>> ChangeEach(Context& context, const std::string
                                              const std::string& reason,
                                              std::optional<base::Time> empty_by) {
   std::vector<Answer<api::GpuView>> changed;
+  if (empty_by) CloseGpus(context.client(), names, reason);
   for (const std::string& name : names) {
     auto gpu = ChangeGpu(context.client(), name, verb, reason, empty_by);
     if (!gpu) {

@@ -11,6 +11,8 @@
 namespace carma::cli {
 namespace {
 
+using ::testing::ElementsAre;
+
 TEST_F(App, DrainsSeveralGpusWithAReason) {
   for (const char* gpu : {"0", "2"}) {
     daemon_.On("POST /v1/gpus/" + std::string(gpu) + "/drain", [gpu](const api::Request&) {
@@ -22,10 +24,19 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
             "GPU 0 takes no new tasks; running tasks continue\n"
             "GPU 2 takes no new tasks; running tasks continue\n");
   EXPECT_EQ(daemon_.requests().at(1), R"(POST /v1/gpus/2/drain {"reason":"new \"fan\""})");
+  EXPECT_EQ(daemon_.requests().size(), 2);
   daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
   Run({"drain", "0", "--by", "+10s"});
   EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/gpus/0/drain {"by_ms":15000,"reason":""})")
       << "by the daemon's clock";
+  const std::size_t before = daemon_.requests().size();
+  Run({"drain", "0,2", "--by", "+10s"});
+  EXPECT_THAT(std::vector(daemon_.requests().begin() + before + 1, daemon_.requests().end()),
+              ElementsAre(R"(POST /v1/gpus/0/drain {"reason":""})",
+                          R"(POST /v1/gpus/2/drain {"reason":""})",
+                          R"(POST /v1/gpus/0/drain {"by_ms":15000,"reason":""})",
+                          R"(POST /v1/gpus/2/drain {"by_ms":15000,"reason":""})"))
+      << "a task that leaves GPU 0 early must not start on GPU 2";
   Run({"drain", "0", "--by", "2026-03-01T14:05Z"});
   EXPECT_EQ(daemon_.requests().back(),
             R"(POST /v1/gpus/0/drain {"by_ms":1772373900000,"reason":""})");

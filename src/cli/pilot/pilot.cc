@@ -371,6 +371,7 @@ class Pilot {
     if (!status) return;
     if (RunningTasks(status->value) > 0)
       Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
+    CloseGpus(context_.client(), gpus_, kEndOfAllocation);
     for (const std::string& gpu : gpus_) {
       // The daemon would refuse a time in the past.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
