@@ -209,16 +209,16 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
     }
   }
   const std::optional<core::Duration> longest = core_.LongestAllowed(request);
-  if (longest && !same_size) {
+  if (longest && !same_size)
     request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
-    const core::Duration ran = clock_.Now() - record.attempt->started.value_or(clock_.Now());
-    if (core::HoldsGpus(record.state) && ran >= *request.time_limit &&
-        request.time_limit != before.time_limit) {
-      return Conflict(
-          "task {0} has run for {1}: a limit on its time, {2}, would end it at once (carma cancel "
-          "{0} ends it)",
-          record.id, base::FormatSpan(ran), base::FormatSpan(*request.time_limit));
-    }
+  // "12" may be meant as hours, but is twelve minutes.
+  const core::Duration ran = clock_.Now() - record.attempt->started.value_or(clock_.Now());
+  if (core::HoldsGpus(record.state) && request.time_limit && ran >= *request.time_limit &&
+      request.time_limit != before.time_limit) {
+    return Conflict(
+        "task {0} has run for {1}, so a time limit of {2} would end it at once (carma cancel {0} "
+        "ends it)",
+        record.id, base::FormatSpan(ran), base::FormatSpan(*request.time_limit));
   }
   base::CopyOnWrite<core::TaskRequest> edited = std::move(request);
   if (wanted.dependencies != before.dependencies) CARMA_TRY(FillDependencies(edited));

@@ -126,19 +126,6 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   return Unit{};
 }
 
-// Errors: kConflict for a time limit that has already passed, because it would end the task
-// immediately: "12" may be meant as hours but is twelve minutes.
-Result<Unit> CheckTimeLeft(const task::TaskSpec& wanted, const core::TaskRecord& record,
-                           base::Time now) {
-  const std::optional<base::Time> from = record.attempt->started;
-  if (!core::HoldsGpus(record.state) || !from || !wanted.time_limit ||
-      wanted.time_limit == record.request->time_limit || now - *from < *wanted.time_limit)
-    return Unit{};
-  return Conflict(
-      "task {0} has run for {1}: --time {2} would end it at once (carma cancel {0} ends it)",
-      record.id, base::FormatSpan(now - *from), base::FormatSpan(*wanted.time_limit));
-}
-
 // The value as `carma edit` accepts it.
 std::string ValueText(const std::string& field, const Json& value) {
   if (value.is_null()) return "none";
@@ -421,7 +408,6 @@ Result<Unit> EditTask(const SharedServices& services, const Call& call,
   Json after = before;
   after.merge_patch(changes);
   const task::TaskSpec wanted = CARMA_TRY(task::SpecFromJson(after, ""));
-  CARMA_TRY(CheckTimeLeft(wanted, record, services->clock.Now()));
   if (wanted.priority > record.request->priority)
     CARMA_TRY(CheckPriority(wanted.priority, call.caller));
   if (wanted.qos != record.request->qos) {

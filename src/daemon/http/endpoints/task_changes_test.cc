@@ -276,7 +276,7 @@ TEST_F(TasksTest, RefusesATimeLimitThatHasPassed) {
   };
   const Heard refused = edit(R"({"time_limit_s":720})");
   EXPECT_EQ(refused.status, 409);
-  EXPECT_THAT(refused.Message(), HasSubstr(": --time 12:00 would end it at once"));
+  EXPECT_THAT(refused.Message(), HasSubstr("so a time limit of 12:00 would end it at once"));
   EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, std::nullopt);
   EXPECT_EQ(edit(R"({"time_limit_s":43200})").status, 200);
 }
