@@ -1,4 +1,4 @@
-"""CARMA from Python: submit tasks to the carmad of this machine, wait for them, run functions on its GPUs.
+"""Submits tasks to the carmad of this machine, waits for them, and runs functions on its GPUs.
 
     import carma
 
@@ -9,7 +9,7 @@
     with carma.Executor(memory="8G", time="2h") as gpus:      # concurrent.futures, one task for each call
         losses = list(gpus.map(train, [0.1, 0.01, 0.001]))
 
-Needs Python 3.9 and nothing else. Errors are CarmaError or one of its subclasses, with the daemon's own message.
+Needs only Python 3.9. Errors are CarmaError or one of its subclasses, with the daemon's own message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .task import Task
 
 __version__ = "0.1.0"
 
-AutoExecutor = Executor  # as submitit calls it
+AutoExecutor = Executor  # submitit's name
 
 __all__ = ["AutoExecutor", "CarmaError", "Client", "ConflictError", "DeniedError", "Executor", "InvalidError", "NotFoundError", "Task", "TaskFailed",
            "TaskFuture", "UnavailableError", "__version__", "cancel", "default_socket", "list", "map", "submit", "wait"]
@@ -57,8 +57,8 @@ def list(state: str = "", user: str = "", name: str = "", limit: int = PAGE,  # 
 
 def map(function: Callable[..., Any], *arguments: Iterable[Any],  # pylint: disable=redefined-builtin
         timeout: Optional[float] = None, **options: Any) -> Iterator[Any]:
-    """Executor(**options).map(): submits one task per call at once. Results come in order; what a call raised is raised in its place,
-    and tasks that have not started by then are cancelled."""
+    """Executor(**options).map(): submits one task per call at once, and yields the results in order. If a call raised an exception, it is
+    raised in place of the result, and tasks that have not started by then are cancelled."""
     executor = Executor(**options)
     results = executor.map(function, *arguments, timeout=timeout)
 

@@ -1,4 +1,4 @@
-"""Checks a task before it waits in the queue, as `carma submit` does."""
+"""Checks a task before it is submitted, like `carma submit`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any, Dict, Iterable, List, Optional
 from .errors import InvalidError
 
 PYTHON = re.compile(r"(?:.*/)?python[0-9.]*$")
-# Options of the interpreter whose value is the next word.
+# Options of the interpreter that take the next word as their value.
 WITH_VALUE = frozenset(("-W", "-X"))
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """"; did you mean …?", or nothing."""
+    """Returns "; did you mean …?", or an empty text."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def python_script(command: List[str]) -> Optional[str]:
-    """The file that an interpreter will run: train.py for `python3 -u train.py`; None: none is named."""
+    """The file that an interpreter will run, such as train.py for `python3 -u train.py`. None if the command names no file."""
     if not command or not PYTHON.match(command[0]):
         return None
     words = iter(command[1:])
@@ -38,7 +38,7 @@ def python_script(command: List[str]) -> Optional[str]:
 
 
 def _writable(path: str) -> bool:
-    """Whether a file, and its folder, can be made there."""
+    """Whether a file, and its folder if missing, can be created at this path."""
     if os.path.exists(path) and not os.path.isdir(path):
         return os.access(path, os.W_OK)
     folder = os.path.dirname(path)
@@ -48,20 +48,20 @@ def _writable(path: str) -> bool:
 
 
 def check(spec: Dict[str, Any]) -> None:
-    """Raises InvalidError with one sentence; warns if CUDA_VISIBLE_DEVICES would choose other GPUs."""
+    """Raises InvalidError if the task cannot start. Warns if the script sets CUDA_VISIBLE_DEVICES."""
     folder = spec["workdir"]
     if not os.path.isdir(folder):
         raise InvalidError(f"working directory {folder}: no such folder", "invalid")
     for stream in ("stdout_path", "stderr_path"):
         path = spec.get(stream)
-        # The part with a % is not known yet; the folders before it are.
+        # The part of the path with a % is not known yet, but the folders before it are.
         if path and not path.startswith("/dev/") and not _writable(path if "%" not in path else path[:path.index("%")] + "x"):
             raise InvalidError(f"{path}: cannot be written (set {'output' if stream == 'stdout_path' else 'error'})", "invalid")
     script = spec.get("script", "")
     if re.search(r"(?m)^\s*(export\s+)?CUDA_VISIBLE_DEVICES=", script):
         warnings.warn("the script sets CUDA_VISIBLE_DEVICES, so the task may use GPUs it was not given", stacklevel=4)
     command = spec.get("command")
-    if not command or spec.get("conda_env") or spec.get("container"):  # programs that are not here
+    if not command or spec.get("conda_env") or spec.get("container"):  # the program comes from that environment
         return
     path = spec["environment"].get("PATH", "/usr/local/bin:/usr/bin:/bin")
     program = command[0] if "/" not in command[0] else os.path.join(folder, command[0])

@@ -27,10 +27,10 @@ Submittable = Union[str, Sequence[str]]
 Span = Union[int, float, str, datetime.timedelta]
 
 LONG_POLL_S = 30
-PATIENCE_S = 60.0  # a daemon that restarts is back sooner
+PATIENCE_S = 60.0  # a restarting daemon is back sooner
 RETRY_S = 0.2
-PAGE = 1000  # of a list, and of changes
-NAMED = 10  # refused tasks in a message
+PAGE = 1000  # in a list or a call of changes
+NAMED = 10  # refused tasks named in a message
 NAME_WITHIN = 4096  # letters
 # Fields of a description in addition to the arguments of description().
 FIELDS = frozenset((
@@ -40,7 +40,7 @@ FIELDS = frozenset((
     "signal_before_s", "signal_main", "sm_share", "training"))
 OPTIONS = frozenset(("name", "gpus", "memory", "mem", "exclusive", "time", "cwd", "env", "output", "error", "after", "hold", "retries",
                      "check"))
-# Fields of a description and the arguments that set them, where the names differ.
+# Fields of a description that are set by an argument with another name.
 ARGUMENTS = {"workdir": "cwd", "script": "command", "max_recoveries": "retries", "held": "hold", "stdout_path": "output",
              "stderr_path": "error", "dependencies": "after"}
 UNITS_MIB = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
@@ -49,7 +49,7 @@ UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def mib(size: Union[int, str], argument: str = "memory") -> int:
-    """"12G", "800M", a number of MiB."""
+    """Memory in MiB from "12G", "800M" or a number of MiB."""
     if isinstance(size, int) and not isinstance(size, bool):
         return size
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", size, re.IGNORECASE) if isinstance(size, str) else None
@@ -80,7 +80,7 @@ def _umask() -> str:
 
 
 def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
-    """The caller's variables if none are given; variables that are not UTF-8 cannot be sent."""
+    """The given variables, by default the caller's. Variables that are not UTF-8 cannot be sent."""
     def travels(text: str) -> bool:
         try:
             text.encode()
@@ -97,8 +97,8 @@ def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
 
 
 def _name_of(text: str) -> str:
-    """The first program in text for the shell: python3 in "A=1 python3 t.py"."""
-    for line in text[:NAME_WITHIN].splitlines():  # shlex takes 20 s for a line of 1 MB
+    """The first program in a shell command: python3 in "A=1 python3 t.py"."""
+    for line in text[:NAME_WITHIN].splitlines():  # because shlex takes 20 s for a line of 1 MB
         try:
             words = shlex.split(line, comments=True)
         except ValueError:  # a quote that ends on another line, or belongs to a here-document
@@ -135,7 +135,7 @@ def _check_sendable(spec: Mapping[str, Any]) -> None:
 
 
 def number_of(task: TaskOrId) -> int:
-    """The number of a task, which may be given as a number itself."""
+    """The number of a task, given as a task or as a number."""
     return task.id if isinstance(task, Task) else task
 
 
@@ -144,7 +144,7 @@ def _numbers(tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> List[int]:
         raise InvalidError(f"{tasks!r}: expected a task, its number, or a list of them", "invalid")
     return [number_of(tasks)] if isinstance(tasks, (Task, int)) else [number_of(each) for each in tasks]
 
-# In a task of the executor: the caller's script while it is read; else empty.
+# The caller's script while a task of the executor reads it; otherwise empty.
 script_being_read = ""  # pylint: disable=invalid-name
 
 
@@ -156,7 +156,7 @@ class Client:
         self._connection = Connection(self.socket)
 
     def close(self) -> None:
-        """Ends this thread's connection; the next call makes another."""
+        """Closes this thread's connection. The next call opens another."""
         self._connection.close()
 
     def __enter__(self) -> "Client":
@@ -172,11 +172,11 @@ class Client:
                     cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None, output: Optional[str] = None,
                     error: Optional[str] = None, after: Union[TaskOrId, Iterable[TaskOrId]] = (), hold: bool = False,
                     retries: Optional[int] = None, **fields: Any) -> Dict[str, Any]:
-        """The body of POST /v1/tasks. memory is per GPU, mem is main memory. Other fields of the API have the same names
+        """The body of POST /v1/tasks. memory is GPU memory per GPU, and mem is host memory. Other fields of the API have the same names
         (cpus, priority, qos, comment …)."""
         for field in fields:
             near = suggestion(field, FIELDS | OPTIONS)
-            if field not in FIELDS and near:  # another daemon may have more fields
+            if field not in FIELDS and near:  # a newer daemon may have more fields
                 raise InvalidError(f"unknown option {field!r}{near}", "invalid")
         folder = os.path.abspath(_path("cwd", cwd or os.getcwd()))
         spec: Dict[str, Any] = {"workdir": folder, "umask": _umask(), "gpus": gpus, **fields}
@@ -208,7 +208,7 @@ class Client:
         return self.submit_all([command], **options)[0]
 
     def submit_all(self, commands: Iterable[Submittable], *, array: bool = False, check: bool = True, **options: Any) -> List[Task]:
-        """Submits many tasks with the same options, all of them or none. array: as one array, which is one row in lists."""
+        """Submits many tasks with the same options: all of them or none. With array they form one array, which is one row in lists."""
         if script_being_read:
             raise RuntimeError(f"{script_being_read} submits tasks while a task reads it to find its function: move the submission "
                                'below if __name__ == "__main__":')
@@ -218,7 +218,7 @@ class Client:
         if array:
             for index, spec in enumerate(specs):
                 spec["array_index"] = index
-        if check and not specs[0].get("dependencies"):  # what a task waits for may make what is missing now
+        if check and not specs[0].get("dependencies"):  # files missing now may be created by tasks that this task waits for
             check_it_can_start(specs[0])
         shared = ("workdir", "environment", "umask")
         common = {key: specs[0][key] for key in shared}
@@ -229,7 +229,7 @@ class Client:
         return [Task(answer["first"] + i, name=tasks[i].get("name", ""), gpus=tasks[i]["gpus"]) for i in range(answer["count"])]
 
     def _again(self, body: Dict[str, Any]) -> Any:
-        """Submits; the request has a unique name, so that a repetition is not a second submission."""
+        """Submits a request with a unique name, so that repeating it submits nothing twice."""
         give_up = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -239,15 +239,15 @@ class Client:
                     raise UnavailableError(f"{self.socket}: {error}", "unavailable") from error
                 time.sleep(RETRY_S)
 
-    # ---- looking ----
+    # ---- reading ----
 
     def show(self, task: TaskOrId) -> Task:
-        """The task in its present state."""
+        """The task in its current state."""
         return Task.of(self.get(f"/v1/tasks/{number_of(task)}"))
 
     def list(self, state: str = "", user: str = "", name: str = "", limit: int = PAGE, newest_first: bool = False, account: str = "",
              qos: str = "") -> List[Task]:
-        """Unfinished tasks, or those in some states ("failed,running", "all"), oldest first."""
+        """Unfinished tasks, or tasks in the given states ("failed,running", "all"), oldest first."""
         tasks: List[Task] = []
         before = None
         while len(tasks) < limit:
@@ -261,7 +261,7 @@ class Client:
         return tasks
 
     def get(self, target: str, timeout: float = 60.0) -> Any:
-        """Any GET of the API."""
+        """Makes any GET call of the API and returns the answer."""
         try:
             return self._connection.call("GET", quote(target, safe=string.punctuation, errors="surrogateescape"), timeout=timeout)
         except Lost as error:
@@ -279,7 +279,8 @@ class Client:
             raise CarmaError(f"{path}: {error.strerror}") from error
 
     def wait(self, tasks: Union[TaskOrId, Iterable[TaskOrId]], timeout: Optional[float] = None) -> List[Task]:
-        """Waits until the tasks have ended and returns them in the order given. If the daemon restarts, waits for it. Raises TimeoutError."""
+        """Waits until the tasks have ended and returns them in the order given. Waits for a daemon that restarts.
+        Raises TimeoutError."""
         end = None if timeout is None else time.monotonic() + timeout
         return [self._wait_for(number, end) for number in _numbers(tasks)]
 
@@ -288,7 +289,7 @@ class Client:
         while True:
             left = LONG_POLL_S if end is None else max(0.0, min(LONG_POLL_S, end - time.monotonic()))
             try:
-                # Spans of the API are whole seconds; the last one is waited for here.
+                # The API takes whole seconds, so the last fraction of a second is waited for here.
                 task = Task.of(self.get(f"/v1/tasks/{number}?wait_s={int(left)}", timeout=left + 60))
             except UnavailableError:
                 now = time.monotonic()
@@ -309,8 +310,8 @@ class Client:
     # ---- changing ----
 
     def cancel(self, tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> List[Task]:
-        """Cancels running or waiting tasks. If some are refused, such as ended ones, the others are still cancelled; then it raises the
-        error of the refusals, ConflictError if they differ in kind."""
+        """Cancels running or waiting tasks. If some are refused, for example because they have ended, the other tasks
+        are still cancelled. Then the error of the refusals is raised, or ConflictError if they have different errors."""
         numbers = list(dict.fromkeys(_numbers(tasks)))
         cancelled: Dict[int, Task] = {}
         refused: List[Dict[str, Any]] = []

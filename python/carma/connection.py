@@ -16,7 +16,7 @@ TIMEOUT_S = 60.0
 
 
 class Lost(Exception):
-    """The connection ended before the answer: the request may or may not have arrived."""
+    """The connection ended before the answer, so it is unknown whether the request arrived."""
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -29,7 +29,7 @@ class _UnixConnection(http.client.HTTPConnection):
         try:
             self.sock.settimeout(self.timeout)
             self.sock.connect(self._path)
-            # Another user's socket in place of the daemon's would receive our environment.
+            # If another user had put a socket in place of the daemon's, that user would receive our environment.
             _, uid, _ = struct.unpack("3i", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
             if uid not in (0, os.geteuid()):
                 raise DeniedError(f"{self._path}: it belongs to user {uid}, neither root nor you", "denied")
@@ -46,13 +46,13 @@ class Connection:
         self._local = threading.local()
 
     def call(self, method: str, target: str, body: Optional[Any] = None, timeout: float = TIMEOUT_S) -> Any:
-        """The JSON of the answer. Raises CarmaError, or Lost if an answer may have been lost."""
+        """Makes a call and returns the JSON of the answer. Raises CarmaError, or Lost if the answer may have been lost."""
         data = None if body is None else json.dumps(body).encode()
         kept = self._kept()
         for connection in (kept, _UnixConnection(self.path, timeout)):
             if connection is None:
                 continue
-            connection.timeout = timeout  # for a new socket
+            connection.timeout = timeout  # applies to sockets that this connection opens later
             try:
                 if connection.sock is None:
                     connection.connect()
@@ -69,27 +69,27 @@ class Connection:
                 text = answer.read()
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
-                # A connection that was kept may have been closed by the daemon long before this request.
+                # The daemon may have closed an idle connection long before this request.
                 if connection is kept and (method == "GET" or isinstance(error, http.client.RemoteDisconnected)):
                     continue
                 raise Lost(str(error)) from error
-            except BaseException:  # Ctrl-C: the answer is still to come
+            except BaseException:  # after Ctrl-C the answer would still arrive
                 connection.close()
                 raise
             self._local.connection, self._local.pid = connection, os.getpid()
             return self._value(answer.status, text)
-        raise AssertionError("a new connection answers or fails")
+        raise AssertionError("a new connection must answer or fail")
 
     def close(self) -> None:
-        """The connection of this thread."""
+        """Closes the connection of this thread."""
         connection = self._kept()
         if connection is not None:
             connection.close()
 
     def _kept(self) -> Optional[_UnixConnection]:
         connection: Optional[_UnixConnection] = getattr(self._local, "connection", None)
-        if connection is not None and self._local.pid != os.getpid():  # after a fork it is the parent's
-            connection.close()  # this process's descriptor only
+        if connection is not None and self._local.pid != os.getpid():  # after a fork the connection is the parent's
+            connection.close()  # closes only this process's descriptor
             self._local.connection = connection = None
         return connection
 

@@ -1,4 +1,4 @@
-"""Errors, by what a caller can do about them."""
+"""Errors, grouped by what a caller can do about them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 class CarmaError(Exception):
-    """`code`: the word of the API (docs/use/api.md); the text is the daemon's own."""
+    """`code` is the API's error code (docs/use/api.md). The text is the daemon's message."""
 
     def __init__(self, message: str, code: str = "io") -> None:
         super().__init__(message)
         self.code = code
 
-    def __reduce__(self) -> Tuple[Any, ...]:  # exceptions of workers come back by pickle
+    def __reduce__(self) -> Tuple[Any, ...]:  # exceptions of workers are returned as pickles
         return type(self), (str(self), self.code)
 
 
@@ -24,7 +24,7 @@ class InvalidError(CarmaError):
 
 
 class DeniedError(CarmaError):
-    """The task is not yours."""
+    """The caller may not do this, for example because the task belongs to another user."""
 
 
 class NotFoundError(CarmaError):
@@ -32,15 +32,15 @@ class NotFoundError(CarmaError):
 
 
 class ConflictError(CarmaError):
-    """Not possible in this state, or never on this server."""
+    """Not possible in this state, or the task can never run on this server."""
 
 
 class UnavailableError(CarmaError):
-    """Not possible now: no daemon, a full disk."""
+    """Not possible now, for example because the daemon is down or the disk is full."""
 
 
 class TaskFailed(CarmaError):
-    """A task ended without a result; `task` is the ended task, the text has the end of its output."""
+    """A task ended without a result. `task` is the ended task, and the text contains the end of its output."""
 
     def __init__(self, message: str, task: "Task") -> None:
         super().__init__(message, task.state)
@@ -55,5 +55,5 @@ KINDS: Dict[str, Type[CarmaError]] = {"invalid": InvalidError, "denied": DeniedE
 
 
 def error_of(code: str, message: str) -> CarmaError:
-    """The exception of a code of the API."""
+    """Returns the exception for an error code of the API."""
     return KINDS.get(code, CarmaError)(message, code)

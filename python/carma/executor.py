@@ -1,4 +1,4 @@
-"""An executor of concurrent.futures whose calls are tasks."""
+"""An executor of concurrent.futures that runs each call as a task."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .client import FIELDS, OPTIONS, PATIENCE_S, RETRY_S, Client
 from .errors import CarmaError, InvalidError, TaskFailed, UnavailableError
 from .task import Task
 
-RESULT = ".result"  # appended to the path of a call
+RESULT = ".result"  # suffix of the path of a call
 POLL_S = 1
 LAST_WORDS = 2000
-RAISED = ("failed", "out_of_memory")  # states of a call that raised an exception
+RAISED = ("failed", "out_of_memory")  # states of the task when its call raised an exception
 
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class TaskFuture(_Future):
 
     def __init__(self, client: Client, path: str) -> None:
         super().__init__()
-        self.task = Task(0)  # in its last known state
-        self.path = path  # of the call; its result is beside it
+        self.task = Task(0)  # the task in its last known state
+        self.path = path  # path of the call; the result is in the same folder
         self._client = client
 
     @property
@@ -52,7 +52,7 @@ class TaskFuture(_Future):
 
     @property
     def state(self) -> str:
-        """The task's state, as the daemon reports it now."""
+        """The task's current state, as reported by the daemon."""
         return self._client.show(self.task).state
 
     def stdout(self) -> str:
@@ -60,11 +60,11 @@ class TaskFuture(_Future):
         return self._client.output(self.task)
 
     def stderr(self) -> str:
-        """The end of its standard error."""
+        """The end of the task's standard error."""
         return self._client.output(self.task, stderr=True)
 
     def cancel(self) -> bool:
-        """Cancels a task that is not running yet, like any future. To cancel a running one: carma.cancel(future.task)."""
+        """Cancels a task that is not running yet, like any future. carma.cancel(future.task) also cancels a running task."""
         if self.done():
             return self.cancelled()
         try:
@@ -80,7 +80,7 @@ class TaskFuture(_Future):
         return True
 
 
-# Parameters of submitit and the options that they become. None: without meaning on one server.
+# Parameters of submitit and the options that replace them. None: the parameter has no meaning on one server.
 SAME: Dict[str, Optional[Tuple[str, Callable[[Any], Any]]]] = {
     "timeout_min": ("time", lambda minutes: 60 * minutes), "gpus_per_node": ("gpus", int), "cpus_per_task": ("cpus", int),
     "mem_gb": ("mem", lambda gb: f"{gb}G"), "job_name": ("name", str), "array_parallelism": ("array_limit", int),
@@ -90,7 +90,7 @@ ONE = frozenset(("nodes", "tasks_per_node", "ntasks_per_node"))
 
 
 def _translated(name: str, value: Any) -> Tuple[Optional[str], Any]:
-    """An option of submit() for a parameter of submitit; None: it means nothing here."""
+    """The option of submit() for a parameter of submitit. None if the parameter has no meaning here."""
     bare = name[len("slurm_"):] if name.startswith("slurm_") else name
     if name in OPTIONS or (name in FIELDS and bare == name):
         return name, value
@@ -111,11 +111,11 @@ def _translated(name: str, value: Any) -> Tuple[Optional[str], Any]:
 
 
 def _main() -> Optional[str]:
-    """Where workers find the functions of __main__: the path of the script, or the name of the module that `python3 -m` runs. None: nowhere,
-    as in a notebook, `python3 -c` and standard input."""
+    """Where workers find the functions of __main__: the path of the script, or the name of the module that `python3 -m`
+    runs. None if there is no such place: in a notebook, with `python3 -c` and on standard input."""
     main = sys.modules["__main__"]
     name = getattr(getattr(main, "__spec__", None), "name", "__main__")
-    if name != "__main__":  # the name if `python3` runs a folder
+    if name != "__main__":  # the module's name if `python3` runs a folder
         return str(name)
     path = getattr(main, "__file__", None)
     return os.path.abspath(path) if path and os.path.isfile(path) else None
@@ -132,7 +132,7 @@ class _ByName(pickle.Pickler):
 
 
 def pickled(value: Any) -> bytes:
-    """Pickles by name if the reader can find all names, else with cloudpickle."""
+    """Pickles by name if the worker can find all names, else with cloudpickle."""
     try:
         if _main() is not None:
             return pickle.dumps(value)
@@ -149,9 +149,10 @@ def pickled(value: Any) -> bytes:
 
 
 class Executor(concurrent.futures.Executor):
-    """Runs functions as tasks, each call one task.
+    """Runs functions as tasks, one task per call.
 
-    folder: holds calls, results and output (NUMBER.out); this program and the tasks must both see it; default ./carma-jobs.
+    folder: holds calls, results and output (NUMBER.out). This program and the tasks must both have access.
+    Default: ./carma-jobs.
     python: the interpreter of the tasks. options: those of Client.submit(): gpus, memory, time, name …"""
 
     def __init__(self, folder: str = "carma-jobs", *, client: Optional[Client] = None, python: str = sys.executable,
@@ -164,17 +165,17 @@ class Executor(concurrent.futures.Executor):
         self._waiting: Dict[int, TaskFuture] = {}
         self._closed = False
         self._watcher: Optional[threading.Thread] = None
-        # Classes of the script come back by the name that its copy has in a worker.
+        # Classes of the script are unpickled under the module name that the script's copy has in a worker.
         sys.modules.setdefault("__mp_main__", sys.modules["__main__"])
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> TaskFuture:
-        """Runs the call as its own task. The future raises what the call raised, or TaskFailed if the task ended in another way."""
+        """Runs the call as its own task. The future raises the exception of the call, or TaskFailed if the task ended in another way."""
         return self._submit([(fn, args, kwargs)])[0]
 
     def map(self, fn: Callable[..., Any], *iterables: Any, timeout: Optional[float] = None,
             chunksize: int = 1) -> Iterator[Any]:
-        """Like map() of any executor; all calls are submitted at once, or none."""
-        del chunksize  # a task is one call
+        """Like map() of any executor. Either all calls are submitted at once, or none."""
+        del chunksize  # each task runs one call
         end = None if timeout is None else time.monotonic() + timeout
         futures = self._submit([(fn, args, {}) for args in zip(*iterables)])
 
@@ -189,11 +190,11 @@ class Executor(concurrent.futures.Executor):
         return results()
 
     def map_array(self, fn: Callable[..., Any], *iterables: Any) -> List[TaskFuture]:
-        """Like submitit's: an array with one call per set of arguments, shown as one row in lists; returns the futures."""
+        """Like submitit's map_array: an array with one call per set of arguments, shown as one row in lists. Returns the futures."""
         return self._submit([(fn, args, {}) for args in zip(*iterables)], array=True)
 
     def update_parameters(self, **parameters: Any) -> None:
-        """Sets options of later calls: those of Client.submit(), or submitit's (timeout_min, gpus_per_node, cpus_per_task, mem_gb,
+        """Sets options for later calls: options of Client.submit(), or submitit's (timeout_min, gpus_per_node, cpus_per_task, mem_gb,
         slurm_array_parallelism …). Warns about options of Slurm that have no meaning on one server."""
         for name, value in parameters.items():
             option, meant = _translated(name, value)
@@ -207,7 +208,7 @@ class Executor(concurrent.futures.Executor):
         futures = [TaskFuture(self.client, os.path.join(self.folder, uuid.uuid4().hex + ".call")) for _ in calls]
         for future, call in zip(futures, calls):
             by_name, main = pickled(call), _main()
-            # A package's __main__.py often has no guard: unittest's runs all tests.
+            # A package's __main__.py often has no guard: unittest's would run all tests.
             if main is not None and main.endswith(".__main__") and b"__main__" not in by_name:
                 main = None
             text = pickle.dumps({"sys_path": [os.path.abspath(each) for each in sys.path], "main": main, "call": by_name})
@@ -234,7 +235,7 @@ class Executor(concurrent.futures.Executor):
         return futures
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """With cancel_futures, calls that are not running yet are cancelled; the others run to their end, even without this program."""
+        """With cancel_futures, calls that are not running yet are cancelled. Other calls run to their end, even without this program."""
         with self._lock:
             self._closed = True
             futures = list(self._waiting.values())
@@ -276,7 +277,7 @@ class Executor(concurrent.futures.Executor):
                 return
 
     def _look(self, numbers: List[int]) -> None:
-        """Waits a moment for the first, then finds all that have ended by then."""
+        """Waits a moment for the first task, then finds all tasks that have ended by then."""
         first = Task.of(self.client.get(f"/v1/tasks/{numbers[0]}?wait_s={POLL_S}", timeout=POLL_S + 60))
         if len(numbers) == 1:
             return self._settle(first)
@@ -293,7 +294,7 @@ class Executor(concurrent.futures.Executor):
         future.task = task
         if not task.done and not task.on_gpus:
             return
-        # Its owner may cancel it at any moment: this notices it, once, and then it gets no result.
+        # The user may cancel the future at any moment. This call detects that, once, and the future then gets no result.
         if future.running() or future.set_running_or_notify_cancel():
             if not task.done:
                 return
@@ -312,7 +313,7 @@ class Executor(concurrent.futures.Executor):
             return
         if good and task.succeeded:
             future.set_result(value)
-        elif not good and isinstance(value, BaseException) and task.state in RAISED:  # else it is that of an earlier attempt
+        elif not good and isinstance(value, BaseException) and task.state in RAISED:  # otherwise the result is from an earlier attempt
             value.__cause__ = TaskFailed(f"task {task.id} failed\n{said}", task)
             future.set_exception(value)
         else:

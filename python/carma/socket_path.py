@@ -1,4 +1,4 @@
-"""Where the daemon listens, by the same rules as `carma` (docs/use/api.md)."""
+"""Finds the daemon's socket by the same rules as `carma` (docs/use/api.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _files() -> List[str]:
 
 
 def _socket_in(text: str) -> Optional[str]:
-    """daemon.socket of a configuration. Python reads TOML from 3.11 on only; one key of one section needs no more than this."""
+    """Reads daemon.socket from a configuration. Python has a TOML parser only from 3.11 on, and for one key this is enough."""
     section, found = "", None
     for line in text.splitlines():
         title = re.match(r"\s*\[\s*([\w.-]+)\s*\]", line)
@@ -38,12 +38,12 @@ def _configured() -> Optional[str]:
             with open(path, encoding="utf-8", errors="replace") as file:
                 found = _socket_in(file.read()) or found
         except OSError:
-            continue  # as if there were none
+            continue  # treated as missing
     return os.environ.get("CARMA_DAEMON_SOCKET") or found
 
 
 def default_socket() -> str:
-    """$CARMA_SOCKET, the configuration's, that of the user's own daemon if it exists, else root's."""
+    """The socket: $CARMA_SOCKET, else the configured one, else that of the user's own daemon if it exists, else root's."""
     named = os.environ.get("CARMA_SOCKET") or _configured()
     if named:
         return named

@@ -1,4 +1,4 @@
-"""A task as the daemon last described it."""
+"""Tasks as described by the daemon."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
 
 FINAL = frozenset(("succeeded", "failed", "out_of_memory", "timed_out", "cancelled", "rejected", "lost"))
-# What a task did, after "task 42".
+# Words for how a task ended, to follow "task 42".
 ENDS = {"succeeded": "succeeded", "failed": "failed", "out_of_memory": "ran out of GPU memory", "timed_out": "reached its time limit",
         "cancelled": "was cancelled", "rejected": "was rejected", "lost": "was lost"}
 ON_GPUS = frozenset(("launching", "running", "stopping"))
@@ -14,13 +14,13 @@ ON_GPUS = frozenset(("launching", "running", "stopping"))
 
 @dataclass(frozen=True)
 class Task:
-    """A task at one moment; Client.show() fetches it again. Times are seconds since the epoch on the daemon's clock."""
+    """A task at one moment. Client.show() fetches its current state. Times are seconds since the epoch on the daemon's clock."""
 
     id: int
     name: str = ""
     user: str = ""
     state: str = "submitted"
-    reason: str = ""  # why it waits, or how it ended, in a sentence
+    reason: str = ""  # one sentence: why the task waits, or how it ended
     gpus: int = 1
     gpu_indices: List[int] = field(default_factory=list)
     exit_code: Optional[int] = None
@@ -32,36 +32,36 @@ class Task:
     ended: Optional[float] = None
     stdout_path: str = ""
     stderr_path: str = ""
-    details: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # the whole answer of GET /v1/tasks/{id}
+    details: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # the full answer of GET /v1/tasks/{id}
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the task has ended."""
         return self.state in FINAL
 
     @property
     def succeeded(self) -> bool:
-        """Whether it succeeded."""
+        """Whether the task has succeeded."""
         return self.state == "succeeded"
 
     @property
     def sentence(self) -> str:
-        """"task 42 failed: exit code 9."; its state if it has not ended."""
+        """"task 42 failed: exit code 9."; the state of the task if it has not ended."""
         said = f"task {self.id} " + ENDS.get(self.state, f"is {self.state}")
         why = self.reason
-        prefix = "Failed: "  # said already
+        prefix = "Failed: "  # already in the text
         if why.startswith(prefix):
             why = why[len(prefix):]
         return f"{said}: {why}" if why else said
 
     @property
     def on_gpus(self) -> bool:
-        """Whether it holds GPUs."""
+        """Whether the task holds GPUs."""
         return self.state in ON_GPUS
 
     @staticmethod
     def of(view: Dict[str, Any]) -> "Task":
-        """From an answer of the API."""
+        """Makes a task from an answer of the API."""
 
         def seconds(name: str) -> Optional[float]:
             value = view.get(name)

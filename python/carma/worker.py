@@ -1,4 +1,4 @@
-"""What a task of the executor runs: `python3 -m carma.worker CALL`, with the file of one call. Leaves CALL.result."""
+"""The program of the executor's tasks: `python3 -m carma.worker CALL` runs the call in the file CALL and writes CALL.result."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from .executor import RESULT, pickled, private
 
 
 def use_main(main: Optional[str]) -> None:
-    """Functions of the caller's script or module are found here under the same name, without its `if __name__ == "__main__"`."""
+    """Loads the caller's script or module under its own name, so that its functions are found. The block
+    `if __name__ == "__main__"` does not run."""
     if not main:
         return
-    module = types.ModuleType("__mp_main__")  # the name that multiprocessing gives such a copy
-    client.script_being_read = os.path.basename(main)  # else it would submit itself again and again
+    module = types.ModuleType("__mp_main__")  # the name that multiprocessing gives to such a copy
+    client.script_being_read = os.path.basename(main)  # otherwise the script would submit itself without end
     try:
         if os.path.isabs(main):
             module.__dict__.update(runpy.run_path(main, run_name="__mp_main__"))
@@ -32,9 +33,9 @@ def use_main(main: Optional[str]) -> None:
 
 
 def call(path: str) -> Tuple[bool, Any, str]:
-    """(True, result, "") or (False, exception, its traceback)."""
+    """Runs the call. Returns (True, result, "") or (False, exception, its traceback)."""
     with open(path, "rb") as file:
-        about = pickle.load(file)  # written by the submitter, in the submitter's own folder
+        about = pickle.load(file)  # written by the submitter in a private folder
         sys.path[:] = about["sys_path"] + [each for each in sys.path if each not in about["sys_path"]]
         try:
             use_main(about["main"])
@@ -45,11 +46,11 @@ def call(path: str) -> Tuple[bool, Any, str]:
 
 
 def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
-    """Writes the file as a whole, so that a reader never sees a part of it."""
+    """Writes the file atomically, so that a reader never gets a part of it."""
     try:
         text = pickled(outcome)
         if not outcome[0]:
-            pickle.loads(text)  # fails for many classes with their own constructor
+            pickle.loads(text)  # fails for many classes with a constructor of their own
     except Exception as error:  # pylint: disable=broad-except
         what = "result" if outcome[0] else "exception"
         said = outcome[2] or "".join(traceback.format_exception_only(type(error), error))
@@ -62,10 +63,11 @@ def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
 
 
 def main() -> int:
-    """CARMA reads from the exit code whether the call succeeded, and from the end of the output why not: out of memory is retried with more memory."""
+    """Runs one call. The exit code shows CARMA whether the call succeeded, and the end of the output shows the cause of
+    a failure: a call that ran out of memory is retried with more memory."""
     path = os.path.abspath(sys.argv[1])
     with contextlib.suppress(FileNotFoundError):
-        os.remove(path + RESULT)  # of an earlier attempt
+        os.remove(path + RESULT)  # result of an earlier attempt
     outcome = call(path)
     leave(path, outcome)
     if not outcome[0]:

@@ -1,4 +1,4 @@
-"""The answers of a training process, a line of JSON each: {"layers"}, {"steady"}, then {"done"}, {"oom"}
+"""The answers of a training process, each a line of JSON: {"layers"}, {"steady"}, then {"done"}, {"oom"}
 or {"too_large"}."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .units import MIB
 
 
 def answer(config: Dict[str, Any], device: str, steady_limit_s: float, measure_s: float) -> None:
-    """Trains the network of a description and reports the outcome; waits for the end of input."""
+    """Trains the described network, reports the outcome, and waits for the end of input."""
     if device == "cpu":
         torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -35,7 +35,7 @@ def answer(config: Dict[str, Any], device: str, steady_limit_s: float, measure_s
         if not isinstance(error, MemoryError) and "out of memory" not in str(error).lower():
             raise
         _say(oom=training.memory() if training is not None else {})
-    sys.stdin.read()  # the collector looks at the memory that `training` still holds
+    sys.stdin.read()  # keeps `training` alive while the collector reads its memory
 
 
 def _train(training: Training, steady_limit_s: float, measure_s: float) -> None:
@@ -58,13 +58,13 @@ def _gpu_mib() -> float:
 
 
 def _estimated_need_mib(layers: Dict[str, Any], batch: int) -> float:
-    """Weights, gradients and kept tensors: less than the training needs."""
+    """Memory of weights, gradients and kept tensors, which is a lower bound of what training needs."""
     saved = layers["saved_bytes"]
     return (8 * layers["params"] + saved["constant"] + batch * saved["per_sample"]) / MIB
 
 
 def _describe(config: Dict[str, Any]) -> Dict[str, Any]:
-    """The layer list of a network, of which nothing is trained yet."""
+    """The layer list of an untrained network."""
     with carma_summary.no_initial_values():
         model = build(config)
     return carma_summary.describe(

@@ -1,5 +1,5 @@
-"""Convolutional networks: a body of one of several shapes, a mean over the pixels, classes. The
-names Block and Growing stand in layer lists."""
+"""Convolutional networks: a body in one of several architectures, a mean over the pixels, and classes. The names Block and
+Growing appear in layer lists."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import nn
 
 from .layers import after
 
-Body = Tuple[List[nn.Module], int]  # modules, and the channels that the last one gives
+Body = Tuple[List[nn.Module], int]  # modules, and the output channels of the last one
 
 
 def cnn_filters(config: Dict[str, Any]) -> List[int]:
-    """Output channels of each convolution in the architectures that are a plain chain."""
+    """Output channels of each convolution, for the architectures that are a simple chain."""
     base, count, arch = config["filters"], config["convolutions"], config["arch"]
     most = max(base, 1024)
     if arch == "uniform":
@@ -43,7 +43,7 @@ def _plain_body(config: Dict[str, Any]) -> Body:
     modules: List[nn.Module] = []
     width, image = config["channels"], config["image"]
     for i, filters in enumerate(cnn_filters(config)):
-        # The two outer convolutions of a bottleneck only change the number of channels.
+        # The outer two convolutions of a bottleneck only change the number of channels.
         kernel = 1 if config["arch"] == "bottleneck" and i % 3 != 1 else config["kernel"]
         if config["arch"] == "pyramid" and filters != width and i > 0 and image >= 8:
             modules.append(nn.MaxPool2d(2))
@@ -55,7 +55,7 @@ def _plain_body(config: Dict[str, Any]) -> Body:
 
 
 class Block(nn.Module):
-    """Two convolutions beside a shortcut."""
+    """Two convolutions with a shortcut around them."""
 
     def __init__(self, config: Dict[str, Any], width: int, filters: int, stride: int):
         super().__init__()
@@ -89,7 +89,7 @@ def _residual_body(config: Dict[str, Any]) -> Body:
 
 
 class Growing(nn.Module):
-    """Every convolution reads all results before it."""
+    """Each convolution reads the results of all earlier convolutions."""
 
     def __init__(self, config: Dict[str, Any], width: int, count: int, growth: int):
         super().__init__()
@@ -117,7 +117,7 @@ def _dense_body(config: Dict[str, Any]) -> Body:
         modules.append(Growing(config, width, count, growth))
         width += count * growth
         left -= count
-        if left > 0:  # a transition halves channels and image
+        if left > 0:  # a transition halves channels and image size
             modules += [nn.Conv2d(width, width // 2, 1), nn.ReLU()]
             width //= 2
             left -= 1

@@ -16,21 +16,21 @@ from .nvml import Gpu
 from .one_run import OneRun
 from .plan import Plan
 
-# What is run again to train: the folder of this package, or the program of one file made of it.
+# What the child process runs: the folder of this package, or the single-file program made from it.
 PROGRAM = os.path.dirname(os.path.abspath(__file__))
-# A run that has no result for the third time probably crashes or hangs the machine.
+# A run that ends three times without a result probably crashes or hangs the machine.
 MOST_STARTS = 2
-# This many crashes in a row are not the networks' fault: a full disk, a GPU that fell off the bus.
+# This many crashes in a row have another cause than the networks, such as a full disk or a lost GPU.
 MOST_CRASHES = 5
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Of one run, in seconds."""
+    """Time limits of one run, in seconds."""
 
     steady_s: float = 30.0  # until the memory is steady
     measure_s: float = 2.0  # of steady training, for the activity
-    run_s: float = 120.0  # for the whole process
+    run_s: float = 120.0  # for the entire process
 
 
 class Collector:
@@ -60,7 +60,7 @@ class Collector:
             )
 
     def run(self, count: Optional[int], minutes: Optional[float]) -> int:
-        """Runs 0..count-1 as far as they have no result yet, until the time is over. How many."""
+        """Runs those of 0..count-1 that have no result yet, until the time is over. Returns how many it ran."""
         end = time.monotonic() + minutes * 60 if minutes is not None else math.inf
         done = index = crashes = 0
         while (count is None or index < count) and time.monotonic() < end:

@@ -19,7 +19,7 @@ from .plan import FAMILIES, OPTIMIZERS, PRECISIONS, Plan
 
 
 def _names(text: str, allowed: Sequence[str], option: str) -> Tuple[str, ...]:
-    """Those that an option names. Raises CollectError."""
+    """The names in the value of an option. Raises CollectError."""
     names = tuple(text.split(","))
     unknown = [name for name in names if name not in allowed]
     if unknown:

@@ -1,4 +1,4 @@
-"""From the journal to data: what can be kept of it, and what is handed on."""
+"""Cleans the journal and writes its results as data files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ COLUMNS = (
     "model batch measured_mib censored optimizer smact"  # as in the published data
     " family precision reason source allocated_mib reserved_mib utilisation step_ms device torch"
 ).split()
-# Censored by the size of the card: a lower bound, worth a row. Other failures show nothing.
+# Runs censored by the GPU's size give a lower bound and become rows. Other failures give no information.
 LOWER_BOUNDS = ("oom", "saturated")
 
 
 def clean(folder: str, retry_censored: bool) -> Tuple[int, int]:
-    """Results kept, and lines dropped: torn ones, runs that never ended, repetitions. With
-    retry_censored also censored results: the next `run` repeats them."""
+    """Drops torn lines, runs that never ended, and repetitions. With retry_censored it also drops censored results, so that
+    the next `run` repeats them. Returns the numbers of results kept and lines dropped."""
     journal = Journal(folder)
     if journal.plan is None and not journal.results:
         raise CollectError(f"{folder}: no journal, nothing to clean")
@@ -42,8 +42,8 @@ def clean(folder: str, retry_censored: bool) -> Tuple[int, int]:
 
 
 def pack(folder: str, output: str, everything: bool = False) -> int:
-    """Writes layers.jsonl.gz and measured.csv of the runs that measured something; of all that have
-    both layers and a value, if asked for. How many."""
+    """Writes layers.jsonl.gz and measured.csv for the runs with a valid measurement, or on request for all runs that have
+    both layers and a value. Returns the number of rows."""
     journal = Journal(folder)
     results = [journal.results[index] for index in sorted(journal.results)]
     complete = [
@@ -55,7 +55,7 @@ def pack(folder: str, output: str, everything: bool = False) -> int:
     ]
     os.makedirs(output, exist_ok=True)
     lines = "".join(json.dumps(_packed_layers(result)) + "\n" for result in complete)
-    # No time and no name inside: the same data are the same file.
+    # Without a time or name inside, the same data give the same file.
     with open(os.path.join(output, "layers.jsonl.gz"), "wb") as file:
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
             packed.write(lines.encode())

@@ -1,4 +1,4 @@
-"""Transformer encoders that read tokens and name a class; Classifier stands in layer lists."""
+"""Transformer encoders that classify sequences of tokens. The name Classifier appears in layer lists."""
 
 from __future__ import annotations
 

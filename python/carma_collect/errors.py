@@ -1,7 +1,7 @@
-"""What goes wrong, as one line."""
+"""Errors with a message of one line."""
 
 from __future__ import annotations
 
 
 class CollectError(Exception):
-    """One line for the person at the terminal."""
+    """An error whose message is one line for the user."""

@@ -1,4 +1,4 @@
-"""The journal of a folder, all that a collection needs to continue."""
+"""The journal of a folder, from which a collection can continue."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .errors import CollectError
 
 
 class Journal:
-    """What happened in a folder, one JSON object per line: {"plan"}, {"started"}, {"finished"}."""
+    """The events in a folder, one JSON object per line: {"plan"}, {"started"}, {"finished"}."""
 
     def __init__(self, folder: str):
         self.path = os.path.join(folder, "journal.jsonl")
         self.plan: Optional[Dict[str, Any]] = None
         self.starts: Dict[int, int] = {}  # of runs without a result
         self.results: Dict[int, Dict[str, Any]] = {}
-        self.dropped = 0  # lines without information: torn, repeated
+        self.dropped = 0  # torn or repeated lines, which carry no information
         for entry in self._entries():
             self._take(entry)
 
@@ -50,7 +50,7 @@ class Journal:
             self.dropped += 1
 
     def append(self, entry: Dict[str, Any]) -> None:
-        """On disk when it returns. A line torn by a crash is closed first."""
+        """Appends a line, which is on disk on return. If a crash has left a torn line, that line is ended first."""
         with open(self.path, "ab+") as file:
             if file.tell() > 0:
                 file.seek(-1, os.SEEK_END)
@@ -62,7 +62,7 @@ class Journal:
         self._take(entry)
 
     def rewrite(self) -> None:
-        """Only the plan and the results; the old file is there until the new one is complete."""
+        """Keeps only the plan and the results. The old file remains until the new file is complete."""
         temporary = self.path + ".new"
         with open(temporary, "wb") as file:
             if self.plan is not None:
@@ -76,7 +76,7 @@ class Journal:
 
 @contextlib.contextmanager
 def locked(folder: str) -> Iterator[None]:
-    """One program at a time works on a folder."""
+    """Locks the folder, because only one program at a time may work on it."""
     with open(os.path.join(folder, "lock"), "w", encoding="ascii") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What the networks have in common."""
+"""Layers that all networks use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import nn
 
 
 def after(config: Dict[str, Any], width: int, norm: Any) -> List[nn.Module]:
-    """What follows a layer with weights: norm, activation and dropout, as far as there are any."""
+    """The modules that follow a layer with weights: norm, activation and dropout, if the description has them."""
     modules = [norm(width)] if config["batch_norm"] else []
     modules.append(getattr(nn, config["activation"])())
     if config["dropout"]:

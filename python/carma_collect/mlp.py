@@ -10,13 +10,13 @@ from .layers import after
 
 
 def mlp_widths(config: Dict[str, Any]) -> List[int]:
-    """Widths from the input to the output, both included."""
+    """The widths of all layers, including input and output."""
     first, last, hidden = config["inputs"], config["outputs"], config["layers"] - 1
     if config["arch"] == "uniform":
         middle = [first] * hidden
     elif config["arch"] == "pyramid":
         middle = [max(last, first >> (i + 1), 1) for i in range(hidden)]
-    elif config["arch"] == "bottleneck":  # down to the middle and up again
+    elif config["arch"] == "bottleneck":  # narrows towards the middle, then widens
         middle = [max(1, first >> min(i + 1, hidden - i)) for i in range(hidden)]
     else:  # gradual
         middle = [round(first + (last - first) * (i + 1) / (hidden + 1)) for i in range(hidden)]

@@ -1,4 +1,4 @@
-"""The networks of a plan."""
+"""Builds the networks of a plan."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from .mlp import build_mlp
 
 
 def build(config: Dict[str, Any]) -> nn.Module:
-    """From its description, Plan.network()."""
+    """Builds a network from its description (Plan.network())."""
     return {"mlp": build_mlp, "cnn": build_cnn, "encoder": build_encoder}[config["family"]](config)

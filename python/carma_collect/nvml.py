@@ -1,4 +1,4 @@
-"""NVML by its C interface: memory of processes, activity of GPUs. Every function may be missing."""
+"""Reads processes' memory and GPUs' activity through NVML's C interface. Each function may be missing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _GpmMetric(ctypes.Structure):
 
 
 class _GpmMetrics(ctypes.Structure):
-    # 333 entries are the most of any header; the library looks at the first `count`.
+    # No header has more than 333 entries. The library reads only the first `count`.
     _fields_ = [
         ("version", ctypes.c_uint),
         ("count", ctypes.c_uint),
@@ -52,7 +52,7 @@ class _GpmMetrics(ctypes.Structure):
 
 
 class Gpu:
-    """One GPU as NVML sees it."""
+    """One GPU, read through NVML."""
 
     NO_VALUE = (1 << 64) - 1
     SM_UTILIZATION = 2  # GPM metric: percent of SMs with a warp
@@ -66,7 +66,7 @@ class Gpu:
 
     @classmethod
     def open(cls, index: int, path: str = "libnvidia-ml.so.1") -> "Gpu":
-        """Raises CollectError: no driver, or no such GPU."""
+        """Raises CollectError if there is no driver or no such GPU."""
         try:
             library = ctypes.CDLL(path)
         except OSError as error:
@@ -89,21 +89,21 @@ class Gpu:
         return text.value.decode() if self._call(name, self._device, text, 96) else "unknown"
 
     def memory(self) -> Optional[Tuple[int, int]]:
-        """Bytes in use, as nvidia-smi shows them, and in total; neither includes the driver's own share."""
+        """Used and total bytes, as shown by nvidia-smi. Neither includes the driver's reserve."""
         memory = _MemoryV2(version=ctypes.sizeof(_MemoryV2) | 2 << 24)
         if not self._call("nvmlDeviceGetMemoryInfo_v2", self._device, ctypes.byref(memory)):
             return None
         return memory.used, memory.total - memory.reserved
 
     def process_bytes(self, pid: int) -> Optional[int]:
-        """None: not listed. In a container NVML names processes by the host's numbers."""
+        """The memory of a process. None if NVML does not list the process: in a container NVML uses the host's pids."""
         for process in self._processes():
             if process.pid == pid and process.used != self.NO_VALUE:
                 return process.used
         return None
 
     def _processes(self) -> List[_ProcessInfo]:
-        """The processes that compute; none where NVML does not list them."""
+        """The computing processes. Empty if NVML does not list them."""
         function = getattr(self._nvml, "nvmlDeviceGetComputeRunningProcesses_v3", None)
         room = 64
         while function is not None and room <= 4096:
@@ -116,7 +116,7 @@ class Gpu:
         return []
 
     def utilisation(self) -> Optional[float]:
-        """Share of time in which any kernel ran, 0..1: shows little of how busy the SMs are."""
+        """Share of time in which any kernel ran, 0..1. It says little about how busy the SMs are."""
         value = _Utilization()
         if not self._call("nvmlDeviceGetUtilizationRates", self._device, ctypes.byref(value)):
             return None
@@ -144,7 +144,7 @@ class Gpu:
     def gpm_mean(
         self, metric: int, first: Optional[ctypes.c_void_p], second: Optional[ctypes.c_void_p]
     ) -> Optional[float]:
-        """A metric that NVML gives in percent, between two readings, as 0..1. The readings are kept."""
+        """The mean of a metric between two readings, converted from percent to 0..1. Does not free the readings."""
         if first is None or second is None:
             return None
         asked = _GpmMetrics(version=1, count=1, first=first, second=second)

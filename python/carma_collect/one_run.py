@@ -1,4 +1,4 @@
-"""One training process, from its start to its row in the journal."""
+"""Runs one training process and makes its row for the journal."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .units import MIB
 from .watch import Watch
 
 POLL_S = 0.05
-# On a nearly full card the allocator takes what is left: the value does not show the need.
+# On a nearly full GPU the allocator takes the rest, so the value does not show the need.
 SATURATED = 0.95
 ENDINGS = {"done", "oom", "too_large"}  # the process has reported everything
 
 
 class OneRun:
-    """A training process, its answers (answers.py) and what is measured of it."""
+    """A training process with its answers (answers.py) and measurements."""
 
     def __init__(self, network: Dict[str, Any], device: str, gpu: Optional[Gpu]):
         self._network, self._device, self._gpu = network, device, gpu
         self._events: Dict[str, Any] = {}
 
     def row(self, child: Sequence[str], folder: str, limit_s: float) -> Dict[str, Any]:
-        """Runs the command `child`. What is known of the run after its process is gone."""
+        """Runs the command `child`. Returns the results of the run once its process has ended."""
         errors = os.path.join(folder, "stderr.txt")
         with open(errors, "wb") as stderr:
             process = subprocess.Popen(
@@ -57,7 +57,7 @@ class OneRun:
         return environment
 
     def _follow(self, process: subprocess.Popen, watch: Watch, deadline: float) -> None:
-        """Feeds the process its description and gathers its events until it has ended or must."""
+        """Sends the description to the process and collects its events until it ends or reaches a limit."""
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(self._network).encode() + b"\n")
             process.stdin.flush()
@@ -75,16 +75,16 @@ class OneRun:
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 self._take_event(line, watch)
-        watch.poll()  # it still holds what it had at its peak
+        watch.poll()  # the process still holds its peak memory
         process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # it has reported everything: end it
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the process has reported everything, so it can end
             process.wait(timeout=max(1.0, deadline - time.monotonic()))
 
     def _take_event(self, line: bytes, watch: Watch) -> None:
         try:
             event = json.loads(line)
         except ValueError:
-            return  # a library that prints
+            return  # output of a library
         if not isinstance(event, dict):
             return
         self._events.update(event)
@@ -94,7 +94,7 @@ class OneRun:
             watch.end_steady()
 
     def _judge(self, watch: Watch, status: int, last_error: str) -> Dict[str, Any]:
-        """The row of a run. Censored: its value is not what the network needs."""
+        """The row of a run. It is censored if its value does not show what the network needs."""
         events = self._events
         ending = events.get("done") or events.get("oom") or {}
         row = {**ending, **watch.measured(), **watch.activity()}
@@ -133,7 +133,7 @@ class OneRun:
 
 
 def _end(process: subprocess.Popen) -> int:
-    """Exit status, after the process and what it started are killed."""
+    """Kills the process and its descendants, and returns its exit status."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     for pipe in (process.stdin, process.stdout):

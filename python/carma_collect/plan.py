@@ -1,4 +1,4 @@
-"""The plan: run k of a seed."""
+"""The plan: derives run k from a seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEQUENCE_LENGTHS = (128, 256, 512, 1024)
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Which networks a folder collects. A folder has one plan for life."""
+    """Determines the networks of a folder. The plan of a folder never changes."""
 
     seed: int = 1
     families: Tuple[str, ...] = FAMILIES
@@ -43,25 +43,25 @@ class Plan:
 
 
 class _Draw:
-    """Random sizes of a plan."""
+    """Draws the random sizes of a plan."""
 
     def __init__(self, chance: random.Random, scale: float):
         self.chance, self.scale = chance, scale
 
     def size(self, low: int, high: int, floor: int = 1) -> int:
-        """low..high, each power of two as likely as the next; scaled, but not below floor."""
+        """A size in low..high, uniform in its logarithm. It is scaled, but not below floor."""
         value = round(math.exp(self.chance.uniform(math.log(low), math.log(high + 0.49))))
         return max(floor, round(value * self.scale))
 
     def count(self, low: int, high: int) -> int:
-        """low..high, evenly; the number of layers does not shrink below `low`."""
+        """A uniform number of layers in low..high. Scaling does not reduce it below `low`."""
         return max(low, round(self.chance.randint(low, high) * min(1.0, self.scale**0.5)))
 
     def choice(self, values: Sequence[Any]) -> Any:
         return self.chance.choice(values)
 
     def dropout(self, low: float = 0.0) -> float:
-        """A rate of `low`..0.5; from 0, half of the networks have none."""
+        """A dropout rate in `low`..0.5. If `low` is 0, half of the networks have no dropout."""
         rate = round(self.chance.uniform(max(low, 0.05), 0.5), 3)
         return rate if low > 0 or self.chance.random() < 0.5 else 0.0
 
@@ -97,7 +97,7 @@ def _draw_cnn(draw: _Draw) -> Dict[str, Any]:
 
 def _draw_encoder(draw: _Draw) -> Dict[str, Any]:
     heads = draw.choice((2, 4, 8, 16))
-    # Rows of a head are whole: its width is a multiple of 4, as fused attention requires.
+    # A head's width is a multiple of 4, as fused attention requires.
     per_head = max(1, draw.size(128, 2048) // (4 * heads)) * 4
     width = heads * per_head
     return {

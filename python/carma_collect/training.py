@@ -1,4 +1,4 @@
-"""One network in training, until its memory is steady."""
+"""Trains one network until its memory is steady."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch import nn
 
 from .units import MIB
 
-STEADY_STEPS = 8  # after this many steps without new memory it counts as steady
-WARM_UP_STEPS = 3  # the optimizer's state appears with the first step
+STEADY_STEPS = 8  # steps without new memory after which memory counts as steady
+WARM_UP_STEPS = 3  # the first step creates the optimizer's state
 
 
 class Training:
-    """One network on one device, step by step."""
+    """The training of one network on one device."""
 
     def __init__(self, config: Dict[str, Any], model: nn.Module, device: str):
         self.config, self.device = config, device
@@ -39,7 +39,7 @@ class Training:
         }[self.config["optimizer"]]()
 
     def _data(self) -> Tuple[torch.Tensor, torch.Tensor]:
-        """A batch on the host, copied in every step as a data loader's would be."""
+        """A batch on the host, copied to the device in every step like a data loader's batch."""
         config, batch = self.config, self.config["batch"]
         if config["family"] == "mlp":
             inputs, classes = torch.rand(batch, config["inputs"]), config["outputs"]
@@ -72,7 +72,7 @@ class Training:
         return torch.float16 if self.device == "cuda" else torch.bfloat16
 
     def memory(self) -> Dict[str, float]:
-        """Peaks so far in MiB: by PyTorch, or, without a GPU, of the process."""
+        """Peaks so far, in MiB: those of PyTorch's allocator, or without a GPU those of the process."""
         if self.device == "cuda":
             return {
                 "allocated_mib": torch.cuda.max_memory_allocated() / MIB,
@@ -82,7 +82,7 @@ class Training:
 
 
 def train_until_steady(training: Training, limit_s: float) -> Tuple[int, bool]:
-    """Steps made, and whether the memory no longer grows."""
+    """Returns the number of steps, and whether the memory has stopped growing."""
     deadline = time.monotonic() + limit_s
     steps, last_change, seen = 0, 0, None
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What the collector sees of a training process from outside."""
+"""Measures a training process from outside."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Dict, List, Optional
 from .nvml import Gpu
 from .units import MIB
 
-# Without numbers by process, more change of the GPU's memory than this spoils a run.
+# If memory is not known per process, a larger change of the GPU's memory than this invalidates a run.
 DISTURBANCE_MIB = 64
 
 
 class Watch:
-    """Memory and activity of one training process, as far as the machine reports them."""
+    """Memory and activity of one training process, if the machine reports them."""
 
     def __init__(self, gpu: Optional[Gpu], pid: int):
         self.gpu, self.pid = gpu, pid
         self.process_peak: Optional[int] = None
         self.device_peak = 0
-        # Before the process has a context: what others hold.
+        # Memory held by other processes, read before this process has a context.
         self.others = self._device_used()
         self.utilisations: List[float] = []
         self.first_sample: Optional[ctypes.c_void_p] = None
@@ -55,8 +55,7 @@ class Watch:
             self.gpu.sm_activity(self.first_sample, None)
 
     def measured(self) -> Dict[str, Any]:
-        """Peak in MiB and how it is known. Where NVML does not name the process, it is what the GPU
-        holds more than before."""
+        """The peak in MiB, and its source. If NVML does not list the process, it is the increase of the GPU's used memory."""
         if self.process_peak is not None:
             return {"measured_mib": round(self.process_peak / MIB), "source": "nvml-process"}
         if self.device_peak > self.others:
@@ -65,7 +64,7 @@ class Watch:
         return {}
 
     def disturbed(self) -> bool:
-        """After the process is gone: whether others came or went, where that counts."""
+        """Called after the process has ended. Whether other processes came or went, if that affects the result."""
         by_process = self.process_peak is not None
         return not by_process and abs(self._device_used() - self.others) > DISTURBANCE_MIB * MIB
 

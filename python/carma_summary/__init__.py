@@ -1,7 +1,7 @@
-"""Writes down what a PyTorch model needs for training: every layer with its shapes, and the exact
-bytes that autograd keeps for the backward pass. No GPU is touched.
+"""Describes what a PyTorch model needs for training: every layer with its shapes, and the exact bytes that
+autograd keeps for the backward pass. It never touches a GPU.
 
-On the command line, with a function that returns the model (or a class that is one):
+On the command line, with a function that returns the model, or with the model's class:
 
     python3 carma_summary.py package.module:factory --input 3,224,224 --batch 32 -o model.json
 
@@ -11,14 +11,14 @@ In a training script, one line before the loop; it never raises:
     carma_summary.watch("model.json", model, optimizer=optimizer)  # or at the first step
 
 How: a copy of the model without memory (PyTorch's meta device) runs forward with two batch sizes.
-Forward hooks see each module's shapes; saved-tensor hooks see what autograd keeps. What grows from
-one batch size to the other grows with the batch. Code that looks at values cannot run without
-memory; it runs on the CPU instead, with tiny batches.
+Forward hooks record each module's shapes, and saved-tensor hooks record what autograd keeps. The difference between the
+batch sizes gives the part per sample. Code that depends on values cannot run without memory, so it runs on the CPU with
+tiny batches.
 
-Where a GPU would keep something else than the CPU (byte masks of dropout, fused attention,
-recurrent networks of cuDNN, autocast), stand-ins keep what the GPU keeps: docs/use/python.md.
+If a GPU would keep other tensors than the CPU (byte masks of dropout, fused attention, cuDNN's recurrent networks,
+autocast), replacement operations keep what the GPU keeps: docs/use/python.md.
 
-The file is CARMA's layer list, docs/use/layer-lists.md. Needs PyTorch 1.13 or newer, nothing else.
+The file is CARMA's layer list, docs/use/layer-lists.md. Needs only PyTorch 1.13 or newer.
 """
 
 from .callbacks import lightning_callback, trainer_callback

@@ -3,7 +3,7 @@
 import os
 import sys
 
-if not __package__:  # by its path: what lies beside the folder is searched, not what lies in it
+if not __package__:  # run by path: imports must search the parent folder instead of this folder
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 from carma_summary import main

@@ -1,4 +1,4 @@
-"""torch.autocast as it is on CUDA, after PyTorch's table of autocast operations."""
+"""torch.autocast with CUDA's behaviour, from PyTorch's table of autocast operations."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import nn
 
 from .tensors import map_tensors
 
-# These run in 16 bits …
+# Operations that run in 16 bits.
 IN_16_BITS = (
     "__matmul__ addbmm addmm addmv addr baddbmm bmm chain_matmul conv1d conv2d conv3d"
     " conv_transpose1d conv_transpose2d conv_transpose3d einsum linear matmul mm mv prelu"
     " scaled_dot_product_attention"
 ).split()
-# … and these in 32.
+# Operations that run in 32 bits.
 IN_32_BITS = (
     "__pow__ acos asin binary_cross_entropy_with_logits cosh cosine_embedding_loss cdist"
     " cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm"
@@ -28,7 +28,7 @@ IN_32_BITS = (
 
 
 class Autocast:
-    """Converts what goes into an operation; a weight once per step, and its copy is kept."""
+    """Converts the inputs of an operation. A weight is converted once per step, and its copy is kept."""
 
     def __init__(self) -> None:
         self.copies: dict = {}

@@ -1,5 +1,4 @@
-"""Callbacks for Hugging Face's Trainer and for Lightning. Neither needs to be installed: each is
-looked for when its callback is made."""
+"""Callbacks for Hugging Face's Trainer and for Lightning. Neither needs to be installed: each is imported only when its callback is created."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ from .watching import watch
 
 
 def trainer_callback(path: str, **options: Any) -> Any:
-    """Trainer(..., callbacks=[carma_summary.trainer_callback("model.json")]): the summary at the
-    first step, what the allocator says at the end. options: of describe()."""
+    """Trainer(..., callbacks=[carma_summary.trainer_callback("model.json")]): writes the summary at the first step, and prints the allocator's peaks at the end. options: those of describe()."""
     try:
         base = importlib.import_module("transformers").TrainerCallback
     except (ImportError, AttributeError) as error:
@@ -33,7 +31,7 @@ def trainer_callback(path: str, **options: Any) -> Any:
 
 
 def _most_of(module: nn.Module) -> nn.Module:
-    """The child that a LightningModule's steps call, or itself: they seldom call its own forward()."""
+    """The child that a LightningModule's steps call, or else the module. The steps seldom call the module's own forward()."""
 
     def size(each: nn.Module) -> int:
         return sum(p.numel() for p in each.parameters())
@@ -44,8 +42,8 @@ def _most_of(module: nn.Module) -> nn.Module:
 
 
 def lightning_callback(path: str, **options: Any) -> Any:
-    """Trainer(..., callbacks=[carma_summary.lightning_callback("model.json")]), of Lightning: as
-    above, for the child that holds most of the parameters."""
+    """Trainer(..., callbacks=[carma_summary.lightning_callback("model.json")]), of Lightning: like
+    trainer_callback(), for the child that holds most of the parameters."""
     base = None
     for name in ("lightning.pytorch", "pytorch_lightning"):
         try:

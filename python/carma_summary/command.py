@@ -19,7 +19,7 @@ from .summary import PRECISIONS, describe, to_json
 
 @contextlib.contextmanager
 def _answer_within(seconds: float) -> Iterator[None]:
-    """Ends the program from outside: the model's code may never return."""
+    """Ends the program from another thread, because the model's code may never return."""
 
     def end() -> None:
         print(f"carma_summary: no answer within {seconds:g} s (--time-limit)", file=sys.stderr)
@@ -29,7 +29,7 @@ def _answer_within(seconds: float) -> Iterator[None]:
     timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
-    # Code in C that lets no thread run is ended by the kernel.
+    # C code that holds the interpreter's lock is ended by the kernel.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds + 5)
     try:
@@ -84,7 +84,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["--run"]:
         return script.main(words[1:])
-    # Before anything looks for GPUs: a dry run must not open a context on one.
+    # Hide the GPUs before anything looks for them, because a dry run must not create a CUDA context.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     chosen = _parse_arguments(arguments)
     try:

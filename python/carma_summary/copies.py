@@ -1,4 +1,4 @@
-"""Copies of the model, which a dry run may change."""
+"""Makes copies of the model that a dry run may change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .passes import Options
 
 
 def _without_compiled(model: nn.Module) -> nn.Module:
-    """Parts that torch.compile wraps run as they were written: a compiler looks at values."""
+    """Removes the wrappers of torch.compile, because a compiler looks at values."""
     for module in list(model.modules()):
         for name, child in list(module._modules.items()):
             if child is not None and "_orig_mod" in child._modules:
@@ -22,7 +22,7 @@ def _without_compiled(model: nn.Module) -> nn.Module:
 
 
 def _copy(model: nn.Module, device: str) -> nn.Module:
-    """A deep copy on another device that shares nothing and takes no memory on the old one."""
+    """A deep copy on another device. It shares nothing with the model and takes no memory on the model's device."""
 
     def moved(tensor: torch.Tensor) -> torch.Tensor:
         if device == "meta":
@@ -50,7 +50,7 @@ def _copy(model: nn.Module, device: str) -> nn.Module:
 
 
 def prepared_copy(model: nn.Module, device: str, options: Options) -> nn.Module:
-    """In training mode, in the precision of a whole model in 16 bits. Raises TooLarge."""
+    """A copy in training mode, converted to 16 bits if the precision is pure half precision. Raises TooLarge."""
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     if device == "cpu" and weights > options.memory_limit_bytes:
         raise TooLarge(options.memory_limit_bytes)

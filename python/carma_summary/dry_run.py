@@ -1,4 +1,4 @@
-"""Dry runs: forward passes of a copy, with more than one batch size where the model takes it."""
+"""Dry runs: forward passes of a copy, with more than one batch size if the model accepts that."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from .inputs import Inputs
 from .layer_list import layers_of
 from .passes import Options, Pass, forward_pass
 
-# Two sizes separate what is constant from what grows. Not 1: batch norm refuses it, and squeeze() drops it.
+# Two sizes separate the constant part from the growing part. Size 1 is unsuitable: batch norm refuses it, and squeeze()
+# drops that dimension.
 SMALL_BATCHES = (2, 4)
 
 
 def dry_run(
     model: nn.Module, inputs: Inputs, batch: Optional[int], options: Options, notes: List[str]
 ) -> Tuple[str, List[Pass]]:
-    """The first way that works, and its device: without memory, on the CPU, and both at the real
-    batch size only, for models that accept no other. Raises SummaryError."""
+    """Runs the model in the first way that works, and returns the passes and their device. The ways are: without memory, on
+    the CPU, and both with only the real batch size, for models that accept no other size. Raises SummaryError."""
     attempts = [("meta", SMALL_BATCHES), ("cpu", SMALL_BATCHES)]
     if batch is not None:
         attempts += [("meta", (batch,)), ("cpu", (batch,))]
@@ -35,7 +36,7 @@ def dry_run(
             return device, passes
         except Exception as error:  # the model's own code may raise anything
             errors.setdefault(device, error)
-    error = errors["cpu"]  # shows what is wrong with the model, not with the meta device
+    error = errors["cpu"]  # this error shows a problem of the model, not of the meta device
     if isinstance(error, TooLarge):
         raise SummaryError(f"{error}; without memory: {one_line(errors['meta'])}") from error
     if isinstance(error, SummaryError):

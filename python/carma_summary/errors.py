@@ -1,4 +1,4 @@
-"""What goes wrong, as one line for the author of a model."""
+"""Errors with a message of one line for the model's author."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ MOST_TEXT = 200
 
 
 class SummaryError(Exception):
-    """What kept the model from being described, as one line for its author."""
+    """Why the model cannot be described, in one line for its author."""
 
 
 class TooLarge(SummaryError):
-    """A dry run on the CPU would take more memory than it may."""
+    """A dry run on the CPU would exceed its memory limit."""
 
     def __init__(self, limit_bytes: float):
         super().__init__(f"a dry run on the CPU needs over {limit_bytes / 2**30:.1f} GiB")
@@ -20,6 +20,6 @@ class TooLarge(SummaryError):
 def one_line(error: BaseException) -> str:
     """The type of the error and the first line of its message."""
     first = (str(error).strip().splitlines() or [""])[0]
-    if len(first) > MOST_TEXT:  # PyTorch names each backend that lacks an operation
+    if len(first) > MOST_TEXT:  # PyTorch lists every backend that lacks an operation
         first = first[:MOST_TEXT].rsplit(" ", 1)[0] + " …"
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -1,5 +1,4 @@
-"""Bytes that a training holds beside what autograd keeps: weights as they are stored, models beside
-the one that is trained."""
+"""Bytes that training holds in addition to what autograd keeps: weights as stored, and models that are not trained."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from torch import nn
 
 
 def _quantisation_bytes(state: Any, depth: int = 2) -> int:
-    """Scales of a quantised weight, and the scales of these."""
+    """Bytes of a quantised weight's scales, and of the scales of those scales."""
     size = 0
     for value in vars(state).values() if hasattr(state, "__dict__") else ():
         if isinstance(value, torch.Tensor):
@@ -21,14 +20,14 @@ def _quantisation_bytes(state: Any, depth: int = 2) -> int:
 
 
 def stored_bytes(tensor: torch.Tensor) -> int:
-    """Of bitsandbytes' 4-bit and 8-bit weights with their scales; of a tensor made of others
-    (torchao) the sum of these."""
+    """The stored bytes of a tensor: for bitsandbytes' 4-bit and 8-bit weights with their scales, and for a tensor that
+    consists of other tensors (torchao) their sum."""
     if hasattr(tensor, "__tensor_flatten__"):
         try:
             names, _ = tensor.__tensor_flatten__()
             return sum(stored_bytes(getattr(tensor, name)) for name in names)
         except Exception:
-            pass  # a subclass that only looks like one
+            pass  # a subclass that only looks like a quantised tensor
     size = tensor.numel() * tensor.element_size()
     for name in ("quant_state", "SCB"):
         state = getattr(tensor, name, None)
@@ -40,7 +39,7 @@ def stored_bytes(tensor: torch.Tensor) -> int:
 
 
 def is_quantised(module: nn.Module) -> bool:
-    """A linear layer whose weight is packed: it only runs on a GPU."""
+    """Whether a module is a linear layer with a packed weight, which runs only on a GPU."""
     weight = getattr(module, "weight", None)
     return (
         isinstance(weight, torch.Tensor)
@@ -51,8 +50,7 @@ def is_quantised(module: nn.Module) -> bool:
 
 
 def plain_linear(module: nn.Module, device: str) -> nn.Linear:
-    """Stands for a quantised layer in a dry run: a frozen weight keeps nothing for the backward
-    pass, however it is stored."""
+    """Replaces a quantised layer in a dry run. A frozen weight keeps nothing for the backward pass, in any format."""
     dtype = getattr(module, "compute_dtype", None) or torch.float32
     bias = getattr(module, "bias", None)
     made = nn.Linear(
@@ -67,8 +65,8 @@ def held_bytes(
     optimizer: Optional[Dict[str, int]],
     in_16_bits: bool = False,
 ) -> Dict[str, int]:
-    """Keys of held_bytes in a layer list. optimizer: its part, if it is known. in_16_bits: the model
-    will be made so, whatever it is now."""
+    """The keys of held_bytes in a layer list. optimizer: the optimizer's part, if known. in_16_bits: the model will be
+    converted to 16 bits."""
     trained, frozen, seen = 0, 0, set()
     for parameter in model.parameters():
         seen.add(id(parameter))
@@ -89,7 +87,7 @@ def held_bytes(
 
 
 def types_of(parameters: Iterable[torch.Tensor]) -> Dict[str, int]:
-    """Numbers stored, by type: {"bfloat16": 8030261248}."""
+    """How many numbers of each type are stored: {"bfloat16": 8030261248}."""
     counts: Dict[str, int] = {}
     for parameter in parameters:
         name = str(parameter.dtype).replace("torch.", "")

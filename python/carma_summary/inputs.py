@@ -1,4 +1,4 @@
-"""Inputs: descriptions or real tensors, and batches of any size made from them."""
+"""Makes batches of any size from descriptions of inputs or from real tensors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .tensors import Shape, map_tensors, tensors_in
 
 @dataclasses.dataclass(frozen=True)
 class InputSpec:
-    """One input of the model: the shape of a sample, without the batch, which stands first."""
+    """One input of the model: the shape of a sample, without the batch as the first dimension."""
 
     shape: Shape
     dtype: torch.dtype = torch.float32
-    name: Optional[str] = None  # keyword argument of forward(); None: by position
+    name: Optional[str] = None  # keyword argument of forward(); None: positional
 
 
 def parse_input(text: str, default_dtype: str = "float32") -> InputSpec:
@@ -43,15 +43,13 @@ def parse_dtype(name: str) -> torch.dtype:
 
 
 class Inputs:
-    """Makes the arguments of forward() for any batch size.
-
-    From InputSpecs, or from one real batch: a tensor, a tuple (positional) or a mapping (by name).
-    A real batch is recognised by the first dimension of its first tensor; tensors with another
-    first dimension belong to the whole batch and are passed as they are.
+    """Makes the arguments of forward() for any batch size, from InputSpecs or from one real batch: a tensor, a tuple
+    (positional) or a mapping (by name). The first dimension of a real batch's first tensor is the batch size. Tensors with
+    another first dimension belong to the entire batch and are passed unchanged.
     """
 
     def __init__(self, source: Any, token_limit: int = 2):
-        self.token_limit = token_limit  # whole numbers stay below: valid in every embedding
+        self.token_limit = token_limit  # integers stay below this, so they are valid in every embedding
         self.specs: Optional[List[InputSpec]] = None
         if isinstance(source, InputSpec):
             source = [source]
@@ -66,14 +64,14 @@ class Inputs:
         self.batch = int(first.shape[0])
 
     def sample_shape(self) -> Shape:
-        """Of the first input, without the batch."""
+        """The shape of the first input, without the batch."""
         if self.specs is not None:
             return self.specs[0].shape
         first = next(tensor for tensor in tensors_in(self.sample) if tensor.dim())
         return tuple(first.shape[1:])
 
     def make(self, batch: int, device: str, half: Optional[torch.dtype]) -> Tuple[tuple, dict]:
-        """Positional and keyword arguments. half: type of the floating inputs, if not their own."""
+        """Returns positional and keyword arguments. half: the type of floating-point inputs, if not their own."""
 
         def typed(tensor: torch.Tensor) -> torch.Tensor:
             return tensor.to(half) if half and tensor.is_floating_point() else tensor

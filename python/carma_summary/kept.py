@@ -1,4 +1,4 @@
-"""What autograd keeps for the backward pass, in bytes."""
+"""Counts the bytes that autograd keeps for the backward pass."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def _storage_of(tensor: torch.Tensor) -> Any:
 
 
 class _KeptTensor:
-    """What a saved-tensor hook hands to autograd: lives as long as the graph needs the tensor."""
+    """What a saved-tensor hook gives to autograd. It lives as long as the graph needs the tensor."""
 
     def __init__(self, tensor: torch.Tensor):
-        self.tensor = tensor.detach()  # without the graph: a result would keep itself alive
+        self.tensor = tensor.detach()  # detached from the graph, because a result would keep itself alive
 
 
 class KeptBytes:
@@ -28,15 +28,15 @@ class KeptBytes:
     def __init__(
         self, model: nn.Module, limit_bytes: float, others: Iterable[torch.Tensor] = ()
     ):
-        """others: tensors that do not count either."""
+        """others: more tensors that do not count."""
         known = [*model.parameters(), *model.buffers(), *others]
         self._own = {_storage_of(tensor)._cdata for tensor in known}
         self._kept: "weakref.WeakSet[_KeptTensor]" = weakref.WeakSet()
         self._limit = limit_bytes
-        self._seen = 0.0  # upper bound of what is kept now, for the limit
+        self._seen = 0.0  # upper bound of the bytes kept now, compared with the limit
 
     def pack(self, tensor: torch.Tensor) -> _KeptTensor:
-        """Hook of autograd. Raises TooLarge."""
+        """The saved-tensor hook of autograd. Raises TooLarge."""
         self._seen += tensor.numel() * tensor.element_size()
         if self._seen > self._limit:
             raise TooLarge(self._limit)
@@ -49,15 +49,15 @@ class KeptBytes:
         return kept.tensor
 
     def forget(self) -> None:
-        """After a backward pass autograd keeps nothing more, even if the script still holds the graph."""
+        """Called after a backward pass: autograd then keeps nothing, even if the script still holds the graph."""
         self._kept = weakref.WeakSet()
 
     def total(self) -> int:
-        """Bytes of what is kept now."""
+        """The bytes kept now."""
         sizes = {}
         for kept in self._kept:
             if kept.tensor.dim() == 0:
-                continue  # a number: on the host, or one word
+                continue  # a number, on the host or in one element
             storage = _storage_of(kept.tensor)
             if storage._cdata not in self._own:
                 sizes[storage._cdata] = storage.nbytes()

@@ -1,4 +1,4 @@
-"""From passes to the rows and figures of a layer list."""
+"""Makes the rows and figures of a layer list from passes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .passes import Pass
 from .rows import Row
 from .tensors import Shape
 
-# Limit of the reader (src/model/layers.h); a shape beyond it is written as "not known".
+# Limit of the reader (src/model/layers.h); a shape beyond it is written as unknown.
 MAX_RANK = 8
 
 
@@ -32,7 +32,7 @@ def _general_shape(small: Shape, small_batch: int, large: Shape, large_batch: in
 
 
 def _shape_of_one(shape: Shape, batch: int) -> List[int]:
-    """With one pass only the first dimension is known to be the batch."""
+    """The shape from a single pass, in which only the first dimension is known to be the batch."""
     if not shape or len(shape) > MAX_RANK or 0 in shape:
         return []
     first = -(shape[0] // batch) if shape[0] % batch == 0 else shape[0]
@@ -40,7 +40,7 @@ def _shape_of_one(shape: Shape, batch: int) -> List[int]:
 
 
 def _own_parameters(module: nn.Module) -> List[nn.Parameter]:
-    """Its own parameters, with those in its lists of parameters, but not those of its children."""
+    """A module's own parameters, including those in parameter lists, but not those of its children."""
     own = [p for p in module._parameters.values() if p is not None]
     for child in module.children():
         if isinstance(child, (nn.ParameterList, nn.ParameterDict)):
@@ -49,7 +49,7 @@ def _own_parameters(module: nn.Module) -> List[nn.Parameter]:
 
 
 def _kind(module: nn.Module, has_parameters: bool) -> int:
-    """0: a leaf; 1, 2: a module with children, with and without parameters of its own."""
+    """0: a leaf. 1: a module with children and parameters of its own. 2: a module with children only."""
     lists = (nn.ParameterList, nn.ParameterDict)
     if all(isinstance(child, lists) for child in module.children()):
         return 0
@@ -82,7 +82,7 @@ def _layer(row: Row, inputs: List[int], outputs: List[int]) -> list:
 
 
 def layers_of(passes: Sequence[Pass]) -> List[list]:
-    """Rows as docs/use/layer-lists.md has them. Raises SummaryError."""
+    """The rows described in docs/use/layer-lists.md. Raises SummaryError."""
     if len(passes) == 1:
         only = passes[0]
         return [
@@ -111,12 +111,12 @@ def output_shape(passes: Sequence[Pass]) -> List[int]:
 
 
 def _whole(number: float) -> float:
-    """As an integer, if it is one, so that it is written without a decimal point."""
+    """Converts a whole number to an integer, so that it is written without a decimal point."""
     return int(number) if number == int(number) else number
 
 
 def saved_bytes(passes: Sequence[Pass], notes: List[str]) -> dict:
-    """The line through two batch sizes; a pass at the real batch size takes precedence."""
+    """The line through two batch sizes. If a pass at the real batch size deviates from the line, that pass decides."""
     if len(passes) == 1:
         only = passes[0]
         notes.append(

@@ -1,4 +1,4 @@
-"""PyTorch with the stand-ins in the place of its functions."""
+"""Replaces PyTorch's functions by operations that keep what a GPU keeps."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .stand_ins import (
 
 
 class LikeAGpu(contextlib.ExitStack):
-    """Within, PyTorch's functions keep what they would keep on a GPU, and `notes` fills with what
-    the reader of the result should know."""
+    """Inside this context PyTorch's functions keep what they would keep on a GPU. `notes` collects remarks for the reader of
+    the result."""
 
     def __init__(self, precision: str, attention: str, segments: LargestSegment) -> None:
         super().__init__()
@@ -96,14 +96,14 @@ class LikeAGpu(contextlib.ExitStack):
             self._replace(module, plain, checkpoint_arguments_seen)
         for name, parameters in own.items():
             self._replace(module, name, noting(parameters))
-        # An autograd function's context stands first.
+        # The first argument is the autograd function's context.
         self._replace(
             module.CheckpointFunction, "forward", noting(of_function, 1), wrap=staticmethod
         )
 
     def _replace_autocast(self) -> None:
         autocast = Autocast()
-        # bfloat16 stands for float16 too: it has its size and runs on any CPU.
+        # bfloat16 also replaces float16, because it has the same size and runs on every CPU.
         table = ((IN_16_BITS, torch.bfloat16), (IN_32_BITS, torch.float32))
         for names, dtype in table:
             for name in names:

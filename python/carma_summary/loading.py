@@ -1,4 +1,4 @@
-"""What a command line names: models and functions."""
+"""Loads the models and functions named on a command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .replaced import replaced
 
 
 def load(text: str, what: str) -> Any:
-    """package.module:name, or path/to/file.py:name."""
+    """Loads package.module:name or path/to/file.py:name."""
     module_name, colon, attribute = text.rpartition(":")
     if not colon or not module_name or not attribute:
         raise SummaryError(f"{what} {text}: expected package.module:name")
@@ -42,8 +42,7 @@ def load(text: str, what: str) -> Any:
 
 @contextlib.contextmanager
 def no_initial_values() -> Iterator[None]:
-    """Large weights are left as they are allocated: untouched pages cost neither time nor memory,
-    and no result depends on their values."""
+    """Leaves large weights uninitialised: untouched pages cost neither time nor memory, and no result depends on the values."""
     large = 1 << 16
 
     def skipping(original: Callable) -> Callable:

@@ -1,4 +1,4 @@
-"""What is used as the loss of the training."""
+"""Chooses the loss of the training."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .tensors import tensors_in
 
 
 def own_loss(output: Any) -> Optional[torch.Tensor]:
-    """The loss that the model has computed itself, if any."""
+    """The loss computed by the model itself, or None."""
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     return loss if isinstance(loss, torch.Tensor) else None
 
 
 def _sum_loss(output: Any) -> torch.Tensor:
-    """The model's own loss if it has one, else a sum, which keeps nothing itself."""
+    """The model's own loss if it has one, else a sum, which keeps no tensors."""
     loss = own_loss(output)
     if loss is not None:
         return loss
@@ -30,7 +30,7 @@ def _sum_loss(output: Any) -> torch.Tensor:
 
 
 def _cross_entropy_loss(output: Any) -> torch.Tensor:
-    """Of the first output: (batch, classes), (batch, tokens, classes) or (batch, classes, h, w)."""
+    """Cross-entropy of the first output: (batch, classes), (batch, tokens, classes) or (batch, classes, h, w)."""
     logits = next(tensor for tensor in tensors_in(output) if tensor.is_floating_point())
     if logits.dim() == 3:
         logits = logits.flatten(0, 1)
@@ -39,7 +39,7 @@ def _cross_entropy_loss(output: Any) -> torch.Tensor:
 
 
 def loss_function(name: str) -> Callable[[Any], torch.Tensor]:
-    """By its name: "sum", "cross-entropy" or "package.module:function". Raises SummaryError."""
+    """The loss function by name: "sum", "cross-entropy" or "package.module:function". Raises SummaryError."""
     if name == "sum":
         return _sum_loss
     if name == "cross-entropy":

@@ -1,4 +1,4 @@
-"""What can be read from a model and its optimizer without running them."""
+"""Reads facts about a model and its optimizer without running them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .optimizers import class_name, innermost
 
 
 def token_limit(model: nn.Module) -> int:
-    """Token ids below it are valid in every table of the model."""
+    """A limit below which all token ids are valid in every embedding table of the model."""
     tables = [m for m in model.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag))]
     return min((table.num_embeddings for table in tables), default=2)
 
 
 def plain_model(model: nn.Module) -> nn.Module:
-    """Without the wrappers of torch.compile and of data parallelism."""
+    """The model without the wrappers of torch.compile and data parallelism."""
     while True:
         if hasattr(model, "_orig_mod"):
             model = model._orig_mod
@@ -28,7 +28,7 @@ def plain_model(model: nn.Module) -> nn.Module:
 
 
 def optimizer_name(optimizer: Any) -> Optional[str]:
-    """The name for `carma submit --optimizer`; None: unknown."""
+    """The optimizer's name for `carma submit --optimizer`. None if unknown."""
     if optimizer is None or isinstance(optimizer, str):
         return optimizer
     optimizer = innermost(optimizer)
@@ -41,7 +41,7 @@ def optimizer_name(optimizer: Any) -> Optional[str]:
 
 
 def precision_in_use(model: nn.Module) -> str:
-    """What autocast, where it is on, and the parameters say."""
+    """The precision, determined from autocast (if on) and the parameters."""
     if torch.is_autocast_enabled():
         if hasattr(torch, "get_autocast_dtype"):
             half = torch.get_autocast_dtype("cuda")
@@ -54,7 +54,7 @@ def precision_in_use(model: nn.Module) -> str:
 
 
 def parameter_figures(model: nn.Module) -> Dict[str, int]:
-    """Keys of a layer list: how many numbers, how many tensors; tied weights once."""
+    """The keys of a layer list with the number of parameters and tensors. Tied weights count once."""
     parameters = list(model.parameters())
     return {
         "params": sum(p.numel() for p in parameters),

@@ -28,11 +28,11 @@ from .summary import describe
 from .tensors import tensors_in
 from .watching import by_name
 
-MOST_PASSES = 256  # backward passes without a step, where gradients are accumulated
+MOST_PASSES = 256  # backward passes without a step, as in gradient accumulation
 
 
 def _all_of(kind: type) -> List[Any]:
-    """All that are alive, wherever the script made and keeps them."""
+    """All living objects of a class, wherever the script created them."""
     return [each for each in gc.get_objects() if issubclass(type(each), kind)]
 
 
@@ -41,7 +41,7 @@ def _trained_by(optimizer: Any) -> Set[int]:
 
 
 def _to_meta(optimizers: List[Any]) -> None:
-    """All modules and optimizers on the meta device; what was one parameter stays one."""
+    """Moves all modules and optimizers to the meta device. Shared parameters stay shared."""
     moved: Dict[int, torch.Tensor] = {}
 
     def on_meta(tensor: torch.Tensor) -> torch.Tensor:
@@ -68,10 +68,10 @@ class OneStep:
 
     def __init__(self, gpu: PretendGpu, done: Callable[[dict], None]) -> None:
         self._gpu, self._done = gpu, done
-        self._depth = 0  # of the modules that run now
-        self._model: Optional[nn.Module] = None  # the first that is trained
-        self._base: Optional[dict] = None  # of describe()
-        self._trained: List[nn.Module] = []  # models that run with a graph
+        self._depth = 0  # rows of the modules that run now
+        self._model: Optional[nn.Module] = None  # the first model that is trained
+        self._base: Optional[dict] = None  # options of describe()
+        self._trained: List[nn.Module] = []  # models that ran with a graph
         self._peak_bytes, self._passes = 0, 0
         self._amp: Optional[str] = None
         self._stepped: List[Any] = []
@@ -82,7 +82,7 @@ class OneStep:
     # ---- before the step ----
 
     def watch(self) -> None:
-        """Begins; it lasts until the process ends."""
+        """Starts watching, until the process ends."""
         self._replace(nn.Module, "__call__", self._calling)
         self._replace(torch.Tensor, "backward", self._going_back)
         self._replace(torch.autograd, "backward", self._going_back)
@@ -124,7 +124,7 @@ class OneStep:
         )
 
     def _begin(self, model: nn.Module, arguments: tuple, options: dict) -> None:
-        """Rows, and parts per sample and in total, come from the model; the bytes come from the step."""
+        """Starts the step. Rows and per-sample figures come from the model, and bytes come from the step."""
         self._model = model
         batch = by_name(model.forward, arguments, options)
         self._batch = Inputs(batch).batch
@@ -163,7 +163,7 @@ class OneStep:
             except SummaryError as error:
                 self.notes.append(f"of the model alone: {error}")
                 return
-            if precision == self._amp:  # else autocast only showed itself within
+            if precision == self._amp:  # otherwise autocast was only active inside the model
                 return
 
     # ---- the step ----
@@ -176,18 +176,18 @@ class OneStep:
         return make
 
     def _await_step(self, optimizer: Any) -> None:
-        own = optimizer.step  # that of a schedule may stand around the class's
+        own = optimizer.step  # a scheduler may have wrapped the class's method
         optimizer.step = lambda *arguments, **options: self._step(optimizer, own)
 
     def _going_back(self, _: Callable) -> Callable:
-        def backward(*losses, **__):  # they hold the graph meanwhile
+        def backward(*losses, **__):  # `losses` keeps the graph alive during the call
             if self.began:
                 self._backward()
 
         return backward
 
     def _backward(self) -> None:
-        """What is kept now is the peak; a backward pass frees it and leaves gradients."""
+        """The bytes kept at this moment are the peak. A backward pass frees them and leaves gradients."""
         self._peak_bytes = max(self._peak_bytes, self._kept.total() + self._segments.bytes)
         self._kept.forget()
         self._passes += 1
@@ -233,7 +233,7 @@ class OneStep:
         return self._model is not None
 
     def finish(self, trouble: str = "") -> None:
-        """Passes the layer list on. trouble: why the script did not reach the end of the step."""
+        """Passes on the layer list. trouble: why the script did not reach the end of the step."""
         summary = self._base
         with self._gpu.paused():
             if summary is None and self._passes > 0:
@@ -251,7 +251,7 @@ class OneStep:
         self._done({key: value for key, value in summary.items() if value not in (None, [], {})})
 
     def _from_step(self) -> dict:
-        """For a model that does not run by itself: the rows of the step, for one batch size."""
+        """The rows of the step, for one batch size. Used if the model cannot run by itself."""
         parameters = list(self._model.parameters())
         only = Pass(self._batch, self._recorder.rows, self._peak_bytes, (), "own")
         return {
@@ -269,7 +269,7 @@ class OneStep:
         }
 
     def _count(self, summary: dict) -> None:
-        """Takes the bytes that the step kept in place of the model's own."""
+        """Replaces the model's bytes by the bytes that the step kept."""
         constant = min(summary["saved_bytes"]["constant"], self._peak_bytes)
         summary["saved_bytes"] = {
             "per_sample": (self._peak_bytes - constant) / self._batch,
@@ -278,7 +278,7 @@ class OneStep:
         summary["loss"] = "script"
         trained = nn.ModuleList(self._trained)
         own = {id(p) for p in trained.parameters()}
-        gc.collect()  # copies of the model that only cycles hold
+        gc.collect()  # copies of the model that are held only by reference cycles
         beside = [
             module
             for module in _all_of(nn.Module)

@@ -6,17 +6,17 @@ from typing import Any, Dict, List, Optional
 
 import torch
 
-# States of the size and type of a parameter, by the name of the class (torch.optim and others).
+# The number of states with a parameter's size and type, by class name (torch.optim and others).
 _STATES = {"adam": 2, "adamw": 2, "adamax": 2, "nadam": 2, "radam": 2, "lamb": 2, "adadelta": 2}
 _STATES.update({"adagrad": 1, "lion": 1, "rprop": 2, "asgd": 1})
 
-# Bytes per number where states are stored in less; blocks of 256 numbers have a scale of 4 bytes.
+# Bytes per number of compressed states. Each block of 256 numbers has a scale of 4 bytes.
 _SCALES = 2 * 4 / 256
 _PACKED = {"8bit": 2 + _SCALES, "fp8": 2 + _SCALES, "4bit": 1 + 2 * _SCALES}
 
 
 def innermost(optimizer: Any) -> Any:
-    """Without what Accelerate and others wrap around it."""
+    """The optimizer without the wrappers of Accelerate and others."""
     for _ in range(8):
         inner = getattr(optimizer, "optimizer", None)
         if inner is None or inner is optimizer:
@@ -30,7 +30,7 @@ def class_name(optimizer: Any) -> str:
 
 
 def flags(optimizer: Any) -> List[str]:
-    """How its step runs and stores: fused, foreach, 8bit, 4bit, paged."""
+    """How the optimizer's step runs and stores its states: fused, foreach, 8bit, 4bit, paged."""
     group = optimizer.param_groups[0] if optimizer.param_groups else {}
     found = [name for name in ("fused", "foreach", "capturable") if group.get(name)]
     known = ("8bit", "4bit", "fp8", "paged")
@@ -45,7 +45,7 @@ def flags(optimizer: Any) -> List[str]:
 
 
 def _runs_foreach(optimizer: Any, group: Dict[str, Any]) -> bool:
-    """On a GPU, where a group does not say: PyTorch 2.0 and newer do."""
+    """Whether the step uses foreach on a GPU. By default PyTorch 2.0 and newer do."""
     if group.get("fused") or "foreach" not in group:
         return False
     if group["foreach"] is None:
@@ -54,7 +54,7 @@ def _runs_foreach(optimizer: Any, group: Dict[str, Any]) -> bool:
 
 
 def _factored(parameter: torch.Tensor) -> int:
-    """Adafactor: a row and a column in place of a matrix."""
+    """Adafactor stores a row and a column instead of a matrix."""
     if parameter.dim() < 2:
         return 4 * parameter.numel()
     return 4 * (parameter.numel() // parameter.shape[-1] + parameter.numel() // parameter.shape[-2])
@@ -63,10 +63,10 @@ def _factored(parameter: torch.Tensor) -> int:
 def _state_bytes(optimizer: Any, group: Dict[str, Any], parameter: torch.Tensor) -> float:
     name, words = class_name(optimizer), flags(optimizer)
     if "paged" in words:
-        return 0  # in the host's memory when the GPU is full
+        return 0  # paged states move to host memory when the GPU is full
     for word, per_number in _PACKED.items():
         if word in words:
-            # bitsandbytes leaves small tensors, and tables, in 32 bits.
+            # bitsandbytes keeps small tensors and embedding tables in 32 bits.
             small = parameter.numel() < 4096
             return parameter.numel() * (8 if small else per_number)
     if "adafactor" in name:
@@ -79,12 +79,12 @@ def _state_bytes(optimizer: Any, group: Dict[str, Any], parameter: torch.Tensor)
     for known, states in _STATES.items():
         if name == known or (name.endswith(known) and len(name) > len(known)):
             return size * (states + bool(group.get("amsgrad")))
-    return 2 * size  # not known: as Adam
+    return 2 * size  # unknown optimizers count as Adam
 
 
 def optimizer_bytes(optimizer: Any) -> Optional[Dict[str, int]]:
-    """States, as they will be from the second step on, and temporaries of the step. None for a
-    name, because CARMA decides what it means."""
+    """Bytes of the states from the second step on, and of the step's temporaries. None if the optimizer is only a name, because
+    CARMA decides what a name means."""
     if optimizer is None or isinstance(optimizer, str):
         return None
     optimizer = innermost(optimizer)

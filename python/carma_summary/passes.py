@@ -1,4 +1,4 @@
-"""One forward pass, watched."""
+"""Runs and observes one forward pass."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from .tensors import Shape, tensors_in
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """The arguments of describe(); see its documentation."""
+    """The arguments of describe(), which documents them."""
 
     precision: str
     loss: str
     attention: str
-    memory_limit_bytes: float  # of a run on the CPU
-    deadline: Optional[float]  # time.monotonic()
+    memory_limit_bytes: float  # limit for a run on the CPU
+    deadline: Optional[float]  # a time of time.monotonic()
 
 
 @dataclasses.dataclass
 class Pass:
-    """What was seen of one forward pass."""
+    """The results of one forward pass."""
 
     batch: int
-    rows: List[Row]  # in the order in which the modules ended
+    rows: List[Row]  # in the order in which the modules finished
     kept_bytes: int
-    output: Shape  # of the first tensor with dimensions; () if there is none
-    loss: str  # what stood for it: "own", or a word of Options
+    output: Shape  # shape of the first tensor with dimensions; () if there is none
+    loss: str  # what was used as the loss: "own", or a word of Options
 
 
 def forward_pass(
     model: nn.Module, inputs: Inputs, batch: int, device: str, options: Options, notes: List[str]
 ) -> Pass:
-    """Runs the model in training mode and looks at what is kept while the loss is in hand."""
+    """Runs the model in training mode and counts what is kept while the loss exists."""
     half = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
     arguments, named = inputs.make(batch, device, half if half != torch.float32 else None)
     kept = KeptBytes(model, options.memory_limit_bytes if device == "cpu" else math.inf)

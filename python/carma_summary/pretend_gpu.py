@@ -1,7 +1,6 @@
-"""PyTorch that reports GPUs where there are none, so that a script does what it does on a server.
+"""Makes PyTorch report GPUs on a machine without GPUs, so that a script runs as it does on a server.
 
-Until the step begins, tensors that the script moves to "cuda" stay on the CPU. From then on they are
-on the meta device, which knows shapes and types and stores nothing."""
+Until the step begins, tensors that the script moves to "cuda" stay on the CPU. From then on they are on the meta device, which has shapes and types but stores no values."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ from .replaced import replaced
 from .tensors import map_tensors, tensors_in
 
 GIB = 2**30
-MOST_VALUES = 1 << 24  # of a tensor whose values the script reads: zeros, on the host
+MOST_VALUES = 1 << 24  # largest tensor whose values the script may read: zeros, on the host
 
 
 class PlainScaler:
-    """Used in place of GradScaler: it scales nothing and skips no step."""
+    """Replaces GradScaler. It scales nothing and skips no step."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -53,7 +52,7 @@ class PlainScaler:
 
 
 class Nothing:
-    """Streams, events and contexts of a device: each call and each block does nothing."""
+    """Replaces streams, events and contexts of a device. Calls and with-blocks do nothing."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -77,14 +76,14 @@ def _is_cuda(value: Any) -> bool:
 
 
 def _usual_value(dtype: torch.dtype) -> Any:
-    """The number that a script gets when it looks at one, so that no loss is NaN and no mask is empty."""
+    """The value that a script gets when it reads a number, chosen so that no loss is NaN and no mask is empty."""
     if dtype == torch.bool:
         return False
     return 1.0 if dtype.is_floating_point else 0
 
 
 def _moved(tensor: torch.Tensor) -> torch.Tensor:
-    """Its counterpart on the meta device, always the same one, so that what two operations keep counts once."""
+    """The tensor's counterpart on the meta device. It is always the same tensor, so that bytes kept by two operations count once."""
     if tensor.device.type == "meta" or tensor.requires_grad:
         return tensor.to("meta")
     if not hasattr(tensor, "_carma_moved"):
@@ -93,16 +92,16 @@ def _moved(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class PretendGpu(TorchFunctionMode):
-    """While it is entered, PyTorch's functions take tensors of the pretended GPU. Enter it once."""
+    """Inside this context PyTorch's functions accept tensors of the pretended GPU. Enter it only once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.began = False  # tensors have no values from now on
+        self.began = False  # whether the step has begun; tensors then have no values
         self._paused = False
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Stops pretending for a while: devices are what they really are."""
+        """Stops pretending for a while: tensors then report their real devices."""
         self._paused = True
         try:
             yield
@@ -133,7 +132,7 @@ class PretendGpu(TorchFunctionMode):
 
     @staticmethod
     def _seen(function: Callable, name: str, tensor: torch.Tensor, arguments, options) -> Any:
-        """Answers a script that asks for a tensor's values. Returns NotImplemented if it asks for none."""
+        """Returns what a script gets when it reads a tensor's device or values. Returns NotImplemented for other functions."""
         if function is torch.Tensor.device.__get__:
             return torch.device("cuda", 0)
         if function is torch.Tensor.is_cuda.__get__:
@@ -157,7 +156,7 @@ class PretendGpu(TorchFunctionMode):
 
     @staticmethod
     def _together(arguments: Any) -> Any:
-        """Moves the other tensors of a call to the pretended GPU if one of them is there."""
+        """Moves all tensors of a call to the pretended GPU if one of them is on it."""
         devices = {tensor.device.type for tensor in tensors_in(arguments)}
         if "meta" not in devices or len(devices) == 1:
             return arguments
@@ -182,7 +181,7 @@ def _uncompiled(model: Any = None, *_: Any, **__: Any) -> Any:
 
 
 def _of_cuda(gpus: int) -> dict:
-    """What torch.cuda answers."""
+    """The replacement of torch.cuda."""
 
     def always(value: Any) -> Callable:
         return lambda *_, **__: value
@@ -217,7 +216,7 @@ def _of_cuda(gpus: int) -> dict:
 
 @contextlib.contextmanager
 def pretended_gpu(gpus: int) -> Iterator[PretendGpu]:
-    """Pretends to have this many GPUs: a torch.cuda, and the mode that their tensors need."""
+    """Pretends that the machine has this many GPUs: replaces torch.cuda, and enters the mode that their tensors need."""
     mode = PretendGpu()
     with contextlib.ExitStack() as stack:
 

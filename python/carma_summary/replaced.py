@@ -1,4 +1,4 @@
-"""Replaces functions for a while."""
+"""Replaces functions temporarily."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Iterator
 
 @contextlib.contextmanager
 def replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
-    """owner.name is `new` for a while; a name that the owner only inherits is inherited again."""
+    """Sets owner.name to `new` temporarily. Afterwards a name that the owner had inherited is inherited again."""
     had, old = name in vars(owner), vars(owner).get(name)
     setattr(owner, name, new)
     try:

@@ -1,4 +1,4 @@
-"""The modules that run in a forward pass."""
+"""Records the modules that run in a forward pass."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Row:
 
 
 class RowRecorder:
-    """Forward hooks on every module but plain lists of modules."""
+    """Records rows through forward hooks on every module except lists of modules."""
 
     LISTS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 
     def __init__(self, model: nn.Module, deadline: Optional[float]):
         self.rows: List[Row] = []
-        self.paused = False  # what runs now has its rows already
+        self.paused = False  # modules that run now have their rows already
         self._deadline = deadline
         self._handles = []
         with_kwargs = "with_kwargs" in inspect.signature(nn.Module.register_forward_hook).parameters

@@ -1,4 +1,4 @@
-"""`carma_summary.py --run`: the user's own script, up to the end of its first step."""
+"""`carma_summary.py --run`: runs the user's own script up to the end of its first step."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .one_step import OneStep
 from .pretend_gpu import pretended_gpu
 from .summary import available_bytes, to_json
 
-# Of PyTorch: the pretended GPU replaces functions, which other versions may call in another way.
+# Versions of PyTorch. The pretended GPU replaces functions that other versions may call in another way.
 OLDEST, NEWEST = (1, 13), (2, 11)
 
 
 def check_version(text: str) -> None:
-    """Raises SummaryError if this version of PyTorch was never tried."""
+    """Raises SummaryError if this version of PyTorch was never tested."""
     parts = text.split("+")[0].split(".")
     try:
         version = (int(parts[0]), int(parts[1]))
@@ -44,7 +44,7 @@ def _resident_bytes() -> int:
 
 
 class _Limits:
-    """Ends the process from another thread, because the script's code may never return."""
+    """Ends the process from another thread, because the script may never return."""
 
     def __init__(self, seconds: float, memory_bytes: float, fail: Callable[[str], None]) -> None:
         self._end, self._memory, self._fail = time.monotonic() + seconds, memory_bytes, fail
@@ -61,7 +61,7 @@ class _Limits:
 
 
 class _Streams:
-    """The script's own output goes nowhere; its last words are kept for a failure."""
+    """Discards the script's output, but keeps the last lines for an error message."""
 
     def __init__(self) -> None:
         self.out, self.err = os.dup(1), os.dup(2)
@@ -82,7 +82,7 @@ class _Streams:
 
 
 def _leave(code: int) -> None:
-    """Exits at once: no code of the script runs after this, and none of its processes remains."""
+    """Exits at once. No code of the script runs after this, and none of its processes remains."""
     for child in multiprocessing.active_children():
         child.kill()
     os._exit(code)
@@ -121,8 +121,8 @@ def _run(chosen: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The layer list on standard output and exit status 0, or 2 with one line on stderr."""
-    # Before anything looks for GPUs, and before trackers call home.
+    """Prints the layer list and returns 0, or prints one line on stderr and returns 2."""
+    # Set before anything looks for GPUs, and before experiment trackers connect.
     os.environ.update(CUDA_VISIBLE_DEVICES="", WANDB_MODE="disabled", CARMA_ESTIMATE_RUN="1")
     chosen = _arguments(arguments)
     streams = _Streams()

@@ -1,4 +1,4 @@
-"""Gradient checkpoints: what a segment keeps when the backward pass makes it again."""
+"""Gradient checkpoints: counts what a segment keeps when the backward pass recomputes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tensors import map_tensors, tensors_in
 
 
 def own_parameters(implementation: Any) -> int:
-    """How many parameters of a checkpoint's implementation come before its segment's arguments."""
+    """The number of parameters of a checkpoint's implementation before its segment's arguments."""
     if implementation is None:  # another version of PyTorch
         return 0
     kinds = [p.kind for p in inspect.signature(implementation).parameters.values()]
@@ -23,15 +23,15 @@ def own_parameters(implementation: Any) -> int:
 
 
 class LargestSegment:
-    """Runs segments once more, as the backward pass does, and keeps the largest number of bytes
-    beside their arguments, which are kept anyway. No hook of others sees these runs."""
+    """Runs segments once more, as the backward pass does, and records the largest number of bytes besides their arguments,
+    which are kept anyway. Other hooks ignore these runs."""
 
     def __init__(self, model: nn.Module, recorder: RowRecorder, limit_bytes: float) -> None:
         self.bytes = 0
         self._model, self._recorder, self._limit = model, recorder, limit_bytes
 
     def look_at(self, function: Callable, arguments: Tuple, options: dict) -> None:
-        if self._recorder.paused:  # a checkpoint within a segment
+        if self._recorder.paused:  # a checkpoint inside a segment
             return
         arguments, options = map_tensors(
             (arguments, options),

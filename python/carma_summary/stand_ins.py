@@ -1,4 +1,4 @@
-"""Stand-ins: operations that keep what the CUDA kernels keep."""
+"""Replacement operations that keep the same tensors as the CUDA kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tensors import map_tensors, tensors_in
 
 
 class _Keeps(torch.autograd.Function):
-    """An operation known by its results and by the tensors it keeps for backward."""
+    """An operation defined by its results and by the tensors that it keeps for the backward pass."""
 
     @staticmethod
     def forward(ctx, run, *inputs):  # run(*inputs) -> (results, kept)
@@ -27,7 +27,7 @@ class _Keeps(torch.autograd.Function):
 
 
 def dropout(original, input, p=0.5, training=True, inplace=False):
-    """CUDA keeps a mask of one byte per element; the CPU keeps one of the input's type."""
+    """CUDA keeps a mask of one byte per element, while the CPU keeps a mask of the input's type."""
     if not training or inplace or not 0.0 < p < 1.0:
         return original(input, p, training, inplace)
 
@@ -38,8 +38,8 @@ def dropout(original, input, p=0.5, training=True, inplace=False):
 
 
 def usual_answer(usual: bool):
-    """For all() and any() of a whole tensor without memory, which code asks to choose its way: is
-    nothing masked, is anything out of range?"""
+    """Replaces all() and any() of a tensor without memory. Code uses them to choose a path: is nothing masked, is anything
+    out of range?"""
 
     def stand_in(original, tensor, *arguments, **options):
         if tensor.device.type != "meta" or arguments or options:
@@ -52,8 +52,8 @@ def usual_answer(usual: bool):
 def fused_attention(
     original, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **_
 ):
-    """Keeps inputs, result and one float per row (log-sum-exp). The dropout of the attention
-    matrix is made again from a seed. `original` would choose by the CPU's rules."""
+    """Keeps inputs, result and one float per row (log-sum-exp). The dropout of the attention matrix is recomputed from a seed.
+    `original` would choose by the CPU's rules."""
     aligned = query.dim() == 4 and (query.shape[-1] * query.element_size()) % 16 == 0
     learned = attn_mask is not None and attn_mask.requires_grad
     if not aligned or learned:  # not supported by the kernels
@@ -66,11 +66,11 @@ def fused_attention(
     def run(q, k, v, *mask):
         batch, heads, length, _ = q.shape
         width = v.shape[-1]
-        # Laid out (batch, length, heads, width): callers that turn it back copy nothing.
+        # The layout is (batch, length, heads, width), so callers that transpose it back copy nothing.
         strides = (length * heads * width, width, heads * width, 1)
         shape = (batch, heads, length, width)
         result = torch.empty_strided(shape, strides, dtype=q.dtype, device=q.device).zero_()
-        # In 32 bits only the memory-efficient kernel can be used; it rounds the rows up to 32.
+        # In 32 bits only the memory-efficient kernel is possible, which rounds the rows up to 32.
         rows = -(-length // 32) * 32 if q.element_size() == 4 else length
         log_sum_exp = torch.zeros((batch, heads, rows), dtype=torch.float32, device=q.device)
         return result, (q, k, v, *mask, result, log_sum_exp)
@@ -81,7 +81,7 @@ def fused_attention(
 def plain_attention(
     original, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **_
 ):
-    """Operation by operation: the whole attention matrix is kept."""
+    """Attention as separate operations, which keep the entire attention matrix."""
     groups = query.shape[-3] // key.shape[-3] if query.dim() > 2 else 1
     if groups > 1:  # several heads read the same keys and values
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
@@ -112,9 +112,7 @@ RECURRENT_KINDS = {
 
 
 def recurrent(kind, *arguments):
-    """A recurrent network as cuDNN runs it: one operation for all time steps.
-
-    arguments as nn.RNNBase passes them: input, states, weights, bias, layers, dropout, training,
+    """A recurrent network as cuDNN runs it: one operation for all time steps. The arguments are those that nn.RNNBase passes: input, states, weights, bias, layers, dropout, training,
     bidirectional, ...; with the batch sizes after the input if it is packed.
     """
     packed = isinstance(arguments[1], torch.Tensor) and arguments[1].dtype == torch.int64
@@ -136,7 +134,7 @@ def recurrent(kind, *arguments):
 
 
 def checkpoint_arguments_seen(original, function, preserve_rng_state=True, *arguments, **options):
-    """Until PyTorch 2.1 a non-reentrant checkpoint holds its arguments where no hook sees them."""
+    """Makes the arguments of a non-reentrant checkpoint visible to hooks, as they are only after PyTorch 2.1."""
     result = original(function, preserve_rng_state, *arguments, **options)
     held = [x for x in tensors_in((arguments, options)) if x.is_floating_point()]
     if not (held and torch.is_grad_enabled() and any(x.requires_grad for x in tensors_in(result))):

@@ -1,4 +1,4 @@
-"""A model's layer list, as a dictionary, as text and in a file."""
+"""Makes a model's layer list as a dictionary, as text or in a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRECISIONS = ("fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "fp16", "bf16")
 
 
 def available_bytes() -> float:
-    """Bytes of the host's memory; a guess where the kernel does not report them."""
+    """Available host memory in bytes, or a guess if the kernel does not report it."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             fields = dict(line.split(":", 1) for line in lines)
@@ -34,7 +34,7 @@ def available_bytes() -> float:
 
 
 def _check(model: nn.Module, options: Options) -> None:
-    """Raises SummaryError: what cannot be described."""
+    """Raises SummaryError for arguments that cannot be described."""
     if options.precision not in PRECISIONS:
         raise SummaryError(
             f"precision {options.precision!r}: expected one of {', '.join(PRECISIONS)}"
@@ -67,11 +67,10 @@ def describe(
     (the model's own, if its output has one), "cross-entropy" or "package.module:function" of the
     model's output. attention: "fused" or
     "math", what scaled_dot_product_attention does on the GPU. memory_limit_bytes: of a dry run on
-    the CPU; default: half of what is available. time_limit_s: checked after every module. beside:
-    models that the training holds as well: a running mean of the weights, a teacher.
+    the CPU; default: half of what is available. time_limit_s: checked after every module. beside: other models that the training holds, such as a running mean of the weights or a teacher.
 
-    The model stays as it is: all runs see a copy. Functions of PyTorch are replaced meanwhile, so
-    other threads should not run models. Raises SummaryError.
+    The model is not changed: all runs use a copy. Functions of PyTorch are replaced during the call, so other threads should
+    not run models. Raises SummaryError.
     """
     model = plain_model(model)
     limit = memory_limit_bytes if memory_limit_bytes is not None else available_bytes() / 2
@@ -119,7 +118,7 @@ def describe(
 
 
 def to_json(summary: dict) -> str:
-    """One layer per line: people read these files too."""
+    """One layer per line, because people read these files too."""
     pairs = [(key, json.dumps(value)) for key, value in summary.items() if key != "layers"]
     layers = ",\n".join("  " + json.dumps(layer) for layer in summary.get("layers", []))
     pairs.append(("layers", f"[\n{layers}\n ]"))
@@ -127,7 +126,8 @@ def to_json(summary: dict) -> str:
 
 
 def write(path: str, model: nn.Module, inputs: Any, **options: Any) -> bool:
-    """describe(), into a file. For training scripts: a failure is a line on stderr and False."""
+    """Writes the result of describe() to a file. Because training scripts call it, a failure only prints a line on stderr and
+    returns False."""
     options.setdefault("time_limit_s", 60.0)
     try:
         text = to_json(describe(model, inputs, **options))

@@ -1,4 +1,4 @@
-"""Tensors in the arguments and results of a model: tuples, mappings, dataclasses, nested."""
+"""Finds the tensors in the arguments and results of a model: tuples, mappings, dataclasses, nested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Shape = Tuple[int, ...]
 
 
 def map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The same nest of tuples, lists and mappings with each tensor changed."""
+    """The same nested tuples, lists and mappings with each tensor changed."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -39,5 +39,5 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 
 def first_shape(value: Any) -> Shape:
-    """Of the first tensor; () if there is none."""
+    """The shape of the first tensor, or () if there is none."""
     return next((tuple(tensor.shape) for tensor in tensors_in(value)), ())

@@ -1,4 +1,4 @@
-"""The peaks of PyTorch's allocator at the end, in a line that CARMA reads."""
+"""Prints the peaks of PyTorch's allocator at the end, in a line that CARMA reads."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ MIB = 2**20
 
 
 def tell(stream: Any = None) -> bool:
-    """The most that was allocated and reserved on the GPU with the most, as one line on stderr:
-    what a task needs and what it shows. False: this process has used no GPU."""
+    """Prints the peaks of allocated and reserved memory on the GPU that used most, as one line on stderr. Returns False if
+    this process has used no GPU."""
     if not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return False
     peaks = [

@@ -1,4 +1,4 @@
-"""A summary from a training's own first step: inputs need not be described."""
+"""Writes a summary from the training's own first step, so that inputs need no description."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .summary import write
 
 
 def by_name(forward: Callable, arguments: tuple, named: Dict[str, Any]) -> Any:
-    """The arguments of a call as one batch: a mapping where all have names."""
+    """The arguments of a call as one batch. It is a mapping if all arguments have names."""
     if not named:
         return arguments
     try:
@@ -29,8 +29,8 @@ def by_name(forward: Callable, arguments: tuple, named: Dict[str, Any]) -> Any:
 
 
 def watch(path: str, model: nn.Module, **options: Any) -> None:
-    """Writes the summary when the model first runs in training mode, with that batch, and then
-    leaves it alone. options: of describe(). Never raises an error of its own."""
+    """Writes the summary when the model first runs in training mode, with that batch, and then removes itself. options:
+    those of describe(). Never raises an error of its own."""
     inner = plain_model(model)
     own = vars(inner).get("forward")
     forward = inner.forward

@@ -1,4 +1,4 @@
-"""For training loops that share a server: when to save, where, and how to resume.
+"""Tells a training loop on a shared server when to save, where, and how to resume.
 
     import carma_task
 
@@ -11,7 +11,7 @@
                 torch.save(..., path)
             carma_task.leave()          # ends here, resumes later
 
-Needs only Python 3.9. Outside a CARMA task it never asks to save and does no harm.
+Needs only Python 3.9. Outside a CARMA task, should_save() is always false, and all calls are harmless.
 """
 
 from .frameworks import last_checkpoint, lightning_callback, lightning_checkpoint, trainer_callback

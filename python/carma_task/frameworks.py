@@ -1,5 +1,4 @@
-"""Callbacks for Lightning and for Hugging Face's Trainer. Neither needs to be installed: each is looked for when its callback is
-made."""
+"""Callbacks for Lightning and for Hugging Face's Trainer. Neither needs to be installed: each is imported only when its callback is created."""
 
 from __future__ import annotations
 
@@ -10,18 +9,18 @@ from typing import Any, Optional
 
 from . import turn
 
-_LIGHTNING = "lightning.ckpt"  # in the task's folder
+_LIGHTNING = "lightning.ckpt"  # name in the task's folder
 
 
 def lightning_checkpoint() -> Optional[str]:
-    """trainer.fit(model, ckpt_path=carma_task.lightning_checkpoint()): where to resume; None at the beginning."""
+    """The checkpoint to resume from, or None at the first start: trainer.fit(model, ckpt_path=carma_task.lightning_checkpoint())."""
     path = os.path.join(turn.folder(), _LIGHTNING)
     return path if os.path.exists(path) else None
 
 
 def lightning_callback() -> Any:
-    """Trainer(..., callbacks=[carma_task.lightning_callback()]): when the task is asked to checkpoint, it does so after the batch and
-    ends, to resume later. Raises ImportError without Lightning."""
+    """Trainer(..., callbacks=[carma_task.lightning_callback()]): when the task is asked to checkpoint, it saves after
+    the current batch, exits, and resumes later. Raises ImportError without Lightning."""
     base = None
     for name in ("lightning.pytorch", "pytorch_lightning"):
         try:
@@ -41,7 +40,7 @@ def lightning_callback() -> Any:
             if not turn.should_save():
                 return
             path = os.path.join(turn.folder(), _LIGHTNING)
-            trainer.save_checkpoint(path + ".new")  # all ranks must call it
+            trainer.save_checkpoint(path + ".new")  # must be called on all ranks
             if getattr(trainer, "is_global_zero", True):
                 os.replace(path + ".new", path)
             turn.leave()
@@ -51,19 +50,19 @@ def lightning_callback() -> Any:
 
 def last_checkpoint(output_dir: str) -> Optional[str]:
     """trainer.train(resume_from_checkpoint=carma_task.last_checkpoint(output_dir)): the last checkpoint that Hugging Face's Trainer
-    has written completely; None at the beginning."""
+    has written completely; None at the first start."""
     steps = []
     for name in os.listdir(output_dir) if os.path.isdir(output_dir) else ():
         found = re.fullmatch(r"checkpoint-(\d+)", name)
-        # Written last, with the step in it.
+        # This file is written last, and contains the step.
         if found and os.path.exists(os.path.join(output_dir, name, "trainer_state.json")):
             steps.append(int(found.group(1)))
     return os.path.join(output_dir, f"checkpoint-{max(steps)}") if steps else None
 
 
 def trainer_callback() -> Any:
-    """Trainer(..., callbacks=[carma_task.trainer_callback()]), of Hugging Face: when the task is asked to checkpoint, the Trainer does so
-    after the step, and the task ends, to resume later. Raises ImportError without transformers."""
+    """Trainer(..., callbacks=[carma_task.trainer_callback()]), of Hugging Face: when the task is asked to checkpoint, the
+    Trainer saves after the current step, and the task exits and resumes later. Raises ImportError without transformers."""
     try:
         base = importlib.import_module("transformers").TrainerCallback
     except (ImportError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""The time slice of a task on its GPUs: whether it is over, and what to do then."""
+"""Checks whether the time slice of a task has ended, and saves and exits in that case."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Handler = Union[Callable[[int, Any], Any], int, None]
 
 
 class _Turn:
-    """What is known about the time slice of this process."""
+    """The state of this process's time slice."""
 
     def __init__(self) -> None:
         self.listening = False
@@ -29,7 +29,7 @@ class _Turn:
         self.reported_at: Optional[float] = None  # time.monotonic()
 
     def take(self, number: int, frame: Any) -> None:
-        """The handler of the signal; it also calls the handler that was there before."""
+        """Handles the checkpoint signal, and also calls the handler that was installed before."""
         if self.asked_at is None:
             self.asked_at = time.monotonic()
         if callable(self.before):
@@ -40,8 +40,8 @@ _turn = _Turn()
 
 
 def listen() -> bool:
-    """Starts listening for the request to save. The other calls do this, too, if they come from the main
-    thread; call it as early as possible. False: outside a task, or not in the main thread."""
+    """Starts listening for checkpoint requests. Other functions also do this when called from the main thread, but call
+    this one as early as possible. Returns False outside a task or outside the main thread."""
     if _turn.listening:
         return True
     name = os.environ.get("CARMA_CHECKPOINT_SIGNAL", "")
@@ -54,13 +54,13 @@ def listen() -> bool:
 
 
 def should_save() -> bool:
-    """Whether the task has been asked to checkpoint; once true, it stays true."""
+    """Whether the task has been asked to checkpoint. Once true, this stays true."""
     listen()
     return _turn.asked_at is not None
 
 
 def seconds_left() -> Optional[float]:
-    """Most seconds left until the task is ended, at least 0; None: it was not asked to checkpoint."""
+    """Seconds left at most until the task is stopped, at least 0. None if the task was not asked to checkpoint."""
     listen()
     if _turn.asked_at is None:
         return None
@@ -69,9 +69,8 @@ def seconds_left() -> Optional[float]:
 
 
 def progress(done: float, total: float, loss: Optional[float] = None) -> None:
-    """Reports the progress of the whole run, done of total, including earlier starts. Outside a task, and on ranks other than 0, it does nothing.
-
-    It prints a line that CARMA reads, at most one in five seconds and one at the end."""
+    """Reports the progress of the whole run, done of total, including earlier starts. It prints a line that CARMA reads,
+    at most one in five seconds and one at the end. Outside a task, and on ranks other than 0, it does nothing."""
     if "CARMA_TASK_ID" not in os.environ or os.environ.get("RANK", "0") != "0":
         return
     now = time.monotonic()
@@ -82,12 +81,12 @@ def progress(done: float, total: float, loss: Optional[float] = None) -> None:
 
 
 def restarts() -> int:
-    """How often the task was started before."""
+    """The number of earlier starts of the task."""
     return int(os.environ.get("CARMA_RESTARTS") or 0)
 
 
 def folder(otherwise: str = "checkpoints") -> str:
-    """The task's own folder for checkpoints, the same for all its starts; outside a task, the other folder. It is created."""
+    """Creates and returns the task's folder for checkpoints, which is the same at every start. Outside a task: `otherwise`."""
     listen()
     path = os.environ.get("CARMA_CHECKPOINT_DIR") or otherwise
     os.makedirs(path, exist_ok=True)
@@ -96,8 +95,8 @@ def folder(otherwise: str = "checkpoints") -> str:
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """A path to write to, which replaces `path` once it is written completely: a process that is ended in between leaves the
-    old file intact. Files only: a folder that is written there is removed again, and IsADirectoryError raised."""
+    """Gives a temporary path that replaces `path` once the block has ended. A process that is killed before then leaves
+    the old file intact. It works for files only: a folder written there is removed, and IsADirectoryError is raised."""
     temporary = f"{path}.{os.getpid()}.new"
     try:
         yield temporary
@@ -112,8 +111,8 @@ def replacing(path: str) -> Iterator[str]:
 
 
 def leave(code: int = SAVED) -> NoReturn:
-    """Call it when everything is saved: the process ends, and the task resumes later."""
-    # torchrun treats any exit code but 0 as a failure, so the workers are not the ones to end.
+    """Ends the process so that the task resumes later. Call this when everything is saved."""
+    # torchrun treats every exit code except 0 as a failure, so the task is requeued instead.
     if "TORCHELASTIC_RUN_ID" in os.environ and "CARMA_TASK_ID" in os.environ:
         if os.environ.get("LOCAL_RANK", "0") == "0":
             with contextlib.suppress(OSError):

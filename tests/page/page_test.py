@@ -124,7 +124,7 @@ class PageTest(unittest.TestCase):
         self.until_text("cpus")
         self.assertEqual(self.rows("waiting", "Name")[:3], ["first", "big", "behind"])
         self.assertEqual(self.rows("waiting", "Position")[:4], ["1", "2", "3", ""])
-        self.assertIn("no GPU", self.rows("waiting", "Wants"))
+        self.assertIn("no GPU", self.rows("waiting", "Requests"))
         self.assertRegex(self.rows("waiting", "Starts")[0], r"^(by|about) (\d+ \w+ )?\d\d:\d\d$")
         self.assertRegex(self.rows("waiting", "Waits for")[0], r"^\d+ (s|min)$")
         # A higher priority changes the order without reloading.

@@ -84,18 +84,16 @@ std::string Figures(const CardFacts& facts) {
                         score.f1);
   }
   text +=
-      "\nAccuracy of the folds: mean ± standard deviation. Precision, recall and F1: means over "
-      "the "
-      "classes, of all folds\ntogether. Censored runs are not counted.\n";
+      "\nAccuracy is the mean over the folds ± standard deviation. Precision, recall and F1 are "
+      "means over the classes, for all\nfolds together. Censored runs are not counted.\n";
   if (!folds.empty()) {
-    text += fmt::format("\nAll folds together, classes of {} MiB, runs:\n\n{}", folds[0].width_mib,
-                        ConfusionTable(folds[0]));
+    text += fmt::format("\nNumber of runs, for all folds together and classes of {} MiB:\n\n{}",
+                        folds[0].width_mib, ConfusionTable(folds[0]));
   }
   const estimate::Score score = estimate::ScoreOf(all, kCardMib);
   text += fmt::format(
-      "\nThe point is off by {:.1f} % (median) and {:.1f} % (mean). The bound at 95 % covers "
-      "{:.1f} % "
-      "of the runs at {:.0f} %\nmean over-provision.\n",
+      "\nThe error of the point is {:.1f} % (median) and {:.1f} % (mean). The bound at 95 % covers "
+      "{:.1f} % of the runs, with a mean\nover-provision of {:.0f} %.\n",
       100 * score.median_error, 100 * score.mean_error, 100 * score.covered,
       100 * score.bound_over);
   return text;
@@ -105,16 +103,15 @@ std::string Network(const CardFacts& facts) {
   const Recipe& recipe = facts.recipe;
   if (recipe.kind == NetworkKind::kMlp) {
     return fmt::format(
-        "{} multilayer perceptrons (1 to 7 hidden layers of 48, 1 to 6 of 64 neurons, ReLU); their "
-        "probabilities are averaged.",
+        "It averages the\nprobabilities of {} multilayer perceptrons (1 to 7 hidden layers of 48 "
+        "neurons, 1 to 6 of 64, ReLU).",
         recipe.members);
   }
   const EncoderShape shape;
   return fmt::format(
-      "{} Transformer encoders ({} blocks, width {}, {} heads, feed-forward {}, normed first) over "
-      "the "
-      "layers as (type,\nactivations, parameters) and a first token of the aggregates; their "
-      "probabilities are averaged.",
+      "It averages the\nprobabilities of {} Transformer encoders ({} blocks, width {}, {} heads, "
+      "feed-forward {}, pre-norm). Their tokens are the\naggregates, then the layers as (type, "
+      "activations, parameters).",
       recipe.members, shape.blocks, shape.width, shape.heads, shape.feedforward);
 }
 
@@ -136,8 +133,8 @@ std::string CardOf(const CardFacts& facts) {
   const Recipe& recipe = facts.recipe;
   std::string text = fmt::format("# {}\n\n", facts.file);
   text += fmt::format(
-      "Tells which class of GPU memory the training of a model of the family `{}` falls into: {} "
-      "classes of {} MiB, the last\none open. {}\n\nFormat and inputs: "
+      "Predicts the class of GPU memory that training a model of the family `{}` needs. There are "
+      "{} classes of {} MiB; the\nlast one has no upper limit. {}\n\nFormat and inputs: "
       "`src/estimate/gpumemnet_network.h`. "
       "{} bytes, float32.\n",
       model::FamilyName(facts.family), recipe.classes, recipe.class_mib, Network(facts),
@@ -145,40 +142,33 @@ std::string CardOf(const CardFacts& facts) {
   text += "\n## Data\n\n";
   for (const std::string& line : facts.data) text += fmt::format("- {}\n", line);
   text += fmt::format(
-      "\n{} runs of {} models; {} of them needed more than the card had and count as the open "
-      "class "
-      "in training only.\nLeft out: {} runs of models that are of another family by their layers, "
-      "{} "
-      "that broke off for other reasons.\n",
+      "\n{} runs of {} models. {} of the runs needed more memory than the GPU has; they count as "
+      "the last class, in training only.\nLeft out: {} runs of models whose layers belong to "
+      "another family, and {} runs that failed for other reasons.\n",
       facts.runs, facts.models, facts.censored, facts.left_out.other_family,
       facts.left_out.incomplete);
-  text += "\n## How good it is\n\n";
+  text += "\n## Accuracy\n\n";
   text += Figures(facts);
   text += fmt::format(
-      "\nA model is on one side of a split only. In the folds and for the shipped weights each "
-      "member "
-      "keeps another eighth of\nits models aside to stop by; in 70/20/10 all stop by the 20 %. The "
-      "shipped weights come from all runs, {:.0f} s on one core.\n",
+      "\nA model is on only one side of a split. In the folds and for the shipped weights, each "
+      "member uses a different eighth of\nits models for early stopping; in 70/20/10 all members "
+      "use the 20 %. The shipped weights were trained on all runs, in {:.0f} s on one core.\n",
       facts.training_s);
   text += fmt::format(
       "\n## Use and limits\n\n"
-      "For placing training tasks on GPUs, beside the `structural` estimator, and for comparison "
-      "with "
-      "published figures. Not for\nmodels unlike the data: CARMA warns where an input lies outside "
-      "the "
-      "range seen in training. The runs were float32 with\nAdam on one A100 40 GB, CUDA context "
-      "included; nothing in the inputs tells other optimizers, precisions or checkpointing\napart. "
-      "A "
-      "need above the last edge ({} MiB) is only called large.\n",
+      "Use it for placing training tasks on GPUs, next to the `structural` estimator, and for "
+      "comparison with published figures.\nDo not use it for models unlike the data: CARMA warns "
+      "if an input is outside the range of the training data. The runs used\nfloat32 and Adam on "
+      "one A100 40 GB, and their memory includes the CUDA context. The inputs do not distinguish "
+      "optimizers,\nprecisions or checkpointing. Needs above {} MiB all fall into the last "
+      "class.\n",
       (recipe.classes - 1) * recipe.class_mib);
   text += fmt::format(
       "\n## Training\n\n"
       "AdamW, peak rate {}, weight decay {}, {} runs per step, at most {} epochs (patience {}), "
-      "classes "
-      "weighted by one over the\nroot of their size, targets blurred by {:.0f} % of the "
-      "measurement, "
-      "seed {}, libtorch {}. Made again by `./dev train DATA`, which runs in the "
-      "folder of the data\n\n```\n{}\n```\n",
+      "classes weighted by one over the\nroot of their size, targets blurred by {:.0f} % of the "
+      "measurement, seed {}, libtorch {}. To train the network again, run\n`./dev train DATA`, "
+      "which runs this command in the folder of the data:\n\n```\n{}\n```\n",
       recipe.rate, recipe.weight_decay, recipe.batch, recipe.epochs, recipe.patience,
       100 * recipe.blur, recipe.seed, TORCH_VERSION, facts.command);
   return text;

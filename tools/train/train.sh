@@ -18,8 +18,8 @@ done
 out=$(realpath "$(dirname "$0")/../../data/estimators")
 overwrite=no
 source='GPUMemNet data sets (Datasets/ of github.com/itu-rad/GPUMemNet, E. Yousefzadeh-Asl-Miandoab and others, IT University
-  of Copenhagen, 2025; arXiv 2602.17817), CC BY 4.0; channels and shapes recovered from them, runs that filled the card
-  marked, 75 % of the models (encoders 50 %), the others kept apart.'
+  of Copenhagen, 2025; arXiv 2602.17817), CC BY 4.0. Channels and shapes were recovered from the data, and runs that filled
+  the GPU are marked. 75 % of the models (encoders: 50 %) were used; the other models were held out.'
 while [ $# -gt 0 ]; do
   case $1 in
     --out) mkdir -p "${2:?$usage}"; out=$(realpath "$2"); shift 2 ;;

@@ -1,4 +1,4 @@
-"""The launcher: works like Hydra's own BasicLauncher, but runs each job in a task of carma.Executor."""
+"""A launcher like Hydra's BasicLauncher that runs each job in a task of carma.Executor."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ConfigStore.instance().store(group="hydra/launcher", name="carma", node=CarmaLau
 
 
 def run_in_task(hydra_context: HydraContext, name: str, config: DictConfig, singletons: Any) -> JobReturn:
-    """One job. The function behind @hydra.main has the name of its wrapper, so it is looked for here and not sent."""
+    """Runs one job. The function behind @hydra.main has the name of its wrapper, so it is looked up here instead of pickled."""
     Singleton.set_state(singletons)
     setup_globals()
     HydraConfig.instance().set_config(config)
@@ -47,7 +47,7 @@ def run_in_task(hydra_context: HydraContext, name: str, config: DictConfig, sing
 
 
 class CarmaLauncher(Launcher):
-    """All jobs of a sweep at once; they return in order."""
+    """Submits all jobs of a sweep at once and returns their results in order."""
 
     def __init__(self, folder: str, more: Optional[Dict[str, Any]] = None, **options: Any) -> None:
         self.folder = folder

@@ -41,7 +41,7 @@ async function refusal(response) {
   try {
     error = (await response.json()).error;
   } catch {
-    // The text is not from the server itself.
+    // The text comes from another program, such as a proxy.
   }
   return new Refused(response.status, error.code, error.message);
 }

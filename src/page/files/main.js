@@ -22,7 +22,7 @@ const main = document.getElementById('main');
 const live = document.getElementById('live');
 
 let place = {};       // parsed from the address
-let known = null;     // what the view has loaded
+let known = null;     // data that the view has loaded
 let failures = 0;     // in a row
 let heard_ms = 0;     // when the server last answered
 let drawn_ms = 0;     // last drawing, by the reader's clock; 0: none yet
@@ -58,7 +58,7 @@ function showHead() {
 function fitFrames() {
   for (const frame of main.querySelectorAll('iframe[data-tall]')) {
     const page = frame.contentDocument && frame.contentDocument.documentElement;
-    // Measures the body, because the document is never lower than the frame.
+    // Measures the body, because the document is always at least as high as the frame.
     if (page && frame.contentDocument.body) frame.height = frame.contentDocument.body.scrollHeight + 8;
   }
 }
@@ -133,7 +133,7 @@ function goTo() {
 
 const kKeys = [
   ['1 2 3 4', 'Server, Tasks, Users, History'],
-  ['j k', 'next and previous task of a list'],
+  ['j k', 'next and previous task in a list'],
   ['Enter', 'open the task'],
   ['/', 'go to the task filter'],
   ['?', 'these keys'],

@@ -1,4 +1,4 @@
-// Pieces that more than one view shows.
+// Elements that several views share.
 
 import {h, s} from './dom.js';
 import {clock, ending, gpuState, isWaiting, localTimes, memory, moment, plural, span, stateKind, stateWord} from './words.js';
@@ -75,7 +75,7 @@ export function gpuChip(gpu) {
   return chip(kind, word, text);
 }
 
-// How long a task has run and how long it may.
+// How long a task has run, and how long it may run.
 export function runTimes(task) {
   if (!task.launched_ms) return {since: null, until: null, share: null};
   const ran = now() - task.launched_ms;
@@ -104,7 +104,7 @@ export function warnings(task) {
   const list = [];
   if (task.over_promise_mib) list.push(chip('bad', `${memory(task.over_promise_mib)} over its promise`));
   if (task.wrong_gpus && task.wrong_gpus.length > 0)
-    list.push(chip('bad', `computes on GPU ${task.wrong_gpus.join(', ')}`, 'a GPU that it was not given'));
+    list.push(chip('bad', `computes on GPU ${task.wrong_gpus.join(', ')}`, 'a GPU that is not assigned to it'));
   if (task.idle_since_ms) list.push(chip('warn', `idle for ${span(now() - task.idle_since_ms)}`, 'it holds GPUs and does not use them'));
   if (task.leaves_by_ms && task.state === 'running')
     list.push(chip('warn', `leaves in ${span(Math.max(0, task.leaves_by_ms - now()))}`, 'it was asked to checkpoint because others wait for its GPUs'));
@@ -129,7 +129,7 @@ export function progressBar(progress) {
   return h('span', {class: 'measured'}, share !== null && shareBar(share, text), h('small', {}, text));
 }
 
-// A table that turns into cards on a phone: every cell has its own label.
+// A table that becomes a list of cards on a phone, so every cell has its own label.
 // brief: on a phone each task is one line with only number, name and end.
 export function table({caption, columns, rows, empty, brief}) {
   if (rows.length === 0) return h('p', {class: 'hint'}, empty);
@@ -162,7 +162,7 @@ export const kTaskColumns = {
     {name: 'id', title: 'Task', kind: 'id'},
     {name: 'name', title: 'Name', kind: 'name'},
     {name: 'user', title: 'User'},
-    {name: 'wants', title: 'Wants'},
+    {name: 'wants', title: 'Requests'},
     {name: 'waits', title: 'Waits for'},
     {name: 'starts', title: 'Starts'},
     {name: 'reason', title: 'Why', kind: 'text'},
@@ -242,7 +242,7 @@ export function waitingRows(tasks) {
   return groupsOf(tasks).map((group) => waitingRow(group[0], group.at(-1)));
 }
 
-// Works for rising and falling numbers.
+// Groups neighbouring tasks of an array in one state. Works for ascending and descending numbers.
 export function groupsOf(tasks) {
   const groups = [];
   for (const task of tasks) {

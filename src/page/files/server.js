@@ -66,7 +66,7 @@ function reservation({id, whom, why, from_ms, to_ms, holds}) {
 function card(gpu, rows) {
   const promised = Math.max(0, gpu.promised_mib);
   const words = `${memory(gpu.used_mib)} used and ${memory(promised)} promised of ${memory(gpu.total_mib)}` +
-    (gpu.foreign_mib > 0 ? `, ${memory(gpu.foreign_mib)} of it by others` : '');
+    (gpu.foreign_mib > 0 ? `, ${memory(gpu.foreign_mib)} of that by other processes` : '');
   const activity = gpu.sm_active === null ? 'SM activity unknown' : `SM activity ${percent(gpu.sm_active)}`;
   return h('article', {class: 'gpu', 'data-key': gpu.uuid, 'aria-labelledby': `gpu${gpu.index}`},
     h('div', {class: 'line'}, h('h3', {id: `gpu${gpu.index}`}, `GPU ${gpu.index}`), gpuChip(gpu)),
@@ -92,7 +92,7 @@ function card(gpu, rows) {
 function key() {
   const swatch = (kind) => s('svg', {class: 'bar', 'aria-hidden': 'true'}, s('rect', {class: kind, width: 18, height: 9, rx: 2}));
   return h('div', {class: 'key'}, h('span', {}, swatch('used'), 'used'), h('span', {}, swatch('promised'), 'promised'),
-    h('span', {}, swatch('foreign'), 'used by others'), h('span', {}, swatch('active'), 'SM activity, 15 min'));
+    h('span', {}, swatch('foreign'), 'used by other processes'), h('span', {}, swatch('active'), 'SM activity, 15 min'));
 }
 
 function heading(text, count, shown, href) {
@@ -102,7 +102,7 @@ function heading(text, count, shown, href) {
 
 function troubles(view) {
   const list = [...view.troubles];
-  if (view.starting) list.unshift('carmad has just started and is looking for GPUs');
+  if (view.starting) list.unshift('carmad has just started and is detecting GPUs');
   if (list.length === 0) return null;
   return h('section', {class: 'troubles', 'aria-label': 'Problems'}, h('ul', {}, list.map((text) => h('li', {}, text))));
 }
@@ -116,7 +116,7 @@ export function draw(view) {
     troubles(view),
     figures(view),
     h('section', {'data-key': 'gpus', 'aria-label': 'GPUs'}, h('div', {class: 'between'}, h('h2', {}, 'GPUs'), key()),
-      view.gpus.length === 0 ? h('p', {class: 'hint'}, view.starting ? 'carmad is looking for them' : `none: ${view.driver}`)
+      view.gpus.length === 0 ? h('p', {class: 'hint'}, view.starting ? 'carmad is still detecting them' : `none: ${view.driver}`)
         : h('div', {class: 'gpus'}, view.gpus.map((gpu) => card(gpu, rows)))),
     h('section', {'data-key': 'running', 'aria-label': 'Running tasks'}, heading('Running', running, view.running.length, '#/tasks?show=running'),
       table({caption: 'Running tasks', columns: kTaskColumns.running, rows: view.running.map(runningRow), empty: 'Nothing runs.'})),

@@ -9,7 +9,7 @@ import {chip, memoryBar, parameterWords, progressOf, runTimes, stateChip, taskLi
 const kMostEvents = 200;
 const kOutputEveryMs = 3000;
 
-// The last lines of the task's output, if the reader may see them.
+// Shows the last lines of the task's output, if the reader may see them.
 async function output(task, known) {
   if (!mayAct(task)) return null;
   const fresh = known && known.output && performance.now() - known.output.asked < kOutputEveryMs;
@@ -24,7 +24,7 @@ async function output(task, known) {
 
 // Everything about the task that is not in the overview. Requested again until the task has ended.
 export async function load(id, known) {
-  // An ended task no longer changes once its last lines have been read.
+  // Once its last lines have been read, an ended task no longer changes.
   if (known && known.settled && (known.output || !mayAct(known.task))) return known;
   const explained = await get(`/v1/tasks/${id}/explain`);
   const changed = !known || known.task.state !== explained.task.state || known.task.attempt !== explained.task.attempt ||
@@ -39,15 +39,15 @@ function fact(title, ...value) {
   return shown.length === 0 ? null : [h('dt', {}, title), h('dd', {}, shown)];
 }
 
-// The command as typed in a shell. A single text already is a shell line.
+// The command as typed in a shell. A command given as one text is a shell line already.
 function asTyped(words) {
   const quoted = (word) => (/^[\w@%+=:,./~-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
   return words.length === 1 ? words[0] : words.map(quoted).join(' ');
 }
 
 function promiseText(task) {
-  if (!task.claim_mib) return 'what it asks for';
-  return task.others_claim_mib ? `reserved for it on its first GPU; ${memory(task.others_claim_mib)} on the others` : 'reserved for it on each GPU';
+  if (!task.claim_mib) return 'requested memory';
+  return task.others_claim_mib ? `reserved for it on its first GPU; ${memory(task.others_claim_mib)} on each other GPU` : 'reserved for it on each GPU';
 }
 
 function memoryFigures(task) {
@@ -59,7 +59,7 @@ function memoryFigures(task) {
     ['Used now', isRunning(task.state) ? task.observed_mib : null, 'on its fullest GPU'],
     ['Peak', task.peak_mib || null, 'highest on any GPU in any start'],
   ].filter(([, value]) => value !== null && value !== undefined && value !== 0);
-  if (rows.length === 0) return h('p', {class: 'hint'}, task.gpus === 0 ? 'It uses no GPU.' : 'Nothing is known about its memory yet.');
+  if (rows.length === 0) return h('p', {class: 'hint'}, task.gpus === 0 ? 'It uses no GPU.' : 'Its memory use is not known yet.');
   const total = Math.max(...rows.map(([, value]) => value));
   return h('table', {class: 'bars'}, h('caption', {class: 'unseen'}, 'Memory of each GPU'),
     h('tbody', {}, rows.map(([title, value, text]) => {
@@ -98,7 +98,7 @@ function startWords(task) {
   return [
     latest && h('p', {'data-key': 'latest'}, 'It starts by ', when(latest), ' at the latest: by then the tasks before it reach their time limits. A task with ' +
       'higher priority or a GPU that closes or fails may delay it.'),
-    about && h('p', {'data-key': 'likely'}, 'It probably starts at about ', when(likely), ', judging by known run times.'),
+    about && h('p', {'data-key': 'likely'}, 'It will probably start at about ', when(likely), ', judging by known run times.'),
   ];
 }
 

@@ -5,7 +5,7 @@ import {get, keepToken, post, Refused, token} from './link.js';
 
 let who = {user: '', admin: false, by: ''};
 
-// A token never makes an administrator; the server decides who is one.
+// A token never gives administrator rights. The server decides who is an administrator.
 export function mayAct(task) {
   return who.user !== '' && (who.admin || who.user === task.user);
 }
@@ -41,8 +41,8 @@ function askFor(title, content, buttons) {
 
 export async function signIn() {
   const {answer, form} = await askFor('Act on your tasks', [
-    h('p', {}, 'On the server, make a token and paste it here: ', h('code', {}, 'carma token create')),
-    h('p', {class: 'soft'}, 'It is kept until this tab is closed and sent only to this server. If you have forwarded the Unix socket ' +
+    h('p', {}, 'Create a token on the server and paste it here: ', h('code', {}, 'carma token create')),
+    h('p', {class: 'soft'}, 'The browser keeps it until this tab is closed and sends it only to this server. If you have forwarded the Unix socket ' +
       'of carmad instead of a port, you need no token.'),
     h('p', {}, h('label', {}, 'Token ', h('input', {name: 'token', type: 'password', autocomplete: 'off', required: true, size: 40}))),
   ], [{value: 'in', text: 'Sign in', kind: 'strong'}, {value: '', text: 'Close'}]);
@@ -64,7 +64,7 @@ export async function learn() {
     who = await get('/v1/whoami');
   } catch (error) {
     who = {user: '', admin: false, by: ''};
-    // A token that the server refuses is useless.
+    // The server has refused the token, so it is useless.
     if (error instanceof Refused && token()) {
       keepToken('');
       tell('Your token is unknown here, was revoked or has expired. Sign in again to act on your tasks.');
@@ -78,10 +78,10 @@ export async function learn() {
 }
 
 const kAsked = {
-  cancel: {title: 'Cancel', text: 'If it runs, it is ended. It is not started again.', button: 'Cancel the task', kind: 'danger'},
-  requeue: {title: 'Start again', text: 'It is stopped and returns to the queue, to start from the beginning.', button: 'Start it again', kind: 'danger'},
+  cancel: {title: 'Cancel', text: 'If the task is running, it is stopped. It will not start again.', button: 'Cancel the task', kind: 'danger'},
+  requeue: {title: 'Start again', text: 'The task is stopped and returns to the queue. It will start from the beginning.', button: 'Start it again', kind: 'danger'},
 };
-const kDone = {cancel: 'is cancelled', hold: 'is held', release: 'is released', requeue: 'goes back to the queue', priority: 'has a new priority'};
+const kDone = {cancel: 'is cancelled', hold: 'is held', release: 'is released', requeue: 'is back in the queue', priority: 'has a new priority'};
 
 // Returns true if the server has performed the action.
 export async function act(verb, id, name, body) {
