@@ -37,7 +37,7 @@ void PutBars(std::string& out, const BarFigure& figure) {
             BarChart(figure.caption, figure.bars, figure.marks, high, ticks, kThird));
 }
 
-// The colour of a case, the same in all figures.
+// The colour of a case, which is the same in all figures.
 std::string ColourOf(const std::vector<Case>& cases, const Case& of) {
   return fmt::format("p{}", static_cast<std::size_t>(&of - cases.data()) % kMaxCdfCases);
 }

@@ -128,8 +128,8 @@ std::unexpected<base::Error> Expected(const std::string& pointer, std::string_vi
   return Invalid(pointer + ": expected " + std::string(what));
 }
 
-// A list inside `json`, or an empty list if it is absent. Errors: the value is not a list, or is
-// too long.
+// Reads a list from `json`; an absent list is empty. Errors: the value is not a list, or is too
+// long.
 Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
                            const std::string& pointer) {
   static const Json kNone = Json::array();
@@ -320,7 +320,7 @@ std::string ToJsonText(const Report& report) {
   std::string metrics = ToJsonText(report.metrics);
   if (!report.run) return metrics;
   JsonText out;
-  metrics.pop_back();  // the closing brace follows the record
+  metrics.pop_back();  // the closing brace comes after the record
   Put(out, R"({},"run":)", metrics);
   PutRun(out, *report.run);
   out.push_back('}');

@@ -1,5 +1,5 @@
-// Writes SVG figures for an HTML page. Colours, fonts and line widths are CSS classes of that page,
-// so a drawing suits light and dark screens and paper.
+// Writes SVG figures for an HTML page. Colours, fonts and line widths are CSS classes of the page,
+// so that a drawing suits light screens, dark screens and paper.
 #pragma once
 
 #include <span>

@@ -72,7 +72,7 @@ bool Reported(const Line& line, const std::vector<Case>& cases) {
   return std::ranges::any_of(cases, [&](const Case& each) { return Over(each, line).has_value(); });
 }
 
-// Adds how far above each bound the cases are.
+// Adds a line for each bound, which shows how far above the bound the cases are.
 void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   const Line& makespan = Lines().front();
   for (const std::string& name : BoundNames(cases)) {
