@@ -68,7 +68,7 @@ const Line kLines[] = {
     {"slowdown, 95 %", "slowdown_p95",
      [](const Metrics& m) -> Value { return m.slowdown ? Value(m.slowdown->p95) : std::nullopt; },
      TimesText, false},
-    {"execution lost to saving and leaving", "lost_share",
+    {"execution time lost to checkpoints and requeues", "lost_share",
      [](const Metrics& m) { return m.lost_share; }, PercentText, false},
     {"users' stretch, Jain index", "jain", [](const Metrics& m) { return m.jain; }, TimesText,
      false},

@@ -237,8 +237,9 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
 // One JSON object, as in the body of POST /v1/tasks and in the store's column. Absent fields take
 // their defaults.
 std::string ToJsonText(const TaskSpec& spec);
-// Writes texts equivalent to ToJsonText's. An environment equal to the previous one costs nothing:
-// in a batch of thousands of tasks all environments are equal and make up most of each description.
+// Writes JSON that is equivalent to ToJsonText's, but does not convert the same environment twice
+// in a row. In a batch of thousands of tasks, all environments are equal and make up most of each
+// description.
 class SpecWriter {
  public:
   std::string Text(const TaskSpec& spec);

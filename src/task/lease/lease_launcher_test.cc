@@ -592,7 +592,7 @@ TEST_F(LeaseLauncherTest, ReadsItsExitStatusFromTheKernel) {
   ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
   waiter.GoOn();
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
-  const ShimEvent exited = Next();  // the parent has not asked for it yet
+  const ShimEvent exited = Next();  // the parent has not reaped the process yet
   EXPECT_EQ(exited.exit_code, 5);
   EXPECT_FALSE(exited.untold);
   EXPECT_EQ(WEXITSTATUS(waiter.End(0)), 5);

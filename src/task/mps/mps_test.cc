@@ -297,7 +297,7 @@ TEST_F(MpsControlTest, ReportsEveryFailureInASentence) {
 }
 
 TEST_F(MpsControlTest, TriesADaemonAndEndsIt) {
-  // The stand-in's list of servers is empty, as in a daemon without servers.
+  // The stand-in lists no servers, like a daemon without servers.
   fake_.Write("/status", "Server 1 not found\n");
   const auto abilities = Control().Try(Soon());
   ASSERT_TRUE(abilities) << abilities.error().message;

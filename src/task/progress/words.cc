@@ -1,4 +1,4 @@
-// Words of training loops that print in their user's own language, and their translations.
+// Translations of the words that training loops print in their user's own language.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -69,7 +69,7 @@ class Shim {
   int Run();
 
  private:
-  // If this fails, nothing has been decided yet, and the daemon abandons the attempt.
+  // If this fails, the attempt has no owner yet, and the daemon abandons it.
   Result<bool> Claim();
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();
@@ -92,7 +92,7 @@ class Shim {
   Result<Unit> LimitGpuMemoryOf(const std::string& folder, bool guarantees);
   bool MayCallDocker() const;
   std::string ChangeGpuMemoryLimits();
-  // The groups above would keep limits that are not removed.
+  // Also removes the limits, which would otherwise stay in the groups above.
   void RemoveGroup();
   void TellStarted(pid_t main);
   void LeaveReport(const ShimReport& report);
@@ -113,7 +113,7 @@ class Shim {
   std::optional<OutputPump> pump_;
   std::optional<TaskCgroup> group_;
   std::string no_limit_;
-  std::map<std::string, bool> limited_;  // by group: whether memory is guaranteed to it
+  std::map<std::string, bool> limited_;  // by group; true: memory is guaranteed to it
   UniqueFd script_;
   std::string script_text_;
   std::optional<ContainerRun> container_;
@@ -193,7 +193,8 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
   LimitGpuMemoryOfGroups();
-  // Otherwise the daemon might believe after a power failure that a task that ran had never begun.
+  // Without this, the daemon might conclude after a power failure that a task that ran had never
+  // begun.
   if (Result<Unit> synced = SyncClaim(dir_); !synced)
     return Refuse(synced.error(), /*retryable=*/true);
   plan_.workdir = order_.spec.workdir;
@@ -350,8 +351,8 @@ std::expected<Unit, LaunchError> Shim::EnterContainer() {
   return Unit{};
 }
 
-// A tool that ended by itself has removed its container. An exit code from 125 on may be an error
-// of the tool itself. report: null if nothing has run.
+// A tool that ended by itself has removed its container. But an exit code of 125 or more may be an
+// error of the tool itself. report: null if nothing has run.
 void Shim::EndContainer(const ShimReport* report) {
   constexpr int kFirstOfTheTool = 125;
   if (guard_) {
@@ -382,8 +383,8 @@ void Shim::MakeGroup() {
 // supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
-  // A cap guarantees nothing. When other tasks keep all cores busy, a capped task also needs a
-  // weight.
+  // A cap guarantees nothing. A capped task also needs a weight for times when other tasks keep all
+  // cores busy.
   if (host.cpus > 0) (void)group_->WeighCpus(host.cpus);
   if (host.cpus > 0 && order_.cpu_cap) (void)group_->CapCpus(host.cpus);
   if (host.memory_mib > 0) (void)group_->LimitMemory(host.memory_mib);
@@ -399,8 +400,8 @@ void Shim::LimitGroup() {
 void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
   const bool docker = container_ && container_->tool == ContainerTool::kDocker;
-  Result<Unit> limited = Unavailable(docker ? "Docker's control groups are not of version 2 here"
-                                            : "it has no control group");
+  Result<Unit> limited =
+      Unavailable(docker ? "Docker does not use cgroup v2 here" : "it has no control group");
   if (!docker && group_) limited = LimitGpuMemoryOf(group_->path(), true);
   if (docker || (limited && MayCallDocker())) {
     for (const std::string& folder : MakeContainerGroups(Containers())) {

@@ -70,7 +70,7 @@ class Supervisor {
   // change: called at LimitSignal() with the shim's own rights. It returns why it failed, or
   // nothing.
   void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
-  // Returns when the main process and all its descendants are gone. Fills in the whole report
+  // Returns when the main process and all its descendants are gone. The report is then complete
   // except for the start.
   ShimReport Run();
 
@@ -94,7 +94,7 @@ class Supervisor {
   std::vector<base::ProcessStat> Inside() const;
   // Called when the tool has ended. Ends its helpers without grace.
   void HurryHelpers();
-  // Sends KILL to every process. Called again until no process is left.
+  // Sends KILL to every process. It is called repeatedly until no process is left.
   void KillAll();
   void CheckDeadline();
   int PollTimeoutMs() const;

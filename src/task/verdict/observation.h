@@ -1,4 +1,4 @@
-// The resource needs and behaviour of a finished run. Values only.
+// The resource needs and behaviour of a finished run, as plain values.
 #pragma once
 
 #include <cstdint>

@@ -38,9 +38,9 @@ struct ExitEvidence {
   bool neighbour_blamed = false;  // another task of this server was held responsible
 };
 
-// The last line about a lack of GPU memory in printable form, or empty. Knows the forms of PyTorch,
-// TensorFlow, JAX, CUDA and cuBLAS/cuDNN in docs/use/tasks.md. Only the last 16 KiB and 200 lines
-// are read, because the program survived anything earlier. TensorFlow's harmless warnings are
+// The last line about a lack of GPU memory in printable form, or empty. Recognises the forms of
+// PyTorch, TensorFlow, JAX, CUDA and cuBLAS/cuDNN in docs/use/tasks.md. Reads only the last 16 KiB
+// and 200 lines, because the program survived anything earlier. TensorFlow's harmless warnings are
 // returned too; ClassifyExit decides whether they count.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
