@@ -1,4 +1,4 @@
-// Checks a task before submission. The daemon cannot do this, because it does not read users'
+// Checks a task before its submission. The daemon cannot do this, because it does not read users'
 // files.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace carma::cli {
 
-// Checks that the task's working folder, program, script (as in python3 train.py) and conda
-// environment exist for the caller, and that its output files can be written. lease: the caller
-// starts the task itself, and a shell reads scripts without an interpreter line. Errors: kInvalid,
-// one sentence.
+// Checks for the caller that the task's working folder, program, script (as in python3 train.py)
+// and conda environment exist, and that its output files can be written. lease: the caller starts
+// the task itself, and a shell reads scripts that have no interpreter line. Errors: kInvalid, one
+// sentence.
 Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease = false);
 
 // For a task of a sweep: checks that each {NAME} in its command, name and output paths is a

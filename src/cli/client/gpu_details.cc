@@ -84,7 +84,7 @@ std::vector<std::string> SourcesOf(const GpuView& gpu) {
   return sources;
 }
 
-// Adds the last reading, grouped by source.
+// Adds the values of the last reading, grouped by source.
 void AddMetrics(const GpuView& gpu, std::size_t width, Facts& facts) {
   for (const std::string& source : SourcesOf(gpu)) {
     std::vector<std::string> words;

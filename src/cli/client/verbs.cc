@@ -1,4 +1,4 @@
-// Declares the verbs and their options. verbs.h declares the functions that do their work.
+// Declares the verbs and their options. The functions that do their work are declared in verbs.h.
 #include "cli/client/verbs.h"
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ constexpr const char* kTasksHelp =
 constexpr const char* kArraysHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last task or array), @~2 (two before it)";
 
-// Flags that live as long as the verb's callback. A shared_ptr, because std::function must be
-// copyable.
+// Flags that live as long as the verb's callback. They are in a shared_ptr, because std::function
+// must be copyable.
 template <class Flags>
 std::shared_ptr<Flags> NewFlags() {
   return std::make_shared<Flags>();
@@ -281,12 +281,12 @@ void AddLogs(Syntax app, Context& context) {
 
 // ---- the server ----
 
-// Whether the word can only mean a span of time: "90m", "6h", "1:30:00". A bare number is a GPU.
+// Whether the word can only mean a span of time: "90m", "6h", "1:30:00". A bare number means a GPU.
 bool IsSpan(const std::string& word) {
   return !base::ParseInt(word) && base::ParseSpan(word).has_value();
 }
 
-// --history may have no value. Then the word after it is the first GPU.
+// --history may come without a value. The word after it is then the first GPU.
 void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
   flags.history = std::chrono::hours(1);

@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The first finding that is not kOk, or an empty finding if all are kOk.
+// The first finding that is not kOk, or an empty finding if there is none.
 Finding FirstTrouble(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.level != Level::kOk) return finding;

@@ -20,11 +20,11 @@
 namespace carma::cli {
 namespace {
 
-// The default folders where CUDA programs reach NVIDIA's control daemon. The second is for protocol
-// 3 as root.
+// The default folders in which CUDA programs look for NVIDIA's control daemon. The second is the
+// one of protocol 3 for root.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
-constexpr std::size_t kMaxFolders = 1'000;  // users, or GPUs of one user
+constexpr std::size_t kMaxFolders = 1'000;  // of users, or of one user's GPUs
 
 // Finds the program as execvp would; empty if it is not found.
 std::string FindProgram(const std::string& root, const std::string& name,
@@ -177,7 +177,7 @@ class MpsCheck {
     return "none above its task's promise and policy.margin";
   }
 
-  // The remedy for a failed trial.
+  // The remedy if the trial failed.
   std::string TrialRemedy(const base::Error& why) const {
     if (IsShared() && why.code == ErrorCode::kDenied)
       return "set collocation.mps_servers to \"user\": each user then has a server of their own";
@@ -255,7 +255,7 @@ class MpsCheck {
 
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user) {
   if (!MayUseMps(settings)) return std::nullopt;
-  // An ordinary user cannot test what root's carmad can do.
+  // An ordinary user cannot test this for a carmad that runs as root.
   const bool shared =
       settings.mps_servers == task::MpsScope::kShared && (::geteuid() == 0 || is_daemon_user);
   return task::TryMps({base::ExecutableDir() + "/carma-shim", settings.mps_control, "", {}}, shared,

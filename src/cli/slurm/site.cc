@@ -86,8 +86,7 @@ Finding CheckDevices(const SlurmFacts& facts) {
           "take gpu out of the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
 }
 
-// Whether the file may call carma. For an unreadable file, whose text is empty, the answer is
-// unknown.
+// Whether the file may call carma. Also true for an unreadable file, whose text is empty.
 bool MayCallCarma(const std::string& text) {
   return base::Trim(text).empty() || text.find("carma") != std::string::npos;
 }
@@ -135,8 +134,8 @@ Finding CheckSubmission(const SlurmFacts& facts) {
           "for each job"};
 }
 
-// Warns if Slurm fills one node after another, as it does by default. A job that waits on a full
-// node leaves it late (slurm.enabled) or never.
+// Warns if Slurm fills one node after another, which is its default. A job that waits on a full
+// node moves on late (slurm.enabled) or never.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))
