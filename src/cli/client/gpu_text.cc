@@ -71,7 +71,7 @@ std::string CheckedDemand(const CheckedTask& task) {
 // the other tasks did not exist.
 std::string CheckedNow(std::size_t alike, bool first) {
   if (alike > 1 && first)
-    return ": the first could start now, the others follow as soon as there is room";
+    return ": the first could start now, and the others as soon as there is room";
   if (alike > 1) return ": each could start now without the others";
   return first ? ": could start now" : ": could start now without the tasks above";
 }

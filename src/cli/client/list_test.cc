@@ -59,7 +59,7 @@ TEST_F(App, ListPagesUpToItsLimit) {
   EXPECT_EQ(daemon_.requests()[1], "GET /v1/tasks?limit=1000&order=desc&state=all&before=77");
 }
 
-TEST_F(App, ALimitThatWasGivenIsNoWarning) {
+TEST_F(App, AGivenLimitCausesNoWarning) {
   daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
   daemon_.On("GET /v1/tasks", [](const api::Request&) {
     Json tasks = Json::array();

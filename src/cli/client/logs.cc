@@ -61,7 +61,7 @@ std::string NeverStarted(const api::TaskView& task) {
     return fmt::format("task {} has no output: {}", task.id, why);
   }
   if (task.attempt > 0) return "";
-  return fmt::format("task {} has ended before it started ({}), so it has no output", task.id,
+  return fmt::format("task {} ended before it started ({}), so it has no output", task.id,
                      EndText(task));
 }
 
@@ -71,8 +71,8 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
   if (path == "/dev/null") {
     const bool leased = !task.origin.empty();
     return {ErrorCode::kNotFound,
-            who + (leased ? " is a lease: its output went to its own process"
-                          : " keeps no output here: it went to the terminal of carma run, or to "
+            who + (leased ? " is a lease: CARMA does not capture its output"
+                          : " has no output file: its output went to the terminal of carma run or "
                             "/dev/null; -o FILE keeps a copy")};
   }
   if (error.code != ErrorCode::kNotFound)

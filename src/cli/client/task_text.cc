@@ -183,8 +183,9 @@ std::string ServesText(const TaskView& task) {
   if (!task.serve) return "";
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   const bool other = HoldsGpus(task) && method != core::SharingMethod::kMps;
-  return other ? "latency-sensitive, but without MPS its kernels have no priority"
-               : "latency-sensitive: under MPS its kernels go before its user's other tasks";
+  return other
+             ? "latency-sensitive, but without MPS its kernels have no priority"
+             : "latency-sensitive: under MPS its kernels go before those of its user's other tasks";
 }
 
 void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
@@ -377,7 +378,7 @@ std::string Explanation(const api::ExplainView& explain) {
   out += EstimateSentence(task);
   if (explain.taught_mib) {
     out += "Tasks of its kind have needed " + base::FormatMib(*explain.taught_mib) +
-           ", so that is what it asks for.\n";
+           ", so it requests that much.\n";
   }
   if (DependsOnRules(task) && !explain.policy.empty())
     out += "Rules: " + base::Printable(explain.policy, 400) + "\n";

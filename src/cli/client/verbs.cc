@@ -127,14 +127,14 @@ void AddWatch(Syntax verb, bool& watch, double& interval_s) {
 
 void AddList(Syntax app, Context& context) {
   auto flags = NewFlags<ListFlags>();
-  const Syntax verb =
-      AddVerb(app, "list", "List unfinished tasks in the order in which they will be served",
-              "MEM is per GPU: used/promised while it runs, ~predicted while it waits, the peak at "
-              "the end.\nColumns for -o:\n" +
-                  ColumnHelp() +
-                  "  carma list -u ann -t running\n"
-                  "  carma list -w --tree\n"
-                  "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
+  const Syntax verb = AddVerb(
+      app, "list", "List unfinished tasks in the order in which they will be served",
+      "MEM is per GPU: used/promised while a task runs, ~predicted while it waits, the peak at "
+      "the end.\nColumns for -o:\n" +
+          ColumnHelp() +
+          "  carma list -u ann -t running\n"
+          "  carma list -w --tree\n"
+          "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
   verb.Alias("queue").Alias("ls");
   verb.AddOption("-u,--user", "NAME", flags->user, "only tasks of this user");
   verb.AddOption("-t,--state", "LIST", flags->states,
@@ -212,7 +212,8 @@ void AddCancel(Syntax app, Context& context) {
 }
 
 void AddHold(Syntax app, Context& context) {
-  AddChange(app, context, "hold", "Keep waiting tasks from starting", "  carma hold 40-45\n");
+  AddChange(app, context, "hold", "Hold waiting tasks, so that they do not start",
+            "  carma hold 40-45\n");
 }
 
 void AddRelease(Syntax app, Context& context) {

@@ -378,7 +378,7 @@ std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings&
         {"mig", Level::kWarn,
          "no GPU is undivided: tasks on several GPUs can never run, because instances do not work "
          "together",
-         "leave as many GPUs undivided (nvidia-smi -mig 0) as such a task asks for"});
+         "leave as many GPUs undivided (nvidia-smi -mig 0) as such a task requests"});
   }
   return findings;
 }

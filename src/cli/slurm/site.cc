@@ -45,7 +45,7 @@ Finding CheckPlugin(const SlurmFacts& facts) {
             "add the line that carma slurm config prints, and restart slurmd"};
   const PluginLine& line = *facts.plugin;
   if (facts.plugin_release.empty())
-    return {topic, Level::kBad, fmt::format("{}: no CARMA plug-in there", line.path),
+    return {topic, Level::kBad, fmt::format("{}: no CARMA plug-in at this path", line.path),
             "install carma-slurm, or name its file in plugstack.conf"};
   if (!facts.release.empty() && facts.plugin_release != facts.release)
     return {topic, Level::kBad,
@@ -99,7 +99,7 @@ Finding CheckProlog(const SlurmFacts& facts) {
   const std::string prolog = ValueOf(facts.config, "Prolog");
   if (!IsSet(prolog))
     return {"prolog", Level::kWarn,
-            "none: while carmad is down, this node takes job after job, and all fail",
+            "none: while carmad is down, this node accepts job after job, and all of them fail",
             "set Prolog as carma slurm config prints it"};
   if (!MayCallCarma(facts.prolog))
     return {"prolog", Level::kWarn, prolog + " does not mention carma",

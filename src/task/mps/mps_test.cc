@@ -161,7 +161,7 @@ TEST(MpsAnswers, ParsesTheAnswerToATermination) {
     EXPECT_FALSE(ParseMpsTermination(text)) << text;
 }
 
-TEST(MpsLogTexts, StartAfterTheBracket) {
+TEST(MpsLogTexts, BeginAfterTheBracket) {
   EXPECT_EQ(LastMpsLogText(""), "");
   EXPECT_EQ(LastMpsLogText("[2026-11-22 07:20:20.172 Other  3208] Startup\n"
                            "[2026-11-22 07:20:20.172 Other  3208] Failed to start : no device\n\n"),
