@@ -1,4 +1,4 @@
-// A fake daemon for tests of the command. It has a real socket, and the test supplies its answers.
+// A fake daemon for tests of the command. It has a real socket, but the test supplies its answers.
 #pragma once
 
 #include <functional>

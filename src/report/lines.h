@@ -29,8 +29,8 @@ const Line& LineOf(std::string_view key);
 std::optional<Estimated> Over(const Case& of, const Line& line);
 // "1:23:45", "1:23:45 ± 0:12".
 std::string Text(const Line& line, const Estimated& value);
-// The difference between two policies' means. All tables, figures and sentences use this one.
-// Values at the same position have the same seed, so their common noise cancels.
+// The difference between two policies' means, as used by every table, figure and sentence. Values
+// at the same position have the same seed, so their common noise cancels.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
   // The 95 % confidence interval of the difference (Student's t) contains 0, so the difference is

@@ -50,7 +50,8 @@ void PutList(JsonText& out, const Range& range, PutItem put) {
   out.push_back(']');
 }
 
-// Writes null for a value that was not reported, and no more digits than are useful.
+// Writes null for a value that was not reported. Otherwise writes only as many digits as are
+// useful.
 void PutNumber(JsonText& out, double value) {
   if (std::isfinite(value)) {
     Put(out, "{:.6g}", value);

@@ -1,4 +1,4 @@
-// Tests what all commands share: errors of the caller, help, a missing daemon.
+// Tests what all commands have in common: usage errors, help, and a missing daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -69,7 +69,7 @@ std::string DefaultSocketPath() {
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const std::string shared = config::kServerSocket;
   if (base::Exists(own)) return own;
-  // If neither socket exists yet, a user without root rights can only start a daemon of their own.
+  // If neither socket exists yet, a user without root rights can start only a daemon of their own.
   return base::Exists(shared) || ::geteuid() == 0 ? shared : own;
 }
 
@@ -258,7 +258,8 @@ Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<st
         ListTasks(context.client(),
                   {.states = "all", .user = OwnUserName(), .limit = needed, .newest_first = true}));
     for (const api::TaskView& task : page.tasks) newest.push_back(task.id);
-    // The newest task of an array is its last. The numbers of its other tasks directly precede it.
+    // The newest task of an array is its last task. The numbers of its other tasks come directly
+    // before.
     const bool array = last == Last::kArray && !newest.empty() && page.tasks[0].array_id;
     for (TaskRange& range : ranges) {
       if (array && range.own && range.back == 0)

@@ -1,4 +1,4 @@
-// Commands that change tasks: cancel, hold, release, edit and priority: whole runs of the command
+// Tests the commands that change tasks (cancel, hold, release, edit and priority) by running them
 // against a fake daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -36,7 +36,7 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
   return names;
 }
 
-// The result of drain or resume for one GPU.
+// The sentence that reports the result of drain or resume for one GPU.
 std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   const std::string& state = gpu.state;
   if (verb == "resume" && IsDown(gpu)) return " is open, and takes tasks as soon as it answers";

@@ -61,7 +61,7 @@ std::string ValueText(const GpuView::Metric& metric) {
   return fmt::format("{:g}", metric.value);
 }
 
-// Joins the words with ", " and wraps the lines at `width` characters.
+// Joins the words with ", " and wraps the text at `width` characters.
 std::vector<std::string> Wrapped(const std::vector<std::string>& words, std::size_t width) {
   std::vector<std::string> lines;
   for (const std::string& word : words) {

@@ -35,7 +35,7 @@ class OutputReader {
   std::int64_t offset_ = 0;
 };
 
-// Waits for changes of a file or its folder, but for at most a second, because network file systems
+// Waits for changes of a file or its folder. Waits at most a second, because network file systems
 // do not report changes.
 class FileWatch {
  public:

@@ -60,7 +60,7 @@ std::string CpusText(const TaskView& task) {
   return task.cpus ? std::to_string(*task.cpus) : "-";
 }
 
-// A mark for a problem of a running task; empty without a problem.
+// Marks a problem of a running task; empty if there is no problem.
 std::string Mark(const TaskView& task) {
   if (IsIdle(task)) return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
   if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";

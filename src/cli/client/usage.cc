@@ -1,4 +1,4 @@
-// `carma usage`: shows how much each user has used.
+// `carma usage`: shows what each user has used.
 #include <fmt/format.h>
 
 #include <memory>

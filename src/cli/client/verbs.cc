@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kTasksHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (index 3 of array 40), @ (my last one), @~2 (two before it)";
-// For verbs that wait for tasks or change them.
+// The same, for verbs that wait for tasks or change them.
 constexpr const char* kArraysHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last task or array), @~2 (two before it)";
 

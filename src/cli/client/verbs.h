@@ -47,7 +47,7 @@ void EndEach(Context& context, const std::vector<std::string>& ids, const std::s
 void WarnIfNoUser(const Context& context, const std::string& user);
 // "carma 0.1.0 (commit 0123456789ab, Release build by g++ 12.2.0)".
 std::string VersionText(const Context& context);
-// Turns the error of a named file that cannot be opened into kInvalid, for exit code 2.
+// Converts the error of a named file that cannot be opened to kInvalid, which gives exit code 2.
 base::Error NamedWrongly(base::Error error);
 // Reads a FILE of the command line. Errors: those of base::ReadFile, converted by NamedWrongly().
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
@@ -57,8 +57,8 @@ Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
 std::string InputName(const std::string& path);
 
 struct SubmitFlags {
-  // Options of task/describe/options.h with their values, in the given order. Switches have an
-  // empty value.
+  // The given options of task/describe/options.h with their values, in the given order. The value
+  // of a switch is empty.
   std::vector<std::pair<std::string, std::string>> settings;
   // `carma run`: the task runs in the caller's terminal.
   struct Here {

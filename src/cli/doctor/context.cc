@@ -92,7 +92,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
-// Whether the GPU hangs, is lost, or cannot be read for a reason other than MIG.
+// Whether the GPU hangs, is lost, or cannot be read for any other reason except MIG.
 bool IsSilent(const GpuFacts& gpu) {
   const gpu::DeviceTrouble& trouble = gpu.info.trouble;
   if (trouble.empty()) return !gpu.reading;

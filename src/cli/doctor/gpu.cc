@@ -376,7 +376,7 @@ std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings&
   if (division.whole == 0) {
     findings.push_back(
         {"mig", Level::kWarn,
-         "no GPU is undivided: tasks on several GPUs can never run, because instances do not work "
+         "no GPU is undivided: tasks on several GPUs can never run, because instances cannot work "
          "together",
          "leave as many GPUs undivided (nvidia-smi -mig 0) as such a task requests"});
   }

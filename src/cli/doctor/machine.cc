@@ -312,7 +312,7 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
 
 namespace {
 
-// Does not warn about missing kernel limits, because most drivers have none.
+// Missing kernel limits cause no warning, because most drivers have none.
 Finding MemoryLimitsFinding(const api::StatusView& status) {
   std::string text = "the limits of tasks are not enforced";
   if (status.memory_limits == "kernel") {

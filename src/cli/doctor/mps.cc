@@ -90,9 +90,9 @@ OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
 }
 
 std::string OwnText(const OwnDaemons& own) {
-  std::string text = own.living.size() == 1
-                         ? "1 control daemon of CARMA runs"
-                         : fmt::format("{} control daemons of CARMA run", own.living.size());
+  std::string text = own.living.size() == 1 ? "1 control daemon of CARMA is running"
+                                            : fmt::format("{} control daemons of CARMA are running",
+                                                          own.living.size());
   if (!own.living.empty()) text += ": " + base::Join(own.living, ", ");
   if (own.dead > 0) text += fmt::format("; {} ended and will be restarted when needed", own.dead);
   if (own.hidden > 0)
@@ -197,7 +197,8 @@ class MpsCheck {
     Add(Level::kOk, "a control daemon was started, queried and stopped");
     if (!trial->tells_state) {
       Add(Level::kWarn,
-          "this driver does not report the state of MPS servers: one stopped by a client's fault "
+          "this driver does not report the state of MPS servers: a server stopped by a client's "
+          "fault "
           "is noticed only when tasks end",
           "driver branch 550 or newer reports it");
     }

@@ -49,7 +49,7 @@ struct Described {
   std::vector<std::string> remarks;
 };
 
-// Adds the options about the training, in their order.
+// Adds the options about the training in their given order.
 void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
   const TransformerFlags& training = flags.transformer;
   if (!training.config.empty()) options.settings.emplace_back("hf-config", training.config);

@@ -127,7 +127,7 @@ std::string CoverageText(const Answer& answer) {
   return answer.coverage > 0 ? fmt::format("{:.4g} %", answer.coverage * 100) : "-";
 }
 
-// The first warning, or the reason why there is no answer. --explain shows the rest.
+// The first warning, or the reason why there is no answer. Only --explain shows the rest.
 std::string NoteText(const Opinion& opinion) {
   if (!opinion.answer) return base::Printable(opinion.answer.error().message, kShown);
   const std::vector<std::string>& warnings = opinion.answer->warnings;

@@ -169,8 +169,8 @@ std::string FileOf(const std::string& path) {
   return path + (is_pipeline ? "/model_index.json" : "/config.json");
 }
 
-// Reads the trained part of a diffusers pipeline, otherwise the file itself. Adds words from files
-// in the same folder.
+// Reads the trained part of a diffusers pipeline. For other models, reads the file itself. Adds
+// words from files in the same folder.
 Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
                                     std::vector<task::TrainingWord>& words) {
   std::string config_path = path;

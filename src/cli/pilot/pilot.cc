@@ -48,7 +48,7 @@ constexpr seconds kLongestStart{120};
 constexpr seconds kDriverPatience{15};  // counted from carmad's start
 constexpr seconds kLongestStop{30};
 constexpr milliseconds kWaitForChild{20};
-// A cluster that ends a job gives the job about 30 s to stop (KillWait).
+// When a cluster ends a job, it gives the job about 30 s to stop (KillWait).
 constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
 // Time kept in reserve at the end of the allocation, after the last task has been killed.
@@ -72,7 +72,7 @@ class Pilot {
     CARMA_TRY(ReadFlags());
     const config::Loaded configured =
         CARMA_TRY(config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0)));
-    // A job has its own GPUs. Outside a job, the GPUs belong to the carmad of root, if that runs.
+    // A job has its own GPUs. Outside a job, the GPUs belong to root's carmad if it is running.
     if (allocation_.job.empty() && !flags_.beside && ::geteuid() != 0 &&
         configured.settings.simgpu_state.empty()) {
       CARMA_TRY(api::CheckNoOtherDaemon(config::kServerSocket, "--beside"));
@@ -191,7 +191,7 @@ class Pilot {
     }
   }
 
-  // Reopens GPUs that earlier pilots closed, unless this pilot's end is near.
+  // Reopens GPUs that earlier pilots closed, unless this pilot is about to end too.
   Result<Unit> OpenGpus() {
     const Answer<std::vector<api::GpuView>> gpus = CARMA_TRY(ListGpus(context_.client()));
     gpus_.clear();
@@ -373,7 +373,7 @@ class Pilot {
     if (RunningTasks(status->value) > 0)
       Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
     for (const std::string& gpu : gpus_) {
-      // The daemon would refuse a time in the past.
+      // The daemon refuses a time in the past, so the present is the earliest.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation, then);
       if (!drained) Say("{}", drained.error().message);

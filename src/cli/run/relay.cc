@@ -88,7 +88,7 @@ class Carrier {
     std::array<char, kPortion> keys;
     const ssize_t n = ::read(streams_.in, keys.data(), keys.size());
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    // The terminal is gone, and so is its user.
+    // The terminal is gone, and with it the user.
     if (n <= 0) return Leave();
     Send({.kind = Kind::kInput, .data = std::string(keys.data(), static_cast<std::size_t>(n))});
   }

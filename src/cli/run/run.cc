@@ -34,8 +34,8 @@ constexpr std::chrono::milliseconds kLastLook{1000};
 // How long to wait until the daemon reports the result of a task that has ended.
 constexpr std::chrono::seconds kVerdictPatience{10};
 
-// Whether the input can be read only once, because it is not a device. A second start of the task
-// would find nothing to read.
+// Whether the input can be read only once, because it is not a device. If so, a second start of the
+// task would find nothing to read.
 bool ComesOnce(int fd) {
   struct stat st {};
   return ::fstat(fd, &st) == 0 && !S_ISCHR(st.st_mode);

@@ -158,8 +158,8 @@ struct TaskSpec : core::TaskRequest {
     field("precision", task.precision, "Number format of the training, one word: fp32, amp, bf16 …",
           kOneWord);
     field("training", task.training,
-          "How a transformer is trained, for the memory estimate; the later of two values for one "
-          "name counts.",
+          "How a transformer is trained, for the memory estimate; of two values for one name, the "
+          "later is used.",
           {.max_items = kMaxTrainingWords, .unless_empty = true});
     field("array_index", task.array_index, "Index of this task in its array.",
           {.low = 0, .high = core::kMaxArrayIndex});

@@ -309,8 +309,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // If a lease ended without a signal before its start was observed, it must have started, because
-  // a process that still waits can only be ended by signals.
+  // A process that still waits can be ended only by signals. So if a lease ended without a signal
+  // before its start was observed, it must have started.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -336,7 +336,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // Recorded immediately, because the lease and the cause of its end are soon forgotten.
+  // This is recorded immediately, because the lease and the cause of its end are soon forgotten.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {

@@ -348,7 +348,7 @@ TEST_F(LeaseLauncherTest, ARestartedDaemonFindsTheLeaseInItsState) {
   const auto environment = launcher_->AdoptLease(kTask, stranger.process());
   ASSERT_TRUE(environment) << environment.error().message;
   EXPECT_EQ(environment->at("CUDA_VISIBLE_DEVICES"), "GPU-a,GPU-b");
-  // The daemon was killed before it learned of the adoption.
+  // The daemon was killed before it noticed the adoption.
   Restart();
   launcher_->Adopt(Known(false));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "adopted";
@@ -435,7 +435,7 @@ TEST_F(LeaseLauncherTest, AProcessThatNowBelongsToAnotherUserLosesItsGpus) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-// Like su while it asks for a password: the user may signal it, but /proc/PID belongs to root.
+// Like su during its password prompt: the user may signal it, but /proc/PID belongs to root.
 TEST_F(LeaseLauncherTest, EndsAProcessWithAnotherEffectiveUser) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
   Bystander su(kNobody, /*effective=*/0);

@@ -261,7 +261,7 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
       said = CARMA_TRY(StartServer(deadline));
       continue;
     }
-    // A server that fails during its start is in this state for a moment too.
+    // A server that fails during its start is also in this state for a moment.
     if (starting->state == MpsServerState::kFault && !asked) return NotActive(*starting);
     if (TakesClients(*starting, asked)) return *starting;
     if (MsUntil(deadline) == 0) return NotActive(*starting);

@@ -30,8 +30,8 @@ struct RunResult {
   std::string output;  // only the beginning; the same for `errors`
   std::string errors;
 };
-// Runs the program without a shell. A program that does not read its input, or even survives a
-// kill, cannot block the caller. Errors: kNotFound (no such program), kUnavailable.
+// Runs the program without a shell. The caller is not blocked by a program that does not read its
+// input, or even by one that survives a kill. Errors: kNotFound (no such program), kUnavailable.
 Result<RunResult> RunBounded(const RunRequest& request);
 
 }  // namespace carma::task

@@ -32,9 +32,9 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 // with the reason.
 CgroupBase IfWritable(CgroupBase base);
 
-// The subgroup in which the service manager puts carmad if it supports that (DelegateSubgroup= of
-// systemd 254). Only then may the service's group control its children: a group that does so
-// accepts no processes itself, so carmad could not be restarted in it while tasks run.
+// The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
+// 254). Only then may the service's group control its children. A group that does so accepts no
+// processes itself, so carmad could not be restarted in it while tasks run.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
 // cgroup alive while no task runs, and is moved to the subgroup kKeeperGroup.

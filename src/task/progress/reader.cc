@@ -391,7 +391,7 @@ double ProgressReader::EpochsDone() const {
   return std::max(0.0, epoch_->done - (completed_ || from_zero_ ? 0 : 1) + (finished_ ? 1 : 0));
 }
 
-// Whether the loop is the whole run, although the program prints epochs too.
+// Whether the loop spans the whole run, although the program also prints epochs.
 bool ProgressReader::SpansEpochs() const {
   return run_loops_ && train_ && train_->unit != "epoch" && train_->loop.total == run_loops_;
 }

@@ -124,7 +124,7 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   if (!group.empty()) TaskCgroup::KillCgroup(group);
   KillLeftovers(order->uid, started, attempt.dir);
   if (!group.empty() && !order->limiter.empty()) {
-    // Killing takes a moment, but the limits can be removed now: no process of the task can
+    // Killing takes a moment, but the limits can be removed at once: no process of the task can
     // allocate memory any more.
     (void)LimitGpuMemory(order->limiter, group, NoLimitWords(order->memory_limits), kLostPatience);
   }
@@ -162,8 +162,8 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;
-  // The disk has no room even for a claim. A shim reads its order after its claim, so removing the
-  // order makes a later claim harmless, and an earlier claim is visible now.
+  // The disk has no room even for a claim. A shim reads its order after its claim. So once the
+  // order is removed, a later claim is harmless, and an earlier claim is visible now.
   ::unlink((dir + "/" + kOrderFile).c_str());
   if (base::Exists(dir + "/" + kOwnerFile)) return std::nullopt;
   return NeverBegan(text);

@@ -21,8 +21,8 @@
 namespace carma::task {
 namespace {
 
-// Helper programs of the tools, as the kernel names them (at most 15 letters). A signal to
-// squashfuse would unmount the image under the program.
+// Helper programs of the tools, as the kernel names them (at most 15 letters). If squashfuse got a
+// signal, it would unmount the image while the program still uses it.
 constexpr std::array<std::string_view, 20> kHelpers{
     "apptainer",   "appinit",     "catatonit",     "conmon",         "crun",
     "docker",      "docker-init", "dumb-init",     "fuse-overlayfs", "fuse2fs",

@@ -174,8 +174,8 @@ void Shim::TellRunner(AttachMessage message) {
 
 Result<bool> Shim::Claim() {
   if (base::Exists(dir_ + "/" + kOwnerFile)) return false;
-  // Reserved before the claim. A disk too full for a report is too full for a task, and at this
-  // point the attempt can still be reported as not started.
+  // Reserved before the claim, while the attempt can still be reported as not started. A disk that
+  // is too full for a report is also too full for a task.
   for (auto [file, name, bytes] : {std::tuple{&started_file_, kStartedFile, kStartedReserveBytes},
                                    std::tuple{&exit_file_, kExitFile, kReportReserveBytes}}) {
     CARMA_TRY(file->Reserve(dir_, name, bytes));
@@ -379,7 +379,7 @@ void Shim::MakeGroup() {
   }
 }
 
-// The daemon reports limits that the group cannot enforce, because it knows what the whole tree
+// The daemon reports limits that the group cannot enforce. It has determined what the whole tree
 // supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
@@ -472,7 +472,8 @@ void Shim::LeaveReport(const ShimReport& report) {
     const Result<Unit> written = exit_file_.Commit(text, /*durable=*/true);
     if (written) return;
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
-    // If the daemon that started this shim still runs, it need not wait for the disk.
+    // If the daemon that started this shim still runs, it need not wait until the report is on
+    // disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
     if (!base::IsFolder(dir_)) return;  // no program would look for the report anywhere else
     if (written.error().code == ErrorCode::kNotFound)

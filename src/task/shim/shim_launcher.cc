@@ -213,7 +213,8 @@ void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
     Signal(*found, LimitSignal());
 }
 
-// Kills the shim's task first, while the task's processes can still be found below the shim.
+// Kills the shim's task first, because its processes can be found only while the shim is above
+// them.
 void ShimLauncher::KillHung(Attempt& attempt) {
   base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
                                Field{"pid", attempt.shim.pid}});

@@ -369,7 +369,7 @@ TEST_F(ShimLauncherTest, NeverUsesCheckpointsOfAnotherCarmad) {
   EXPECT_EQ(Run(order).exit_code, 0);
   EXPECT_EQ(Out(), "") << "another folder";
 
-  // These names are similar by chance, or come from an older version.
+  // These names are similar by coincidence, or come from an older version.
   const std::string plain = root_ + "/carma-5.ckpt";
   std::filesystem::rename(folder, plain);
   launcher_->Forget(kTask, 1, Dir());

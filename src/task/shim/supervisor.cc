@@ -153,8 +153,8 @@ void Supervisor::ReadSignals() {
     } else if (number == LimitSignal()) {
       ChangeLimits();
     } else {
-      // A task that had ended on its own keeps its exit status, even if the system is now ending
-      // the shim too.
+      // A task that has ended on its own keeps its exit status, even if the system is now ending
+      // the shim.
       if (number != StopSignal() && (!status_ || SteadyNs() < same_signal_until_ns_))
         report_.lost = true;
       same_signal_until_ns_ = 0;

@@ -1,5 +1,5 @@
 // Extracts memory figures of PyTorch's allocator from the task's output. Out-of-memory errors
-// contain them, and carma_summary.py prints them at the end of a training run.
+// contain such figures, and carma_summary.py prints them at the end of a training run.
 #pragma once
 
 #include <cstdint>

@@ -59,9 +59,9 @@ constexpr std::array kSignatures{
     Signature{{"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", ""}, Strength::kSuspected},
 };
 
-// Faults of the MPS server that affect its clients because a neighbour broke the server or the
-// server was asked to end them (CUDA run-time errors 806, 807, 810). A refused connection or client
-// slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
+// Faults of the MPS server that affect its clients, because a neighbour broke the server or because
+// the server was asked to end them (CUDA run-time errors 806, 807, 810). A refused connection or
+// client slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
 constexpr std::array<std::string_view, 9> kMpsFaults{
     "cudaErrorMpsRpcFailure",
     "cudaErrorMpsServerNotReady",
@@ -251,8 +251,8 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Whether the signal comes from a user or the kernel and not from the task's own fault. A lack of
-// GPU memory never causes one of these signals.
+// Whether a user or the kernel sends this signal. It is then no fault of the task itself, and a
+// lack of GPU memory never causes it.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();

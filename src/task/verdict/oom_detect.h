@@ -1,5 +1,5 @@
 // Decides why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a fault
-// of its GPU, a fault of its own program on the GPU, a fault of a neighbour, or another cause.
+// of its GPU, a fault of its own program on the GPU, a neighbour's fault, or another cause.
 #pragma once
 
 #include <cstdint>
