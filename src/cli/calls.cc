@@ -22,8 +22,8 @@ using base::JsonReader;
 
 constexpr std::chrono::seconds kRepeatFor{20};
 constexpr int kRepeatAfterMs = 200;
-// The largest number of tasks in one answer. It is limited, because the daemon serves no other
-// client while it writes the answer.
+// The largest number of tasks in one answer. While the daemon writes the answer, it serves no other
+// client.
 constexpr std::size_t kPage = 1000;
 // Long enough for a large batch, which becomes durable in one transaction.
 constexpr int kSubmitTimeoutS = 600;

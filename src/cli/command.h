@@ -38,7 +38,7 @@ struct Context {
   std::vector<std::string> words;
   bool literal = false;
 
-  // The connection to the daemon, opened at the first call and kept open.
+  // The connection to the daemon. It is opened at the first call and stays open.
   api::Client& client();
   // The daemon's socket: --socket or DefaultSocketPath().
   std::string Socket() const;

@@ -87,7 +87,7 @@ std::string CdfChart(std::string_view what, std::span<const Distribution> cases,
     std::ranges::sort(sorted);
     std::vector<XY> curve{{0, 0}};
     for (std::size_t i = 0; i < sorted.size(); ++i) {
-      // Of equal values only the last is drawn, so they form one step.
+      // Only the last of several equal values is drawn, so they form one step.
       if (i + 1 < sorted.size() && sorted[i + 1] == sorted[i]) continue;
       curve.push_back({sorted[i], static_cast<double>(i + 1) / static_cast<double>(sorted.size())});
     }

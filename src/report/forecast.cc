@@ -22,8 +22,8 @@ std::string_view ProfiledBy(const core::Profile& profile) {
   return profile.mps ? "carma profile" : "history";
 }
 
-// The slowdown that was predicted beside the task's neighbours, and the measured slowdown relative
-// to its run time alone. Empty if the task had no neighbours or its run time alone is unknown.
+// The predicted slowdown beside the task's neighbours, and the measured slowdown relative to its
+// run time alone. Empty if the task had no neighbours or its run time alone is unknown.
 std::optional<Forecast> SlowdownOf(const core::TaskRecord& record) {
   const auto& predicted = record.profile->alone;
   const auto& done = record.seen->alone;

@@ -285,7 +285,7 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   return kExitUsage;
 }
 
-// Makes the program fail if not all output could be written: a full disk must not look like
+// Makes the program fail if any output could not be written. A full disk must not look like
 // success.
 int Finish(Context& context) {
   if (std::fflush(context.out) == 0 && !std::ferror(context.out)) return context.exit_code;

@@ -196,7 +196,7 @@ std::vector<std::string> NamesInBraces(std::string_view word) {
   return names;
 }
 
-// Warnings about files that the task can do without: without them, there is no estimate or no
+// Warnings about files that the task does not need. If they are missing, there is no estimate or no
 // notice.
 std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings;

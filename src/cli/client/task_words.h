@@ -14,7 +14,7 @@
 
 namespace carma::cli {
 
-// Returns empty for a state that this version of the command does not know.
+// Returns empty for a state that is unknown to this version of the command.
 std::optional<core::TaskState> StateOf(const api::TaskView& task);
 // "succeeded", "failed with exit code 3", "failed, ended by signal 9 (Killed)", "cancelled" …
 std::string EndText(const api::TaskView& task);

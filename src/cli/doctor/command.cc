@@ -131,7 +131,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
 
 // ---- recording ----
 
-// Errors: kIo, and those of the driver before the first line has been written.
+// Errors: kIo, and errors of the driver before the first line has been written.
 Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
                            const DoctorFlags& flags) {
   const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));

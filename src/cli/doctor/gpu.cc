@@ -204,7 +204,7 @@ class GpuCheck {
             ", so that `dcgmi dmon -e 1002` shows numbers; else see policy.without_sm_activity");
   }
 
-  // DCGM is no remedy, because it does not show which instance its counters belong to
+  // DCGM is no remedy, because its counters do not show to which instance they belong
   // (docs/server/gpus.md).
   void NoActivityOfInstances() {
     const std::string text = "SM activity of instances is not counted before Hopper";

@@ -20,8 +20,8 @@
 namespace carma::cli {
 namespace {
 
-// The default folders in which CUDA programs look for NVIDIA's control daemon. The second is the
-// one of protocol 3 for root.
+// The default folders in which CUDA programs look for NVIDIA's control daemon. The second applies
+// to protocol 3 as root.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
 constexpr std::size_t kMaxFolders = 1'000;  // of users, or of one user's GPUs
@@ -188,11 +188,12 @@ class MpsCheck {
 
   void Tried(const Result<task::MpsAbilities>& trial) {
     if (!trial) {
-      return Add(WithoutMps(),
-                 fmt::format("no control daemon serves: {}: all tasks share by streams, without "
-                             "limits",
-                             base::Printable(trial.error().message)),
-                 TrialRemedy(trial.error()));
+      return Add(
+          WithoutMps(),
+          fmt::format("no control daemon can be used: {}: all tasks share by streams, without "
+                      "limits",
+                      base::Printable(trial.error().message)),
+          TrialRemedy(trial.error()));
     }
     Add(Level::kOk, "a control daemon was started, queried and stopped");
     if (!trial->tells_state) {

@@ -18,8 +18,8 @@ struct ModelWork {
   std::optional<estimate::ActivityGuess> guess;  // for a task that has not run
 };
 // Complete lines: SM activity alone and its source, the time of an iteration, and the predicted
-// slowdown beside a task like itself. For each of the given activities, the slowdown beside such a
-// neighbour is added.
+// slowdown beside an equal task. Also the slowdown beside neighbours of the given activities, if
+// there are any.
 std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside);
 // The same facts as JSON (docs/use/api.md).

@@ -142,8 +142,8 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   return chosen;
 }
 
-// The summary of the script that was run. If none was run, that of the file that was named or
-// found.
+// The summary of the script that was run. If no script was run, the summary in the named or found
+// file.
 estimate::Summary SummaryOf(const EstimateFlags& flags,
                             const std::optional<Result<std::string>>& ran,
                             const task::TaskSpec& spec) {

@@ -55,8 +55,8 @@ Result<std::vector<api::GpuView>> GpusOf(Context& context) {
   return std::move(gpus->value);
 }
 
-// lib/carma/slurm beside the programs' folder if it exists, else the folder where packages install
-// the plug-in.
+// The folder lib/carma/slurm beside the programs' folder if it exists, else the folder where
+// packages install the plug-in.
 std::string PluginFolder() {
   const std::string bin = base::ExecutableDir();
   const std::string beside = bin.substr(0, bin.rfind('/')) + "/lib/carma/slurm";

@@ -156,8 +156,8 @@ Attachment::Asked Attachment::Handle() {
       unsent_.clear();
     }
   }
-  // The socket is not read while typed input is pending, so after a hang-up poll() would return at
-  // once, again and again.
+  // The socket is not read while typed input is pending. A hang-up would then make poll() return at
+  // once every time.
   pollfd hangup{socket_.fd(), 0, 0};
   if (socket_ && !typed_.empty() && ::poll(&hangup, 1, 0) == 1 &&
       (hangup.revents & (POLLHUP | POLLERR)) != 0) {

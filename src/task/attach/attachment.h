@@ -49,7 +49,7 @@ class Attachment {
   };
   // Sends and receives what is possible without blocking.
   Asked Handle();
-  // Waits until the client has received everything, or until `patience` is over.
+  // Waits until the client has received everything, but at most for `patience`.
   void Finish(std::chrono::milliseconds patience);
 
  private:

@@ -40,7 +40,7 @@ class LeaseBook {
   std::vector<std::string> Outputs(core::TaskId id) const;
 
  protected:
-  // daemon: this process and its ancestors can never have a lease.
+  // daemon: the pid of carmad. It and its ancestors can never have a lease.
   explicit LeaseBook(pid_t daemon) : daemon_(daemon) {}
 
   // Null if the lease is unknown or belongs to another attempt.

@@ -1,4 +1,4 @@
-// Determines which processes may have a lease, and which processes are signalled at its end. carmad
+// Determines which processes may have a lease, and which are signalled when a lease ends. carmad
 // may run as root, so these rules limit the harm of a lease for a wrong process.
 #pragma once
 

@@ -11,13 +11,12 @@
 
 namespace carma::task {
 
-// Descendants of `root` in any session, without zombies. The process table is not read at one
-// instant, so repeat the call until it returns none. It costs one small read per process of the
-// machine.
+// Descendants of `root` in any session, without zombies. Reading the process table takes a while,
+// so repeat the call until it returns none. It costs one small read per process of the machine.
 std::vector<base::ProcessStat> Descendants(pid_t root);
 
-// Whether the process belongs to this user. Checking this ensures that nothing a process claims
-// about itself can affect processes of other users.
+// Whether the process belongs to this user. This check prevents a process's claims about itself
+// from affecting other users' processes.
 bool BelongsTo(pid_t pid, uid_t uid);
 
 // Processes of this user whose environment contained exactly `assignment` ("NAME=value") when they

@@ -351,8 +351,8 @@ std::expected<Unit, LaunchError> Shim::EnterContainer() {
   return Unit{};
 }
 
-// A tool that ended by itself has removed its container. But an exit code of 125 or more may be an
-// error of the tool itself. report: null if nothing has run.
+// A tool that ended by itself has removed its container, unless its exit code is 125 or more, which
+// may mean an error of the tool. report: null if nothing has run.
 void Shim::EndContainer(const ShimReport* report) {
   constexpr int kFirstOfTheTool = 125;
   if (guard_) {

@@ -32,8 +32,8 @@ using base::Field;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
-// Time between two checks of an attempt that produces no events, either because its shim had not
-// yet reported when it was adopted, or because no descriptor was left for its shim.
+// Time between two checks of an attempt that produces no events. Either its shim had not yet
+// reported when it was adopted, or no descriptor was left for its shim.
 constexpr std::chrono::milliseconds kLook{20};
 
 // A shim that survives a kill (because a disk does not answer) is killed again after this time.
@@ -213,8 +213,7 @@ void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
     Signal(*found, LimitSignal());
 }
 
-// Kills the shim's task first, because its processes can be found only while the shim is above
-// them.
+// Kills the shim's task first, while its processes are still descendants of the shim.
 void ShimLauncher::KillHung(Attempt& attempt) {
   base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
                                Field{"pid", attempt.shim.pid}});

@@ -180,9 +180,9 @@ class Reader {
 // Signals that end a script or announce its end, and SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-// The signals in kPassedOn and SIGCHLD. They are blocked and waited for, so that none arrives
-// between a fork and the child's entry in the list, and none is sent to a pid that now belongs to
-// another process.
+// The signals in kPassedOn and SIGCHLD. They are blocked and waited for. So no signal arrives
+// between a fork and the child's entry in the list, and no signal is sent to a pid that now belongs
+// to another process.
 sigset_t WaitedFor() {
   sigset_t signals;
   ::sigemptyset(&signals);

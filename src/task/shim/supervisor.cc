@@ -338,7 +338,7 @@ int Supervisor::PollTimeoutMs() const {
   const std::optional<int> look =
       pump_.progress() == nullptr ? std::nullopt : pump_.progress()->DueInMs();
   if (until_ns == 0) return dead ? 0 : look.value_or(-1);
-  // Rounded up, because a wait that ends slightly early would spin until the deadline.
+  // Rounded up. A wait that ends slightly early would spin until the deadline.
   const std::int64_t left_ms = (until_ns - SteadyNs() + 999'999) / 1'000'000;
   return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, look.value_or(3'600'000)));
 }

@@ -22,18 +22,18 @@
 
 namespace carma::task {
 
-// The signal that carmad sends to make the shim stop the task. Only the daemon's user can send it,
+// The signal by which carmad makes the shim stop the task. Only the daemon's user can send it,
 // even after a restart of carmad. A signal sent before the shim listens stays pending, because the
 // shim starts with all signals blocked.
 int StopSignal();
-// The signal that carmad sends to make the shim warn the task before its time limit. Older shims
+// The signal by which carmad makes the shim warn the task before its time limit. Older shims
 // ignore this signal because they block all signals.
 int WarnSignal();
 
-// The signal that carmad sends to make the shim ask the task to checkpoint.
+// The signal by which carmad makes the shim ask the task to checkpoint.
 int SaveSignal();
 
-// The signal that carmad sends to make the shim apply new GPU memory limits (kLimitsFile).
+// The signal by which carmad makes the shim apply new GPU memory limits (kLimitsFile).
 int LimitSignal();
 
 // The signal that a task gets before its time limit.
