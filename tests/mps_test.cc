@@ -616,7 +616,7 @@ TEST_P(MpsBranch, TheDoctorTriesAControlDaemon) {
     EXPECT_THAT(doctor(), Not(told));
   }
   Behave("refuse-start");
-  EXPECT_THAT(doctor(), HasSubstr("no control daemon serves: "));
+  EXPECT_THAT(doctor(), HasSubstr("no control daemon can be used: "));
 }
 
 TEST(Streams, MarksAndCountsATaskThatOutgrowsItsPromise) {

@@ -9,12 +9,12 @@
 
 namespace carma::cli {
 
-// Returns the bar whose height, in eighths, is nearest to the share. share: the share of a full
-// bar, clamped to 0..1; empty: unknown, shown as a blank (0 is the lowest bar). blocks: use block
-// characters, else letters.
+// Returns the bar whose height, in eighths, is nearest to the share. share: how full the bar is,
+// clamped to 0..1. Empty means unknown and gives a blank; 0 gives the lowest bar. blocks: use block
+// characters instead of letters.
 std::string_view SmallBar(std::optional<double> share, bool blocks = true);
 
-// A GPU's memory as a bar: the number of characters for each part. The parts add up to `width`.
+// A GPU's memory as a bar: the number of characters of each part. The parts add up to `width`.
 struct MemoryBarParts {
   std::size_t used = 0;
   std::size_t promised = 0;  // promised beyond the used memory

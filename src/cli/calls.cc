@@ -22,10 +22,10 @@ using base::JsonReader;
 
 constexpr std::chrono::seconds kRepeatFor{20};
 constexpr int kRepeatAfterMs = 200;
-// The largest number of tasks in one answer, because the daemon serves no other client while it
-// writes them.
+// The largest number of tasks in one answer. While the daemon writes the answer, it serves no other
+// client.
 constexpr std::size_t kPage = 1000;
-// Allows for a large batch, which becomes durable in one transaction.
+// Long enough for a large batch, which becomes durable in one transaction.
 constexpr int kSubmitTimeoutS = 600;
 
 std::string TaskPath(std::uint64_t id, const std::string& rest = "") {
@@ -120,7 +120,7 @@ Result<std::vector<CheckedTask>> ReadCheck(const Json& json) {
   return ReadList<CheckedTask, &ReadCheckedTask>(json, "tasks");
 }
 
-// The texts are JSON already, so they are joined unchanged instead of being parsed again.
+// The texts are already JSON, so they are joined unchanged instead of being parsed again.
 std::string ListBody(const std::vector<std::string>& specs, const std::string& common,
                      const std::string& request = "") {
   std::size_t size = common.size() + request.size() + 48;
@@ -156,8 +156,8 @@ std::string NewRequestName() {
   return fmt::format("{:016x}{:016x}", chance[0], chance[1]);
 }
 
-// Repeats the request if the connection was cut: the daemon recognises the submission by its name.
-// A restarting daemon needs a moment.
+// Repeats the request if the connection was cut. The daemon recognises the submission by its name.
+// If the daemon is restarting, it needs a moment.
 Called<Submission> Submit(api::Client& client, const std::string& body) {
   Result<std::string> answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
   if (!answer && client.cut()) {

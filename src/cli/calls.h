@@ -25,7 +25,7 @@
 namespace carma::cli {
 
 constexpr int kAnswerS = 60;        // how long a call waits for its answer
-constexpr int kBooksAnswerS = 600;  // the same, if the daemon must read the records of a year
+constexpr int kBooksAnswerS = 600;  // the same for calls that read a year of records
 
 // The answer to a call: its value, and its original text (for --json).
 template <class T>
@@ -48,13 +48,13 @@ struct TaskQuery {
 };
 struct TaskPage {
   std::vector<api::TaskView> tasks;
-  bool more = false;  // the limit cut the list short
+  bool more = false;  // there are more tasks than the limit
 };
-// Reads page after page up to the limit.
+// Reads page after page until the limit is reached.
 Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id);
-// Waits until the task has ended, or for wait_s, whichever is shorter.
+// Waits until the task has ended, but for at most wait_s.
 Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_s);
 Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id);
 // verb: "cancel", "hold", "release" or "requeue".
@@ -78,14 +78,14 @@ Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, cons
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);
 
-// Closes the whole server because its machine is to go down. Without a time, its tasks get the
+// Closes the whole server before its machine goes down. Without a time, its tasks get the
 // configured notice.
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by);
 Called<api::StatusView> OpenServer(api::Client& client);
 
-// Gets what the server has learned, for the estimators. An empty gpu_type means the server's most
-// common type.
+// Gets what the server has learned from finished tasks, for the estimators. An empty gpu_type means
+// the server's most common type.
 Called<api::KnowledgeView> GetKnowledge(api::Client& client, const std::string& signature,
                                         const std::string& kin, const std::string& gpu_type);
 
@@ -99,7 +99,7 @@ Called<api::OverviewView> GetOverview(api::Client& client);
 
 // all: list the tokens of all users, for administrators.
 Called<std::vector<api::TokenView>> ListTokens(api::Client& client, bool all);
-// life: how long the token is valid, at most 366 days; empty: the daemon's default.
+// life: how long the token stays valid, at most 366 days; empty: the daemon's default.
 Called<api::TokenView> MakeToken(api::Client& client, const std::string& name,
                                  std::optional<base::Duration> life);
 Called<std::vector<api::ReservationView>> ListReservations(api::Client& client);
@@ -113,8 +113,8 @@ struct Submission {
   std::vector<std::string> warnings;
 };
 // specs: JSON texts of task::TaskSpec; common: a JSON object with the values of missing fields, or
-// empty. One request submits all tasks or none. It has a unique name: if the connection is cut
-// before the answer, the request is repeated for some seconds, but accepted only once.
+// empty. One request submits all tasks or none. The request has a unique name. If the connection is
+// cut before the answer, it is repeated for some seconds, but accepted only once.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common = "");
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,

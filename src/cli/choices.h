@@ -9,7 +9,7 @@
 namespace carma::cli {
 
 struct Choices {
-  std::vector<std::string> words;  // empty: other values, such as files or numbers
+  std::vector<std::string> words;  // empty: any other value, such as a file or a number
   bool list = false;               // the value is a comma-separated list
 };
 
@@ -26,9 +26,9 @@ struct ChoiceRow {
   std::string_view option;
   bool list;
   std::vector<std::string> (*words)() = nullptr;
-  std::string_view fixed = {};  // instead of `words`, separated by commas
+  std::string_view fixed = {};  // comma-separated, in place of `words`
 };
-// The choices for that verb and option. Has no words if no row matches.
+// The choices for that verb and option. There are no words if no row matches.
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
                     std::string_view option);
 

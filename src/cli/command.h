@@ -32,13 +32,13 @@ struct Context {
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  // For `submit`, `run`, `shell`, `lease` and `pilot`: the unchanged words, starting with the first
-  // that is not an option. CLI11 does not see them, because their dashes are not options of this
-  // program. For `estimate`: the words after "--". literal: the words followed "--".
+  // For `submit`, `run`, `shell`, `lease` and `pilot`: the words from the first that is not an
+  // option, unchanged. CLI11 does not read them, because options among them belong to another
+  // program. For `estimate`: the words after "--". literal: the words came after "--".
   std::vector<std::string> words;
   bool literal = false;
 
-  // The connection to the daemon, opened at the first call and kept open.
+  // The connection to the daemon. It is opened at the first call and stays open.
   api::Client& client();
   // The daemon's socket: --socket or DefaultSocketPath().
   std::string Socket() const;
@@ -53,15 +53,15 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// Returns the first of these sockets: $CARMA_SOCKET; that of the pilot of this process's job
-// (client_socket.h); that in the configuration that a daemon of this user would read; that of the
-// user's own daemon (config::OwnSocketPath) if it exists, or if there is no other;
+// Returns the first of these sockets: $CARMA_SOCKET; the socket of the pilot of this process's job
+// (client_socket.h); the socket in the configuration that a daemon of this user would read; the
+// socket of the user's own daemon (config::OwnSocketPath) if it exists, or if there is no other;
 // /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
-// A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. The work runs
-// after all options are read, and reports errors with context.Fail(). --json and --socket are
-// global, and may also follow the verb.
+// A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. The work
+// begins after all options are read, and reports errors with context.Fail(). --json and --socket
+// are global, and may also follow the verb.
 struct Verb {
   std::string_view name;
   void (*add)(Syntax app, Context& context);  // null: carma-lab runs the verb (lab.h)
@@ -69,7 +69,7 @@ struct Verb {
   std::string_view parent = {};               // parent verb: "estimate"
 };
 
-// A program's verbs, in the order of its help, and the completion of their arguments.
+// A program's verbs, in the order of its help, and the words that complete their arguments.
 struct Program {
   std::vector<Verb> verbs;
   // verb: "list", "trace info"; option: "--state", or empty for the verb's arguments.
@@ -78,7 +78,7 @@ struct Program {
 // The program `carma`. The verbs of the laboratory have no `add`.
 Program ServerProgram();
 
-// Verbs that have their own files. All other verbs are in verbs.cc.
+// Verbs that have files of their own. All other verbs are in verbs.cc.
 void AddRunCommand(Syntax app, Context& context);
 void AddShellCommand(Syntax app, Context& context);
 void AddSshCommand(Syntax app, Context& context);
@@ -97,9 +97,9 @@ void AddEstimateCommand(Syntax app, Context& context);
 void AddDoctorCommand(Syntax app, Context& context);
 void AddCompletionCommand(Syntax app, Context& context);
 
-// Runs the whole program: parses, runs one verb, and returns the exit code. Never throws. Setting
-// up all verbs takes several times as long as submitting a task, so only the requested verb is set
-// up.
+// Runs the whole program: parses, runs one verb, and returns the exit code. Never throws. Only the
+// requested verb is set up, because setting up all verbs takes several times as long as submitting
+// a task.
 int RunCarma(int argc, const char* const* argv, Context& context, const Program& program);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// A fake daemon for tests of the command. It has a real socket, and the test supplies its answers.
+// A fake daemon for tests of the command. It has a real socket, but the test supplies its answers.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ class FakeDaemon {
   FakeDaemon();
   ~FakeDaemon();
 
-  // method_and_path: "GET /v1/tasks/42". The daemon's own thread calls the route. Requests without
-  // a route get 404.
+  // method_and_path: "GET /v1/tasks/42". The route is called in the daemon's own thread. Requests
+  // without a route get 404.
   void On(const std::string& method_and_path, Route route);
   const std::string& socket_path() const { return socket_path_; }
   const std::string& dir() const { return dir_; }

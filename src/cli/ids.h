@@ -1,5 +1,5 @@
 // Names of tasks on the command line: "42", "42,43", "40-45", "40_3" (index 3 of array 40), "40_*"
-// (all of array 40), "@" (my last task), "@~2" (the second before my last).
+// (all of array 40), "@" (my last task), "@~2" (two before my last).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace carma::cli {
 
 inline constexpr std::size_t kMaxTasksNamed = 1'000'000;
 
-// One piece of a list of names: a range of numbers, or the n-th last of the caller's own tasks.
+// One item in a list of names: a range of numbers, or one of the caller's own tasks, counted from
+// the last.
 struct TaskRange {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
@@ -24,14 +25,14 @@ struct TaskRange {
   friend bool operator==(const TaskRange&, const TaskRange&) = default;
 };
 
-// Each word may be a comma-separated list. Errors: kInvalid, naming the piece and what is expected,
-// or for more than kMaxTasksNamed tasks.
+// Each word may be a comma-separated list. Errors: kInvalid, naming the item and what was expected;
+// also for more than kMaxTasksNamed tasks.
 Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& words);
 // Returns the numbers in the given order without repetition. newest_own: the caller's tasks, newest
 // first, at least BackNeeded() of them. Errors: kNotFound if the caller has fewer tasks.
 Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ranges,
                                                 const std::vector<std::uint64_t>& newest_own);
-// How many of the caller's last tasks are needed to expand the ranges; 0: none.
+// How many of the caller's last tasks the ranges refer to; 0: none.
 std::uint64_t BackNeeded(const std::vector<TaskRange>& ranges);
 
 // Writes "42", or "42-57" for several tasks.

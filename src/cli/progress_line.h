@@ -1,5 +1,5 @@
-// Shows the progress of a long command: as one updated line on a terminal, else as a line now and
-// then. The progress goes to `err`, so that `out` contains only the answer.
+// Shows the progress of a long command: on a terminal as one line that is updated, otherwise as a
+// new line now and then. The progress goes to `err`, so that `out` contains only the answer.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ class ProgressLine {
   bool open_ = false;
 };
 
-// "[#####.....]  52 %, 0:12 to go" after `elapsed` for this share of the work, 0..1.
+// Returns "[#####.....]  52 %, 0:12 to go" for this share of the work, 0..1, which took `elapsed`.
 std::string ProgressBar(double share, std::chrono::milliseconds elapsed);
 
 }  // namespace carma::cli

@@ -1,7 +1,5 @@
-// The syntax of a verb: its options, arguments and subverbs.
-//
-// CLI11 parses them. Its header takes 2.7 s to compile in each file that includes it, so only
-// syntax.cc and client/app.cc include it.
+// The syntax of a verb: its options, arguments and subverbs. CLI11 parses them. Its header takes
+// 2.7 s to compile in each file that includes it, so only syntax.cc and client/app.cc do.
 #pragma once
 
 #include <cstddef>
@@ -54,8 +52,8 @@ struct OptionFacts {
   Choices values = {};  // if the value is one of a few words; not known to Syntax
 };
 
-// A verb, or the program with its verbs. A handle, valid as long as the program's CLI::App. The
-// targets of options must live as long.
+// A verb, or the program with its verbs. This is a handle, valid as long as the program's CLI::App.
+// The targets of options must live equally long.
 class Syntax {
  public:
   explicit Syntax(CLI::App* app) : app_(app) {}
@@ -66,8 +64,9 @@ class Syntax {
   Syntax OnRun(std::function<void()> work) const;  // called after parsing
   Syntax NeedsVerb() const;                        // one subverb is required
   Syntax TakesVerb() const;                        // at most one subverb
-  // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; empty: derived
-  // from T. T is a string or number, or an optional or vector of these (syntax.cc).
+  // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; if it is
+  // empty, T determines the placeholder. T is a string or number, or an optional or vector of these
+  // (syntax.cc).
   template <class T>
   Option AddOption(const std::string& names, const std::string& value, T& target,
                    const std::string& help) const;

@@ -20,7 +20,7 @@ struct Cell {
   Colour colour = Colour::kNone;
 };
 
-// Makes columns with these titles: first text columns, then number columns.
+// Makes columns with these titles. The text columns come first, then the number columns.
 std::vector<Column> TextsAndNumbers(const std::vector<std::string>& texts,
                                     const std::vector<std::string>& numbers);
 
@@ -40,8 +40,8 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// Makes lines of the form "  Label        text". Entries with an empty text are left out. An empty
-// label continues the entry above.
+// Makes lines of the form "  Label        text". Entries with an empty text are left out. An entry
+// with an empty label continues the one above it.
 class Facts {
  public:
   void Add(std::string_view label, const std::string& text);

@@ -32,7 +32,7 @@ Screen ScreenOf(std::FILE* out) {
 
 std::string Redrawn(std::string_view text, const Screen& screen) {
   std::size_t end = 0;
-  // The cursor needs the last line, and the note about left-out lines the line before it.
+  // The last line is for the cursor, and the line above it for the note about omitted lines.
   for (int line = 2; line < screen.height && end < text.size(); ++line)
     end = std::min(text.find('\n', end), text.size() - 1) + 1;
   const auto more = std::ranges::count(text.substr(end), '\n');

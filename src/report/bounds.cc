@@ -11,19 +11,19 @@ using base::Seconds;
 
 namespace {
 
-// The bounds that are valid for every policy.
+// Names of the bounds that hold for every policy.
 constexpr const char* kLongestTask = "longest task";
 constexpr const char* kSmAreaShared = "SM activity area at 1.05";
 constexpr const char* kMemoryArea = "memory area";
 
-// A time at which a task that runs at full speed from its release begins or ends, so its work per
-// second is added to the sum or subtracted.
+// A time at which the sum of work per second changes, because a task begins or ends. Every task
+// runs at full speed from its release.
 struct Turn {
   double at_s = 0;
   double change = 0;
 };
 
-// The bound is linear between two turns, so its highest value is at one of them.
+// The bound is linear between two turns, so its maximum is at a turn.
 double AreaBound(std::span<const BoundTask> tasks, double capacity,
                  const std::function<double(const BoundTask&)>& work_per_s) {
   std::vector<Turn> turns;

@@ -10,16 +10,16 @@
 
 namespace carma::report {
 
-// The needs of one task under any placement.
+// What one task needs, however it is placed.
 struct BoundTask {
-  base::Duration release{};  // submission, since the first task's submission
-  double run_s = 0;          // execution when alone on its GPUs
+  base::Duration release{};  // time from the first task's submission to its own
+  double run_s = 0;          // execution time when alone on its GPUs
   double load_s = 0;         // loading time before execution, without GPU work
   int gpus = 1;
   double sm_active = 0;   // when alone, summed over its GPUs
   double memory_mib = 0;  // minimum while it runs, summed over its GPUs
-  // Share of a GPU that the task takes up under a slowdown limit: its SM activity divided by the
-  // highest SM activity that a GPU running it can deliver, summed over its GPUs.
+  // Share of a GPU that the task occupies under a slowdown limit, summed over its GPUs: its SM
+  // activity divided by the highest SM activity that a GPU running it can deliver.
   double limited_share = 0;
 };
 
@@ -30,7 +30,7 @@ struct BoundPool {
   double slowdown_limit = 0;
 };
 
-// In order:
+// Returns these bounds, in this order:
 //   "longest task"       the latest release + load + run: a task is never faster than alone
 //   "exclusive area"     work = GPUs x run; valid only if every GPU runs one task at a time
 //   "SM activity area"            work = sum of u x run at a capacity of 1 per GPU
@@ -38,9 +38,9 @@ struct BoundPool {
 //   "memory area"        work = memory x run at the GPU's memory
 //   "SM activity area, slowdown at most 2.5"  work = limited_share x run at a capacity of 1 per GPU
 // An area bound is the maximum over all times s of s + (work that cannot be done by s) / (GPUs x
-// capacity), because no task runs faster than alone, or before it is released and loaded
-// (docs/server/metrics.md). Empty without tasks or GPUs. Without usable_mib there is no memory
-// bound, without slowdown_limit no bound for it. O(n log n); tasks in any order.
+// capacity): no task runs faster than alone, and none runs before it is released and loaded
+// (docs/server/metrics.md). The result is empty if there are no tasks or no GPUs. The memory bound
+// needs usable_mib, and the last bound needs slowdown_limit. O(n log n); tasks in any order.
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
 // The bound that no policy can beat: the highest bound valid for any way of sharing. The exclusive

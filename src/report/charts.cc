@@ -57,7 +57,7 @@ std::string BarChart(std::string_view what, std::span<const Bar> bars,
     const double y = top + static_cast<double>(i) * kRow + (kRow - kThick) / 2;
     svg.Text(ends[i] + 5, y + kThick - 3, bars[i].text, "value");
   }
-  // The names of the marks are above the bars, each in its own row, so they never overlap.
+  // The names of the marks are above the bars. Each name has its own row, so they never overlap.
   for (std::size_t i = 0; i < marks.size(); ++i) {
     const double at = x(marks[i].value), y = mark_y(i);
     const bool right = at < (label_width + width) / 2;
@@ -87,7 +87,7 @@ std::string CdfChart(std::string_view what, std::span<const Distribution> cases,
     std::ranges::sort(sorted);
     std::vector<XY> curve{{0, 0}};
     for (std::size_t i = 0; i < sorted.size(); ++i) {
-      // Equal values form one step, drawn to its top.
+      // Only the last of several equal values is drawn, so they form one step.
       if (i + 1 < sorted.size() && sorted[i + 1] == sorted[i]) continue;
       curve.push_back({sorted[i], static_cast<double>(i + 1) / static_cast<double>(sorted.size())});
     }

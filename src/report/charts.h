@@ -1,4 +1,4 @@
-// Figures that compare runs by bars of metrics and by distributions over tasks.
+// Figures that compare runs: bar charts of metrics, and distributions over tasks.
 #pragma once
 
 #include <span>
@@ -15,9 +15,9 @@ struct BarPart {
 };
 struct Bar {
   std::string label;
-  std::vector<BarPart> parts;  // drawn one after another
-  double error = 0;            // half the error bar of the whole; 0: none
-  std::string text;            // the value, written at the end
+  std::vector<BarPart> parts;  // drawn end to end
+  double error = 0;            // half the length of the bar's error bar; 0: none
+  std::string text;            // the value as text, at the end of the bar
 };
 // A reference value for comparison with all bars, drawn as a mark.
 struct BarMark {
@@ -29,13 +29,14 @@ std::string BarChart(std::string_view what, std::span<const Bar> bars,
                      std::span<const BarMark> marks, double high, std::span<const Tick> ticks,
                      double width);
 
-// One curve of the figure, for one case.
+// The curve of one case.
 struct Distribution {
   std::string label;
   std::string css;             // "line0" …
   std::vector<double> values;  // in any order, finite
 };
-// Draws the share of tasks at or below each value. Distributions without values are left out.
+// Draws cumulative distributions: for each value, the share of tasks at or below it. Distributions
+// without values are left out.
 std::string CdfChart(std::string_view what, std::span<const Distribution> cases,
                      std::span<const Tick> ticks, double high, double width);
 

@@ -12,8 +12,8 @@
 namespace carma::report {
 namespace {
 
-// A cell of RFC 4180, always quoted. Names come from users, so line breaks become blanks, and a
-// leading sign that a spreadsheet would read as a formula is made harmless.
+// A cell of RFC 4180, always quoted. Names come from users, so line breaks become blanks. A leading
+// sign that a spreadsheet would read as a formula is made harmless.
 std::string Cell(std::string_view text) {
   std::string cell = "\"";
   if (!text.empty() && std::string_view("=+-@\t").find(text.front()) != std::string_view::npos)

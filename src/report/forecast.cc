@@ -16,13 +16,14 @@ namespace {
 
 constexpr double kLeastSlowdown = 1.01;
 
-// The source of the profile at submission. Measured parameters come only from `carma profile`.
+// The source of the profile that was known at submission. Only `carma profile` measures the
+// parameters for MPS.
 std::string_view ProfiledBy(const core::Profile& profile) {
   return profile.mps ? "carma profile" : "history";
 }
 
-// The slowdown predicted for the task's neighbours, and the measured slowdown relative to its run
-// time alone, if known. Empty for a task without neighbours.
+// The predicted slowdown beside the task's neighbours, and the measured slowdown relative to its
+// run time alone. Empty if the task had no neighbours or its run time alone is unknown.
 std::optional<Forecast> SlowdownOf(const core::TaskRecord& record) {
   const auto& predicted = record.profile->alone;
   const auto& done = record.seen->alone;

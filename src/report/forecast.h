@@ -1,4 +1,4 @@
-// Compares predicted with measured values over the tasks of a run.
+// Compares predictions with measurements over the tasks of a run.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace carma::report {
 
-// The predictions for a finished task's last attempt with the measured values: memory
-// ("memory_mib"), time limit ("duration_s"), SM activity alone ("sm_active") and, if the task had
-// neighbours and its run time alone was known, its slowdown ("slowdown", by sharing method).
-// Quantities that were not predicted or not measured are left out.
+// Predicted and measured values of a finished task's last attempt: memory ("memory_mib"), time
+// limit ("duration_s"), SM activity alone ("sm_active") and slowdown ("slowdown", by sharing
+// method). The slowdown is included only if the task had neighbours and its run time alone was
+// known. Quantities that were not predicted or not measured are left out.
 std::vector<Forecast> ForecastsOf(const core::TaskRecord& record);
 
 // Sorted by quantity, then method. Predictions of 0 have no ratio and are left out.

@@ -35,7 +35,7 @@ AttemptEnd EndOf(TaskState state) {
   }
 }
 
-// How an attempt ended, according to the next state and the event's text.
+// Derives how an attempt ended from the next state and the event's text.
 AttemptEnd EndOf(TaskState state, bool was_stopping, const std::string& text) {
   if (core::ReasonOfLine(text) == core::ReasonCode::kOutOfMemory) return AttemptEnd::kOutOfMemory;
   if (state == TaskState::kQueued && was_stopping) return AttemptEnd::kStopped;
@@ -129,8 +129,8 @@ void StoreRun::Settle(const Life& life) {
   if (same) last.gpus = life.last_gpus;
 }
 
-// The task's row counts its crashes. In published mode, which cannot distinguish crashes from other
-// failures, the latter count too; their events have a different reason.
+// The task's row counts its crashes. Published mode cannot distinguish crashes from other failures,
+// so the row then counts all failures; the events of other failures have a different reason.
 void StoreRun::MarkCrashes(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   auto marked = std::ranges::count_if(
@@ -148,7 +148,7 @@ void StoreRun::Add(const store::EndedAttempt& attempt) {
   if (life != lives_.end()) life->second.attempts.push_back(attempt);
 }
 
-// Assigns to an attempt known from events the stored attempt that held its GPUs when it started.
+// Matches each attempt known from events with the stored attempt that held GPUs when it started.
 void StoreRun::TellPromises(const Life& life) {
   for (Attempt& attempt : run_.tasks[life.task].attempts) {
     const auto held = std::ranges::find_if(life.attempts, [&](const store::EndedAttempt& of) {

@@ -19,7 +19,7 @@ namespace carma::report {
 // the store. Rows of unknown tasks are ignored, so whole pages may be added.
 class StoreRun {
  public:
-  // Times are cut at `now`; a running process is then unfinished.
+  // Everything after `now` is cut off. A process that still runs at `now` counts as unfinished.
   explicit StoreRun(core::Time now) : now_(now) {}
 
   void Add(const store::StoredTask& task);
@@ -27,7 +27,7 @@ class StoreRun {
   // state that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
   // Adds all GPUs and the promise of an attempt that is known from events. Without this call, only
-  // an attempt's first GPU is known, and for the last attempt the GPUs in the task's row.
+  // the first GPU of an attempt is known; for the last attempt, the GPUs come from the task's row.
   void Add(const store::EndedAttempt& attempt);
   // Spans of a GPU must come in order of time. Time outside the run is ignored; spans without rows
   // are gaps.
@@ -39,15 +39,15 @@ class StoreRun {
                std::int64_t usable_mib);
 
   std::size_t tasks() const { return run_.tasks.size(); }
-  // The span of the run, from the first submission to the last end, or to `now` while a task is not
-  // final. Both are `now` if there are no tasks.
+  // The span of the run, from the first submission to the last end. It lasts until `now` while a
+  // task is unfinished. Both ends are `now` if there are no tasks.
   core::Time from() const { return first_.value_or(now_); }
   core::Time to() const { return last_.value_or(now_); }
   // Completes the record. Nothing may be added afterwards. The caller sets label and provenance.
   RunRecord Finish();
 
  private:
-  // Data of one task beyond its RunTask.
+  // Data about one task that its RunTask does not contain.
   struct Life {
     std::size_t task = 0;  // in run_.tasks
     bool running = false;  // its last attempt has not ended
@@ -69,7 +69,7 @@ class StoreRun {
   // Each entry changes only its own task, so the order of the map has no effect.
   std::unordered_map<std::uint64_t, Life> lives_;         // by task id
   std::map<std::string, int> gpus_;                       // by UUID
-  std::vector<std::optional<core::Time>> covered_until_;  // by GPU, the end of its points
+  std::vector<std::optional<core::Time>> covered_until_;  // the end of each GPU's points
 };
 
 }  // namespace carma::report

@@ -15,9 +15,9 @@
 
 namespace carma::report {
 
-// The text of style.css. Its colours are from Okabe and Ito's set for all kinds of colour vision,
-// darkened behind white text. Lines also differ in their dash patterns, for printing without
-// colour.
+// The text of style.css. Its colours are from Okabe and Ito's palette, which suits all kinds of
+// colour vision, and are darkened behind white text. Lines also differ in their dash patterns, for
+// printing without colour.
 extern const std::string_view kStyle;
 
 namespace {

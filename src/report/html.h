@@ -1,5 +1,5 @@
 // Writes reports as one HTML file with tables and figures, for the screen (light and dark) and for
-// paper (A4 landscape). It has no scripts and loads nothing.
+// paper (A4 landscape). The file contains no scripts and loads no other files.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,12 @@ namespace carma::report {
 // A page with the style of reports: the title as its heading, then the body, which is HTML.
 std::string HtmlPage(std::string_view title, std::string_view body);
 
-// A page about a record's GPUs from beginning to end, with the memory promised to its tasks.
+// A page that shows a record's GPUs over its whole time, with the memory promised to its tasks.
 std::string GpusHtml(const RunRecord& run, std::string_view title, Clock clock);
 
-// Compares all cases with the first. The same reports give the same bytes. The page has at most
-// about 2 MB per drawn run, however long the run. clock: for a real run; if it is empty or several
-// runs are drawn, axes begin at 0.
+// Compares all cases with the first. Equal reports give equal bytes. Each drawn run adds at most
+// about 2 MB to the page, however long it lasted. clock: the clock of a real run. If it is empty,
+// or if several runs are drawn, the axes begin at 0.
 std::string Html(std::span<const Report> reports, std::string_view title,
                  const std::optional<Clock>& clock = {});
 

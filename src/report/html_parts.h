@@ -38,8 +38,8 @@ using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*
 // Borrows from the reports. A report without label is a separate case.
 Recorded RecordsOf(std::span<const Report> reports);
 
-// A section with a table; nothing without rows. rows: HTML; the column "run" has a class of its
-// own, because it is hidden for a single run. notes: HTML below the table.
+// Writes a section with a table, or nothing if there are no rows. rows: HTML. The column "run" has
+// its own class, because it is hidden if there is a single run. notes: HTML below the table.
 void PutTable(std::string& out, std::string_view heading,
               std::initializer_list<std::string_view> titles, const std::string& rows,
               std::string_view notes = "");
@@ -55,14 +55,14 @@ void PutDistributions(std::string& out, const Recorded& cases);
 
 // Compares all cases with the first.
 void PutMetrics(std::string& out, const std::vector<Case>& cases);
-// Tables by group of tasks, by user and by prediction, for those that the cases contain.
+// Tables by group of tasks, by user and by prediction. A table without data is left out.
 void PutGroups(std::string& out, const std::vector<Case>& cases);
 void PutUsers(std::string& out, const std::vector<Case>& cases);
 void PutForecasts(std::string& out, const std::vector<Case>& cases);
 
 // ---- html_tasks.cc: results of tasks ----
 
-// The reasons why tasks waited. Puts nothing if no task waited.
+// The reasons why tasks waited. Writes nothing if no task waited.
 void PutWaits(std::string& out, const Recorded& cases);
 // The reasons why the head of the queue waited, longest wait first.
 void PutLineWaits(std::string& out, const Recorded& cases);
@@ -74,9 +74,9 @@ void PutFailures(std::string& out, const Recorded& cases);
 // Maximum number of runs drawn over time. The first run with a record is drawn for each case.
 inline constexpr std::size_t kMaxDrawnRuns = 6;
 
-// clock: the clock of the axes if one run is drawn; if empty, they begin at 0.
+// clock: the clock of the axes if one run is drawn. If it is empty, the axes begin at 0.
 void PutTimelines(std::string& out, const Recorded& cases, const std::optional<Clock>& clock);
-// Only memory, activity and power of the GPUs.
+// Draws only the memory, activity and power of the GPUs.
 void PutGpus(std::string& out, const RunRecord& run, Clock clock);
 
 }  // namespace carma::report

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Returns the first tag that is not closed in order; empty if there is none.
+// Returns the first tag that is not closed in the right order; empty if there is none.
 std::string Unbalanced(const std::string& html) {
   const std::set<std::string> alone{"meta", "br", "!doctype"};
   std::vector<std::string> open;
@@ -136,7 +136,7 @@ TEST(Html, ShowsEveryFigureOfTwoRuns) {
     EXPECT_THAT(html, HasSubstr(part));
   }
   EXPECT_THAT(html, Not(HasSubstr("nan")));
-  // The page loads nothing and runs nothing.
+  // The page loads no other files and runs no scripts.
   EXPECT_FALSE(std::regex_search(html, std::regex("<script|<link|<img|https?://|@import|url\\(")));
 }
 

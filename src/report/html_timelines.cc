@@ -10,7 +10,7 @@
 namespace carma::report {
 namespace {
 
-// colours: whether a run is drawn in the colours of the groups.
+// colours: whether any run is drawn in the colours of its groups.
 void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool crashes,
                bool broken) {
   out += "<div class=\"key\">";

@@ -68,7 +68,7 @@ const Line kLines[] = {
     {"slowdown, 95 %", "slowdown_p95",
      [](const Metrics& m) -> Value { return m.slowdown ? Value(m.slowdown->p95) : std::nullopt; },
      TimesText, false},
-    {"execution lost to saving and leaving", "lost_share",
+    {"execution time lost to checkpoints and requeues", "lost_share",
      [](const Metrics& m) { return m.lost_share; }, PercentText, false},
     {"users' stretch, Jain index", "jain", [](const Metrics& m) { return m.jain; }, TimesText,
      false},
@@ -89,7 +89,7 @@ const Line kLines[] = {
     {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},
 };
 
-// The value of each replay; empty if any replay does not report it.
+// The value of each replay; empty if any replay lacks it.
 std::optional<std::vector<double>> ValuesOf(const Case& of, const Line& line) {
   std::vector<double> values;
   for (const Metrics* each : of.replays) {
@@ -100,8 +100,8 @@ std::optional<std::vector<double>> ValuesOf(const Case& of, const Line& line) {
   return values;
 }
 
-// The 97.5 % quantile of Student's t distribution. freedom: degrees of freedom, at least 1, rounded
-// down.
+// The 97.5 % quantile of Student's t distribution. freedom: degrees of freedom, rounded down; at
+// least 1.
 double StudentQuantile(double freedom) {
   constexpr std::array kFew{12.706, 4.303, 3.182};
   const double n = std::floor(freedom);
@@ -168,7 +168,7 @@ bool WithinNoise(const Estimated& a, const Estimated& b) {
   const double of_a = a.sd * a.sd / static_cast<double>(a.runs);
   const double of_b = b.sd * b.sd / static_cast<double>(b.runs);
   if (of_a + of_b <= 0) return false;
-  // Welch's degrees of freedom, because the two cases may vary differently.
+  // Welch's degrees of freedom, because the variances of the two cases may differ.
   const double freedom = (of_a + of_b) * (of_a + of_b) /
                          (of_a * of_a / static_cast<double>(a.runs - 1) +
                           of_b * of_b / static_cast<double>(b.runs - 1));
@@ -184,7 +184,7 @@ std::string Text(const Line& line, const Estimated& value) {
 Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
   const double base = EstimatedOf(reference).mean;
   const double ratio = base > 0 ? EstimatedOf(values).mean / base : 1;
-  // The difference of each run from the ratio of the means.
+  // How far each run is from the ratio of the means.
   std::vector<double> rests;
   rests.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)

@@ -1,4 +1,4 @@
-// The metrics shown in tables and files, in one ordered list for all outputs.
+// The metrics shown in tables and files. All outputs use this one ordered list.
 #pragma once
 
 #include <optional>
@@ -18,26 +18,26 @@ struct Line {
   std::string (*text)(double);  // "1:23:45"
   bool always = true;           // shown even if no run reports it
   bool share = false;           // differences are in percentage points
-  // Formats the standard deviation of a mean. Null: it is formatted like a value.
+  // Formats the standard deviation of a mean. Null: use the format of the value.
   std::string (*error)(double sd, double mean) = nullptr;
 };
 std::span<const Line> Lines();
 // The line with this key, which must exist.
 const Line& LineOf(std::string_view key);
 
-// The line's values over the replays of a case; empty if a replay does not report it.
+// The line's value in each replay of a case; empty if any replay does not report it.
 std::optional<Estimated> Over(const Case& of, const Line& line);
 // "1:23:45", "1:23:45 ± 0:12".
 std::string Text(const Line& line, const Estimated& value);
-// The difference between two policies' means; used by every table, figure and sentence. Values at
-// the same position have the same seed, so their common noise cancels.
+// The difference between two policies' means, as used by every table, figure and sentence. Values
+// at the same position have the same seed, so their common noise cancels.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
   // The 95 % confidence interval of the difference (Student's t) contains 0, so the difference is
   // not significant. False for single runs, whose noise is unknown.
   bool within_noise = false;
 };
-// Both must have the same size, at least one.
+// Both must have the same size, which is at least 1.
 Change ChangeOf(std::span<const double> values, std::span<const double> reference);
 // Empty if any replay does not report the line, or if the mean of `base` is 0.
 std::optional<Change> ChangeOf(const Line& line, const Case& base, const Case& of);

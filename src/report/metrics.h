@@ -1,4 +1,4 @@
-// The dissertation's metrics of a run, the same for real and simulated runs.
+// The metrics of a run as defined in the dissertation, for real and simulated runs alike.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace carma::report {
 
-// One quantity over all executed tasks.
+// Statistics of one quantity over all executed tasks.
 struct Spread {
   double mean = 0;
   double median = 0;
@@ -118,13 +118,13 @@ struct Metrics {
   std::vector<GroupMetrics> groups;        // by name; tasks without a group do not count
   std::vector<ForecastMetrics> forecasts;  // by quantity and method
 
-  // With two or more users: the users by name, Jain's index of their mean stretches (1: equal for
-  // all), and the longest mean wait of a user.
+  // Only with two or more users: the users by name, Jain's index of their mean stretches (1: all
+  // equal), and the longest mean wait of a user.
   std::vector<UserMetrics> users;
   std::optional<double> jain;
   std::optional<double> worst_user_waiting_s;
 
-  // GPUs over [first_submitted, last_ended], means over time and GPUs; absent: not reported.
+  // The GPUs over [first_submitted, last_ended]: means over time and GPUs; absent: not reported.
   int gpus = 0;
   std::optional<double> memory_used_mib;  // per GPU
   std::optional<double> sm_active;        // 0..1

@@ -100,7 +100,7 @@ TEST(Metrics, MatchHandComputation) {
   EXPECT_DOUBLE_EQ(m.waiting.mean + m.execution.mean, m.jct.mean);
   EXPECT_EQ(m.gpus, 2);
   EXPECT_DOUBLE_EQ(m.gpu_coverage, 1);
-  // 10 000 MiB x 100 s + 5 000 MiB x 220 s over 440 GPU-seconds.
+  // (10 000 MiB x 100 s + 5 000 MiB x 220 s) / 440 GPU-seconds.
   EXPECT_DOUBLE_EQ(*m.memory_used_mib, 2'100'000.0 / 440);
   EXPECT_DOUBLE_EQ(*m.sm_active, (0.5 * 100 + 0.25 * 220) / 440);
   // 120 of the last row's 140 s are within the run, so 6 000 J of its 7 000 J count.

@@ -50,7 +50,8 @@ void PutList(JsonText& out, const Range& range, PutItem put) {
   out.push_back(']');
 }
 
-// Writes null for a value that was not reported, and no more digits than are useful.
+// Writes null for a value that was not reported. Otherwise writes only as many digits as are
+// useful.
 void PutNumber(JsonText& out, double value) {
   if (std::isfinite(value)) {
     Put(out, "{:.6g}", value);
@@ -128,8 +129,8 @@ std::unexpected<base::Error> Expected(const std::string& pointer, std::string_vi
   return Invalid(pointer + ": expected " + std::string(what));
 }
 
-// A list inside `json`, or an empty list if it is absent. Errors: the value is not a list, or is
-// too long.
+// Reads a list from `json`; an absent list is empty. Errors: the value is not a list, or is too
+// long.
 Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
                            const std::string& pointer) {
   static const Json kNone = Json::array();
@@ -320,7 +321,7 @@ std::string ToJsonText(const Report& report) {
   std::string metrics = ToJsonText(report.metrics);
   if (!report.run) return metrics;
   JsonText out;
-  metrics.pop_back();  // the closing brace follows the record
+  metrics.pop_back();  // the closing brace comes after the record
   Put(out, R"({},"run":)", metrics);
   PutRun(out, *report.run);
   out.push_back('}');

@@ -1,4 +1,4 @@
-// A run with its metrics, as stored in files and compared with others.
+// A run with its metrics, as stored in files and compared with other runs.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace carma::report {
 
-// Limits beyond which a file is refused.
+// A file beyond these limits is refused.
 inline constexpr std::size_t kMaxReportTasks = 1'000'000;
 inline constexpr std::size_t kMaxReportGpus = 100'000;
 inline constexpr std::size_t kMaxReports = 1'000;
@@ -52,8 +52,8 @@ struct Estimated {
 };
 // values: one per run, at least one.
 Estimated EstimatedOf(std::span<const double> values);
-// Whether the difference of two means is not significant: its 95 % confidence interval (Student's
-// t) contains 0. False if a side is a single run, because then the noise is unknown.
+// Whether the difference between two means is insignificant: its 95 % confidence interval
+// (Student's t) contains 0. False if either side is a single run, because its noise is unknown.
 bool WithinNoise(const Estimated& a, const Estimated& b);
 
 // A readable table with two columns, name and value.

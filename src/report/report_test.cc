@@ -153,7 +153,7 @@ TEST(Tables, OfGroupsHaveARowForEachRun) {
   EXPECT_THAT(table, HasSubstr("heavy   one"));
   EXPECT_THAT(table, HasSubstr("light   two"));
   EXPECT_EQ(GroupTable(std::vector<Metrics>(1)), "");
-  // A single run without a name and without run times alone has no columns for these.
+  // The table of a single run has no columns for a missing name and missing run times alone.
   Metrics plain{.groups = {{.name = "alice", .tasks = 2, .executed = 2, .jct = {.mean = 30}}}};
   EXPECT_EQ(GroupTable({&plain, 1}),
             "group  tasks  waiting  execution  completion  OOM crashes\n"

@@ -49,8 +49,8 @@ std::string NameOf(const Case& of) {
   return of.label.empty() ? "the other run" : of.label;
 }
 
-// The fastest case. Cases in which more tasks failed than in the first are only used if there is no
-// other.
+// The fastest case. A case in which more tasks failed than in the first is chosen only if there is
+// no other.
 std::size_t Best(const std::vector<Case>& cases) {
   const Line& total = LineOf("trace_total_s");
   std::size_t best = 1;

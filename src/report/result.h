@@ -1,4 +1,4 @@
-// The result of a run in words, for readers who do not read tables.
+// The result of a run in words, for people who do not read tables.
 #pragma once
 
 #include <span>

@@ -72,10 +72,11 @@ struct RunTask {
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
   std::string reason;  // why it ended in this state; empty: unknown
-  // Time from launch to end that the last attempt's work takes alone on its GPUs; empty if unknown.
+  // Time from launch to end that the last attempt's work would take alone on its GPUs; empty if
+  // unknown.
   std::optional<double> solo_s;
-  // The same for all of the task's work, if earlier attempts saved a part of it; empty if equal to
-  // solo_s.
+  // The same for all of the task's work, if earlier attempts saved part of the work; empty if equal
+  // to solo_s.
   std::optional<double> whole_solo_s;
   // Time lost to checkpoints and to making room for others: saving, repeated work and restarts.
   // Empty if unknown or none.

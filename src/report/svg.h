@@ -1,5 +1,5 @@
-// Writes SVG figures for an HTML page. Colours, fonts and line widths are CSS classes of that page,
-// so a drawing suits light and dark screens and paper.
+// Writes SVG figures for an HTML page. Colours, fonts and line widths are CSS classes of the page,
+// so that a drawing suits light screens, dark screens and paper.
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@ std::string Coordinate(double value);
 // trusted.
 class Svg {
  public:
-  // what: a description for people who cannot see the drawing.
+  // what: a description of the drawing for people who cannot see it.
   Svg(double width, double height, std::string_view what);
 
   void Rect(double x, double y, double width, double height, std::string_view css,
@@ -56,7 +56,7 @@ struct Scale {
   double operator()(double value) const;
 };
 
-// Path data of a curve whose values apply until the next point, the last one until end_x.
+// Path data of a curve. Each value applies until the next point, and the last one until end_x.
 std::string StepPath(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
 // The same curve, closed along the bottom of y for filling.
 std::string StepArea(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);

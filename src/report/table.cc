@@ -19,7 +19,7 @@ std::size_t Width(const std::string& text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-// Formats lines of cells as columns. The first `left` columns are left-aligned, the others
+// Formats lines of cells as columns. The first `left` columns are left-aligned, and the rest
 // right-aligned.
 std::string Align(const std::vector<Cells>& lines, std::size_t left = 1) {
   std::vector<std::size_t> widths(lines.front().size(), 0);
@@ -72,7 +72,7 @@ bool Reported(const Line& line, const std::vector<Case>& cases) {
   return std::ranges::any_of(cases, [&](const Case& each) { return Over(each, line).has_value(); });
 }
 
-// Adds how far above each bound the cases are.
+// Adds a line for each bound, which shows how far above the bound the cases are.
 void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   const Line& makespan = Lines().front();
   for (const std::string& name : BoundNames(cases)) {

@@ -20,7 +20,7 @@ namespace carma::report {
 // Sorts before summing, so the result does not depend on the order.
 Spread SpreadOf(std::vector<double> values);
 
-// (Σx)² / (n · Σx²): 1 if all values are equal, 1/n if one has everything; 1 for an empty list.
+// (Σx)² / (n · Σx²): 1 if all values are equal, 1/n if all but one are 0; 1 for an empty list.
 double JainIndex(std::span<const double> values);
 
 // The outcome of one task.
@@ -44,8 +44,8 @@ struct TaskOutcome {
 // The outcome of a recorded task. It borrows the group's and the user's names.
 TaskOutcome OutcomeOf(const RunTask& task);
 
-// The use of one GPU over a span inside the run, which lasts from the first submission to the last
-// end.
+// The use of one GPU over a span inside the run. The run lasts from the first submission to the
+// last end.
 struct GpuSpan {
   int gpu = 0;  // from 0
   core::Duration length{};
@@ -97,7 +97,7 @@ class Tally {
   std::map<std::string, Group, std::less<>> groups_;
   std::map<std::string, User, std::less<>> users_;
   std::map<core::TaskState, std::int64_t> by_state_;
-  std::vector<double> lost_s_;  // of tasks that lost time
+  std::vector<double> lost_s_;  // only tasks that lost time
   std::int64_t attempts_ = 0;
   std::optional<core::Time> first_, last_;
   std::vector<GpuSums> gpus_;

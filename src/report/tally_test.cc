@@ -56,7 +56,7 @@ TEST(Tally, ComparesUsersByStretch) {
 
 TEST(Tally, ComparesResumedTasksByTheirWholeWork) {
   Tally tally;
-  // A task of 1 000 s alone, of which 400 s were left for the last attempt. It waited 900 s in
+  // A task that takes 1 000 s alone. Its last attempt had 400 s of work left. It waited 900 s in
   // total.
   TaskOutcome task = Ran("", 0, 2'000, 1'100, 400.0);
   task.last_executed = base::Duration(400'000);

@@ -237,8 +237,8 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
 }
 
 std::vector<XY> QueueCurve(const RunRecord& run) {
-  // Changes of the number of waiting tasks. A task waits from its submission to its first attempt,
-  // between attempts, and until its end if it never runs again.
+  // Changes of the number of waiting tasks. A task waits from its submission to its first attempt
+  // and between attempts. If it never runs (again), it waits until its end.
   std::map<core::Time, int> changes;
   for (const RunTask& task : run.tasks) {
     ++changes[task.submitted];
@@ -271,7 +271,7 @@ std::size_t AttemptsOf(const RunRecord& run) {
   return attempts;
 }
 
-// Weight classes always have the same colours; all other groups follow by name.
+// Weight classes always have the same colours. All other groups follow in order of name.
 std::map<std::string, std::size_t> ColoursOf(const std::vector<const RunRecord*>& runs) {
   constexpr std::array<std::string_view, 3> kWeights{"light", "medium", "heavy"};
   std::map<std::string, std::size_t> colours;
@@ -336,7 +336,7 @@ TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width) 
         memory_mib = std::fmax(memory_mib, point.used_mib);
         power_w = std::fmax(power_w, point.power_w);
       }
-      if (run->gpus.size() > kStripGpus) continue;  // drawn as a mean, which is lower
+      if (run->gpus.size() > kStripGpus) continue;  // the figure shows the mean, which is lower
       for (const XY& point : PromisedCurve(*run, static_cast<int>(i)))
         memory_mib = std::fmax(memory_mib, point.y * 1024);
     }

@@ -1,4 +1,4 @@
-// Figures of one run over time: the tasks on the GPUs, and the GPUs themselves.
+// Figures of one run over time: its tasks on the GPUs, and the GPUs themselves.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace carma::report {
 
-// Common scales for adjacent figures, so that they can be compared.
+// Scales that adjacent figures share, so that they can be compared.
 struct TimelineFrame {
   double width = 560;
   double length_s = 0;                         // of the time axis: the longest of the runs
@@ -27,7 +27,7 @@ struct TimelineFrame {
 // The common frame for these runs.
 TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width);
 
-// Beyond these limits, Gantt() draws only the number of running tasks.
+// Above these limits, Gantt() draws only the number of running tasks.
 inline constexpr std::size_t kMaxGanttAttempts = 5'000;
 inline constexpr std::size_t kMaxGanttGpus = 32;
 bool DrawnOneByOne(const RunRecord& run);
@@ -39,8 +39,9 @@ std::string Gantt(const RunRecord& run, const TimelineFrame& frame);
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame);
 
 enum class Quantity { kMemory, kSmActive, kPower };
-// Draws one strip per GPU, or for many GPUs the mean with the range from lowest to highest. For
-// memory, also the promises. Draws a line of text if nothing was reported.
+// Draws one strip per GPU. If there are many GPUs, draws their mean with the range from lowest to
+// highest instead. For memory, also draws the promises. Draws a line of text if nothing was
+// reported.
 std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFrame& frame);
 
 }  // namespace carma::report

@@ -22,7 +22,8 @@ bool TakesValue(const CLI::App& app, const CLI::App& verb, const std::string& na
   return option && option->get_items_expected_min() > 0;
 }
 
-// The number of words that an option takes with its value: "--gpus 2", "--gpus=2", "-G2", "-HG 2".
+// The number of words that an option takes up together with its value: "--gpus 2", "--gpus=2",
+// "-G2", "-HG 2".
 std::size_t OptionLength(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (word.starts_with("--")) {
     const bool has_value = word.find('=') != std::string::npos;
@@ -52,7 +53,7 @@ CLI::App* FindVerb(CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-// Verbs of other programs, with the corresponding verbs of CARMA.
+// Verbs of other programs, each with its counterpart in CARMA.
 constexpr std::pair<std::string_view, std::string_view> kForeignVerbs[] = {
     {"kill", "cancel"},    {"stop", "cancel"}, {"rm", "cancel"},
     {"scancel", "cancel"}, {"ps", "list"},     {"squeue", "list"},
@@ -70,9 +71,8 @@ Result<Unit> NoVerb(CLI::App& app, const std::string& word) {
                  (meant.empty() ? "' (see carma --help)" : "'" + meant));
 }
 
-// Takes away the words that CLI11 must not read: the command of `submit`, `run`, `lease` and
-// `pilot`, and the words of `estimate` after "--" or "--run". Errors: kInvalid if there is no such
-// verb.
+// Removes the words that CLI11 must not read: the command of `submit`, `run`, `lease` and `pilot`,
+// and the words of `estimate` after "--" or "--run". Errors: kInvalid if there is no such verb.
 Result<Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words, Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
   if (verb_at == words.size()) return Unit{};
@@ -118,7 +118,7 @@ void AddOne(CLI::App& app, const Verb& verb, Context& context) {
   app.add_subcommand(std::string(verb.name), std::string(verb.help))->prefix_command();
 }
 
-// Adds the requested verb and its subverbs, or all verbs if none is requested.
+// Adds the requested verb with its subverbs. Adds all verbs if none is requested.
 void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& context) {
   const std::size_t at = SkipOptions(app, app, words, 0);
   const std::string asked = at < words.size() ? words[at] : "";
@@ -135,8 +135,8 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& con
   }
 }
 
-// Returns the verb in these words if carma-lab runs it, else "". Only carma-lab knows the options
-// of all verbs, so it completes for both programs where it is installed.
+// Returns the verb in these words if carma-lab runs it, else "". Where carma-lab is installed, it
+// generates the completion for both programs, because only carma-lab has the options of all verbs.
 std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>& words,
                              const Context& context) {
   std::size_t at = SkipOptions(app, app, words, 0);
@@ -152,7 +152,7 @@ std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>
   return "";
 }
 
-// The most frequent commands, shown if no verb is given.
+// The most common commands, shown if no verb is given.
 constexpr const char* kVerbsOfTheDay =
     "  carma submit train.sh     put a task into the queue; options before the command\n"
     "  carma run python3 t.py    run one here, in this terminal\n"
@@ -241,7 +241,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string_view text = error.what();
   if (missing) {
-    // The missing argument may have been read as the value of an unknown option.
+    // What seems to be a missing argument may have been read as the value of an unknown option.
     for (const std::string& word : app.remaining(true)) {
       if (IsOption(word)) return UnknownWord(app, *verb, word);
     }
@@ -262,7 +262,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   return range.empty() ? std::string(text) : range;
 }
 
-// CLI11 reports errors and requests for help in the same way.
+// CLI11 reports errors and requests for help in the same way: by an exception.
 int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   if (error.get_exit_code() == 0) {
     std::ostringstream out;
@@ -285,7 +285,7 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   return kExitUsage;
 }
 
-// Makes the program fail if not all output could be written: a full disk must not look like
+// Makes the program fail if any output could not be written. A full disk must not look like
 // success.
 int Finish(Context& context) {
   if (std::fflush(context.out) == 0 && !std::ferror(context.out)) return context.exit_code;

@@ -1,4 +1,4 @@
-// Whole runs of the command against a fake daemon: the fixture of its tests.
+// A test fixture that runs the whole command against a fake daemon.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tests what all commands share: errors of the caller, help, a missing daemon.
+// Tests what all commands have in common: usage errors, help, and a missing daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ TEST_F(App, MistakesSuggestTheNearestWord) {
   }
 }
 
-TEST_F(App, AloneItPrintsTheVerbsOfTheDay) {
+TEST_F(App, WithoutAVerbItPrintsTheMostCommonOnes) {
   const Ran ran = RunWords("", {});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_NE(ran.err.find("carma submit train.sh"), std::string::npos) << ran.err;
@@ -75,7 +75,7 @@ TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
   }
 }
 
-TEST_F(App, AWordThatIsNoNumberIsShownBesideAnExample) {
+TEST_F(App, AnInvalidNumberIsReportedWithAnExample) {
   EXPECT_THAT(Run({"reserve", "list", "--nope"}).err,
               ::testing::HasSubstr("(see carma reserve list --help)"));
   EXPECT_THAT(
@@ -83,7 +83,7 @@ TEST_F(App, AWordThatIsNoNumberIsShownBesideAnExample) {
       ::testing::HasSubstr("priority: expected a number, not '@', for example: carma priority"));
 }
 
-TEST_F(App, AFileThatIsNotThereWasNamedWrongly) {
+TEST_F(App, AMissingFileIsAUsageError) {
   const std::string none = daemon_.dir() + "/none";
   const std::vector<std::vector<std::string>> cases = {
       {"submit", none + ".rad"}, {"submit", "--batch", none},           {"estimate", none},

@@ -14,7 +14,7 @@
 namespace carma::cli {
 namespace {
 
-// The state folder of the daemon that answers. If no daemon answers, the folder in its
+// The state folder of the daemon that answers. If none answers, the folder in the daemon's
 // configuration.
 Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   if (!flags.state_dir.empty()) return flags.state_dir;
@@ -26,7 +26,7 @@ Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   return loaded->settings.state_dir;
 }
 
-// In a folder, the copy gets a name with the time: "carma-20260301-064500.db".
+// A copy in a folder is named by the time: "carma-20260301-064500.db".
 std::string TargetFile(const std::string& given) {
   struct stat info {};
   if (::stat(given.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return given;

@@ -15,11 +15,10 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-// All descriptions with their environments are in memory until the first request is sent.
+// All descriptions are in memory, with their environments, until the first request is sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
-// The largest size of one request, which is below the daemon's own limits (task.max_batch,
-// api::kMaxBodyBytes).
+// The limits of one request, which are below the daemon's own (task.max_batch, api::kMaxBodyBytes).
 constexpr std::size_t kMaxChunkTasks = 100'000;
 constexpr std::size_t kMaxChunkBytes = 48 << 20;
 constexpr std::size_t kMaxChunkMemory = 192 << 20;  // each task together with the shared fields
@@ -37,12 +36,11 @@ class BatchReader {
     common_.workdir = caller.cwd;
   }
 
-  // Checks everything before anything is sent.
+  // Checks everything before the first request is sent.
   Result<Batch> Read(std::string_view text) {
     const std::vector<Line> lines = TaskLines(text);
     if (lines.empty()) return Invalid(name_ + ": contains no tasks");
-    // Checked before the tasks are described, because describing a batch this large takes a long
-    // time.
+    // Checked first, because describing this many tasks takes a long time.
     if (lines.size() > kMaxBatchTasks) {
       return Invalid("{}: {} tasks, expected at most {} in one batch", name_, lines.size(),
                      kMaxBatchTasks);
@@ -96,7 +94,8 @@ class BatchReader {
     return WithoutCommon(std::move(specs[0]));
   }
 
-  // Leaves out the environment, the largest part of a description, to avoid thousands of copies.
+  // Leaves out the environment to avoid thousands of copies. It is the largest part of a
+  // description.
   std::string WithoutCommon(task::TaskSpec spec) const {
     if (spec.environment.empty()) return "{\"environment\":{}," + task::ToJsonText(spec).substr(1);
     if (spec.environment == caller_.environment) spec.environment.clear();
@@ -107,10 +106,10 @@ class BatchReader {
   const task::SubmitterContext& caller_;
   std::string name_;
   TrainingFinder finder_;
-  task::TaskSpec common_;  // for checking lines; has no environment, which the daemon checks
+  task::TaskSpec common_;  // to check lines; no environment, which the daemon checks
 };
 
-// The daemon names a task of a request by its index; a line number is clearer for the user.
+// The daemon names a task of a request by its index. A line number is clearer to the user.
 base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
                      const std::string& name) {
   const std::optional<std::size_t> index = api::TaskNamedBy(error.message);
@@ -135,7 +134,7 @@ std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
   return end;
 }
 
-// Reports the submitted tasks. Tasks that were sent before a failure stay submitted.
+// Reports the submitted tasks. If a request fails, the tasks of earlier requests stay submitted.
 class Receipt {
  public:
   void Add(Answer<Submission> answer) {

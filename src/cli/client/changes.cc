@@ -66,7 +66,7 @@ const EditableOption* Find(std::string_view option) {
   return found == kEditable.end() ? nullptr : &*found;
 }
 
-// The option that sets this field, without dashes; empty if there is none.
+// The option that sets this field, without dashes; empty if there is no such option.
 std::string OptionOf(std::string_view field) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOther{
       {{"stdout_path", "output"},
@@ -116,7 +116,7 @@ Result<std::string> ChangesOf(Context& context,
   auto caller = CARMA_TRY(CallerContext());
   const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));
   task::Description description;
-  // A description requires a command and a folder, although neither is used here.
+  // A description requires a command and a folder, but changes need neither.
   description.SetCommand({"true"});
   CARMA_TRY(description.Set("chdir", "/"));
   for (const auto& [option, value] : resolved) {
@@ -129,7 +129,7 @@ Result<std::string> ChangesOf(Context& context,
   const auto specs = description.Finish(caller);
   if (!specs) return std::unexpected(NamedAsTyped(specs.error()));
   for (const std::string& warning : description.warnings()) {
-    // The task may have a time limit already.
+    // The task may already have a time limit.
     if (!warning.starts_with("--signal: without")) Warn(context, warning);
   }
   const Json spec = CARMA_TRY(base::ParseJson(task::ToJsonText(specs->front())));

@@ -13,14 +13,14 @@
 
 namespace carma::cli {
 
-// Makes a JSON object of the fields that these submit options set, with null for removed fields
-// ("--time unlimited"); "" without options. Asks the daemon for its time if needed. Errors:
-// kInvalid "--gpus: …".
+// Makes a JSON object of the fields that these submit options set. A removed field is null ("--time
+// unlimited"). Returns "" without options. Reads the daemon's clock if needed. Errors: kInvalid
+// "--gpus: …".
 Result<std::string> ChangesOf(Context& context,
                               const std::vector<std::pair<std::string, std::string>>& settings);
 
-// Replaces a field of the description at the start of the message by what the user typed: "qos: …"
-// becomes "--qos: …", "name: …" becomes "--job-name: …", "command/2: …" becomes "argument 2: …".
+// Replaces the field of the description at the start of the message by what the user typed: "qos:
+// …" becomes "--qos: …", "name: …" becomes "--job-name: …", "command/2: …" becomes "argument 2: …".
 base::Error NamedAsTyped(base::Error error);
 
 // A task to submit again, with its dependencies: "afterok:12" …
@@ -29,11 +29,12 @@ struct DependentTask {
   std::vector<std::string> waits_for;
   friend bool operator==(const DependentTask&, const DependentTask&) = default;
 };
-// These tasks, and the tasks in `tasks` that depend on them directly or indirectly, each after its
-// dependencies. Lists only dependencies on repeated tasks.
+// Returns these tasks and all tasks in `tasks` that depend on them, directly or indirectly. Each
+// task comes after its dependencies. Of the dependencies, only those on repeated tasks are listed.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
-// Adds dependencies on the new tasks to the changes. anew: the new number of each repeated task.
+// Adds dependencies on the new tasks to the changes. anew: maps each repeated task to its new
+// number.
 std::string WithDependencies(const std::string& changes, const std::vector<std::string>& waits_for,
                              const std::map<std::uint64_t, std::uint64_t>& anew);
 

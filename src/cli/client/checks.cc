@@ -27,7 +27,8 @@ std::string Below(const task::TaskSpec& spec, const std::string& path) {
   return path.starts_with('/') ? path : spec.workdir + "/" + path;
 }
 
-// Finds the program as the task will: in the task's own PATH and relative to its own folder.
+// Finds the program where the task will find it: in the task's own PATH, and relative to the task's
+// own folder.
 std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
   if (program.find('/') != std::string::npos) {
     const std::string path = Below(spec, program);
@@ -63,8 +64,8 @@ Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
   return Invalid("{}: no interpreter {}", shown, base::Printable(words[0], 400));
 }
 
-// The command is in the image, so this machine needs only the container tool, and the image if it
-// is a file.
+// The command is in the image, so the machine itself needs only the container tool, and the image
+// if that is a file.
 Result<Unit> CheckContainer(const task::TaskSpec& spec) {
   const auto container = CARMA_TRY(task::ParseContainer(*spec.container));
   const bool is_file = task::IsImageFile(container.image);
@@ -93,7 +94,7 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   return meant ? ", did you mean " + *meant + "?" : "";
 }
 
-// In "--gpu-mem 12 GB", the blank makes the unit the program.
+// In "--gpu-mem 12 GB", the blank turns the unit into the program.
 bool IsUnit(const std::string& word) {
   constexpr std::array<std::string_view, 17> kUnits{
       "g",   "gb",     "gib",     "m", "mb",  "mib",  "h", "hour", "hours",
@@ -101,7 +102,7 @@ bool IsUnit(const std::string& word) {
   return std::ranges::find(kUnits, base::ToLower(word)) != kUnits.end();
 }
 
-// The replacement for a word that only a shell understands; empty for other words.
+// What to write instead of a word that only a shell understands; empty for other words.
 std::string InsteadOfShellWord(const std::string& program, bool lease) {
   constexpr std::array<std::string_view, 11> kBuiltins{"alias",  "cd",     "eval", "exec",
                                                        "export", "module", "set",  "source",
@@ -132,15 +133,14 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program,
   return "; that file is not executable (chmod +x)";
 }
 
-// Whether a file can be made or written at this path. The text that replaces a '%' is not known
-// yet.
+// Whether a file can be created or written at this path. What replaces a '%' is not known yet.
 bool CanWrite(const std::string& pattern) {
   const std::size_t percent = pattern.find('%');
   const std::string path = pattern.substr(0, percent);
   struct stat st {};
   if (percent == std::string::npos && ::stat(path.c_str(), &st) == 0)
     return ::access(path.c_str(), W_OK) == 0;
-  // Missing folders will be created, so the rights on their parents count.
+  // Missing folders will be created, so the permissions of their nearest existing parent count.
   std::string folder = path.substr(0, path.rfind('/'));
   while (!folder.empty() && ::stat(folder.c_str(), &st) != 0)
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.rfind('/'));
@@ -196,8 +196,8 @@ std::vector<std::string> NamesInBraces(std::string_view word) {
   return names;
 }
 
-// Warnings about files that the task can do without. If they are missing, there is no estimate or
-// no notice.
+// Warnings about files that the task does not need. If they are missing, there is no estimate or no
+// notice.
 std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings;
   const std::string summary = spec.model_summary.value_or("");
@@ -261,7 +261,8 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
   return warnings;
 }
 
-// Options that have no meaning for a task without GPUs, each with a check for whether it was given.
+// Options that have no meaning for a task without GPUs. Each comes with a check whether it was
+// given.
 using Spec = const task::TaskSpec&;
 constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOptions{{
     {"gpu-mem", [](Spec spec) { return spec.memory_mib.has_value(); }},
@@ -352,7 +353,7 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   const std::optional<std::string> found = FindProgram(spec, program);
   if (!found)
     return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program, lease)));
-  // A program without permission to read can still be run.
+  // A program can be run without permission to read it.
   if (std::ifstream file(*found, std::ios::binary); file && !lease) {
     char start[256];
     file.read(start, sizeof start);

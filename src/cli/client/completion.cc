@@ -58,7 +58,7 @@ std::string BashValueCases(const std::string& place, const std::vector<OptionFac
   return cases;
 }
 
-// The values of a verb's subverbs come first, because their pattern is narrower.
+// The values of a verb's subverbs come first, because `case` takes the first pattern that matches.
 std::string BashValues(const VerbWords& verb) {
   std::string cases;
   for (const std::string& name : verb.names) {
@@ -75,15 +75,15 @@ std::string BashNames(const std::vector<std::string>& names) {
   return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
 }
 
-// How bash completes the verb's arguments, apart from `names`.
+// How bash completes the verb's arguments that are not in `names`.
 std::string BashArguments(const VerbWords& verb) {
   if (verb.tasks == TaskNames::kAll) return " tasks=all";
   if (verb.tasks == TaskNames::kOpen) return " tasks=open";
   return verb.takes_files && verb.words.empty() ? " files=yes" : "";
 }
 
-// The words of `verb/subverb`. A verb comes after its subverbs, because its pattern also matches
-// theirs.
+// The words of `verb/subverb`. The verb itself comes after its subverbs, because its pattern also
+// matches theirs.
 std::string BashCases(const VerbWords& verb) {
   std::string cases;
   for (const std::string& name : verb.names) {
@@ -185,8 +185,8 @@ std::string ZshArguments(const std::string& options, const std::vector<std::stri
   return fmt::format("_arguments -S{} '*:argument:{}'", options, action);
 }
 
-// Completes a verb, then the words of that verb, and likewise for its subverbs. takes_files: a file
-// may be given instead of a verb.
+// Completes a verb, then the words of that verb, and its subverbs in the same way. takes_files: a
+// file may be given instead of a verb.
 std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& options,
                       const std::string& global, bool takes_files) {
   std::string descriptions;
@@ -251,7 +251,7 @@ std::string FishOption(const OptionFacts& option) {
   return line + " -d " + QuotedLine(option.help) + "\n";
 }
 
-// where: the condition under which these verbs may follow; takes_files: files may follow too.
+// where: the condition under which these verbs may follow. takes_files: files may follow as well.
 std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& where,
                       const std::string& seen_before, bool takes_files) {
   std::string out;

@@ -16,8 +16,8 @@ struct VerbWords {
   std::vector<OptionFacts> options;
   std::vector<VerbWords> verbs = {};    // subverbs, such as "info" of `carma trace`; empty: none
   std::vector<std::string> words = {};  // possible arguments; empty: files
-  TaskNames tasks = TaskNames::kNone;   // if its arguments are numbers of tasks
-  bool takes_files = false;             // in addition to verbs: `carma estimate FILE | evaluate`
+  TaskNames tasks = TaskNames::kNone;   // whether its arguments are task numbers
+  bool takes_files = false;             // files as well as verbs: `carma estimate FILE | evaluate`
 };
 
 // shell: "bash", "zsh" or "fish". The options in `global` are allowed before every verb. Errors:

@@ -22,8 +22,8 @@ struct ConfigFlags {
   std::vector<std::string> keys;  // keys to show; empty: all
 };
 
-// Returns the requested keys; the name of a section selects all of its keys. Errors: kInvalid: no
-// such key.
+// Returns the requested keys. The name of a section stands for all of its keys. Errors: kInvalid:
+// no such key.
 Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
   const std::vector<config::KeyInfo> all = config::Keys();
   if (words.empty()) return all;
@@ -65,7 +65,7 @@ void RunCheck(Context& context, const ConfigFlags& flags) {
   }
 }
 
-// The configuration in the notation of its file, so that the output can be saved as one.
+// The configuration in the notation of its file, so that the output can be saved as a file.
 std::string ShowText(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys,
                      bool origin) {
   std::size_t width = 0;
@@ -82,7 +82,7 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
     }
     const config::Origin& value = loaded.origins.at(key.name);
     std::string line = key.name.substr(dot + 1) + " = " + value.value;
-    // Written as a comment, because as a value in a file it would apply to every mapper and sharing
+    // Written as a comment. As a value in a file, it would apply to every mapper and sharing
     // method.
     if (value.where == "default" && config::FollowsMapper(key.name)) line.insert(0, "# ");
     if (origin) {

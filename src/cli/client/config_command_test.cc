@@ -1,4 +1,4 @@
-// `carma config`: whole runs of the command against a fake daemon.
+// Tests `carma config` by running the whole command against a fake daemon.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -37,8 +37,8 @@ Span SectionOf(Lines& lines, std::string_view section) {
           static_cast<std::size_t>(next - lines.begin())};
 }
 
-// Returns the key's line in the span, or the span's end if the key is not there. comment: find the
-// key after a '#'.
+// Returns the line of the key in the span, or the span's end if there is none. comment: find the
+// key in a line that is commented out.
 std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comment) {
   std::size_t at = span.first;
   for (; at < span.last; ++at) {
@@ -50,8 +50,8 @@ std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comme
   return at;
 }
 
-// Returns the first line above all titles whose key is written with this section ("policy.order =
-// …"), or the number of lines if there is none. TOML allows no title for such a section.
+// Returns the first line above all titles whose key includes this section ("policy.order = …"), or
+// the number of lines if there is none. TOML does not allow a title for a section with such a line.
 std::size_t FindDotted(const Lines& lines, std::string_view section) {
   for (std::size_t at = 0; at < lines.size(); ++at) {
     const std::string_view line = base::Trim(lines[at]);
@@ -79,7 +79,7 @@ std::string_view CommentOf(std::string_view line) {
   return "";
 }
 
-// Whether the value is a list that continues on further lines; no other value has several lines.
+// Whether the value is a list that continues on further lines. No other value spans several lines.
 bool EndsElsewhere(std::string_view line) {
   line.remove_suffix(CommentOf(line).size());
   const std::string_view value = base::Trim(line.substr(line.find('=') + 1));

@@ -24,7 +24,7 @@
 namespace carma::cli {
 namespace {
 
-// Prints a note, but only at a terminal: a script uses the daemon that it has set up.
+// Prints a note, but only on a terminal: whoever wrote a script has chosen its daemon.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
@@ -69,7 +69,7 @@ std::string DefaultSocketPath() {
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const std::string shared = config::kServerSocket;
   if (base::Exists(own)) return own;
-  // If neither socket exists yet, a user without root rights can only start a daemon of their own.
+  // If neither socket exists yet, a user without root rights can start only a daemon of their own.
   return base::Exists(shared) || ::geteuid() == 0 ? shared : own;
 }
 
@@ -133,8 +133,8 @@ std::optional<base::Time> ParseDate(const std::string& text) {
   return std::nullopt;
 }
 
-// Parses a date in local time, or a span before now. For a span, the daemon's clock is read,
-// because a simulated server's clock differs.
+// Parses a date in local time, or a span before now. A span is relative to the daemon's clock,
+// because the clock of a simulated server differs.
 Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text) {
   if (const std::optional<base::Time> date = ParseDate(text)) return *date;
   const bool has_unit = text.find_first_of("smhd") != std::string::npos;
@@ -190,8 +190,8 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// Finds the first number in [low, high) for which the condition holds. The condition must also hold
-// for all larger numbers.
+// Finds the first number in [low, high) for which the condition holds. If the condition holds for a
+// number, it must hold for all larger ones.
 template <class Holds>
 Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
@@ -202,7 +202,7 @@ Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds hol
   return low;
 }
 
-// Finds a task by its index: tasks of an array have consecutive numbers and ascending indices.
+// Finds a task by its index. Tasks of an array have consecutive numbers and ascending indices.
 Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
   const auto wrong = NotFound("array {} has no task with index {}", array, index);
   const auto first = CARMA_TRY(GetTask(context.client(), array));
@@ -225,11 +225,11 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
 }
 
 // Expands a task to its array. In dependencies and in calls from Slurm, the number of an array's
-// first task means the whole array, and so does the caller's last task (`own`).
+// first task means the whole array. The caller's last task (`own`) means its whole array too.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
-  // If this call fails, the daemon reports the problem later.
+  // If this call fails, a later one will report the problem.
   if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
   const std::uint64_t first = *task->value.array_id;
   const auto end =
@@ -258,7 +258,8 @@ Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<st
         ListTasks(context.client(),
                   {.states = "all", .user = OwnUserName(), .limit = needed, .newest_first = true}));
     for (const api::TaskView& task : page.tasks) newest.push_back(task.id);
-    // The newest task of an array is its last. The numbers of its other tasks directly precede it.
+    // The newest task of an array is its last task. The numbers of its other tasks come directly
+    // before.
     const bool array = last == Last::kArray && !newest.empty() && page.tasks[0].array_id;
     for (TaskRange& range : ranges) {
       if (array && range.own && range.back == 0)

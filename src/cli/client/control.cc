@@ -21,8 +21,8 @@ constexpr std::size_t kMostLines = 20;  // for changed and for unchanged tasks
 
 constexpr const char* kChanged = "changed and ";
 
-// Reports the result for each task in order, and how many tasks are beyond kMostLines. With --json,
-// prints all results at the end.
+// Reports the result for each task in order, but for at most kMostLines tasks; the rest are
+// counted. With --json, prints all results at the end.
 class Told {
  public:
   explicit Told(Context& context, std::string how = "") : context_(context), how_(std::move(how)) {}
@@ -39,8 +39,8 @@ class Told {
     Print(context_, fmt::format("Task {}{} is {}{}{}\n", task.id, owner, how_,
                                 base::Printable(task.state, 40), reason));
   }
-  // forgiving: a task that has ended in the meantime, or that carmad has deleted since, is not a
-  // failure.
+  // forgiving: it is not a failure if a task has ended in the meantime, or if carmad has deleted it
+  // since.
   void Refused(const base::Error& why, bool forgiving) {
     if (forgiving && (why.code == ErrorCode::kConflict || why.code == ErrorCode::kNotFound)) return;
     if (++refused_ <= kMostLines) context_.Fail(why);
@@ -61,7 +61,7 @@ class Told {
   std::size_t changed_ = 0, refused_ = 0;
 };
 
-// Changes each task, and continues after a failure, because the other tasks must still be changed.
+// Changes each task. Continues after a failure, because the remaining tasks must still be changed.
 // how: text before the state, for changes that may not affect the state.
 void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const std::string& how,
                 const std::function<Called<api::TaskView>(std::uint64_t id)>& change) {
@@ -73,7 +73,7 @@ void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const s
       continue;
     }
     told.Refused(task.error(), false);
-    // Without the daemon, each further call would fail in the same way.
+    // Without the daemon, every further call would fail in the same way.
     if (task.error().code == ErrorCode::kUnavailable) break;
   }
   told.End();
@@ -102,8 +102,8 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
     Warn(context, verb + ": nothing was changed; see carma show");
 }
 
-// Whether an array's tasks end with `last`. To a search by numbers, tasks that carmad has deleted
-// because they ended long ago look like the end of their array.
+// Whether `last` is the last task of the array. A search by numbers cannot decide this: carmad may
+// have deleted tasks that ended long ago, which looks like the end of the array.
 bool EndsArray(Context& context, std::uint64_t array, std::uint64_t last) {
   if (const auto next = GetTask(context.client(), last + 1)) return next->value.array_id != array;
   const auto newest =
@@ -112,7 +112,8 @@ bool EndsArray(Context& context, std::uint64_t array, std::uint64_t last) {
   return newest && (newest->tasks.empty() || newest->tasks[0].id <= last);
 }
 
-// The tasks of these arrays in order, including ended ones; empty if numbers do not tell.
+// The tasks of these arrays in order, including ended tasks; empty if their numbers do not show
+// them all.
 Result<std::vector<std::uint64_t>> ByNumber(Context& context,
                                             const std::set<std::uint64_t>& arrays) {
   std::vector<std::uint64_t> ids;
@@ -124,7 +125,7 @@ Result<std::vector<std::uint64_t>> ByNumber(Context& context,
   return ids;
 }
 
-// The tasks of one user that the flags select. ended_too: tasks of arrays may have ended.
+// The tasks of one user that the flags select. ended_too: the tasks of an array may have ended.
 Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags,
                                             bool newest_first, bool ended_too) {
   const std::string user = flags.user.empty() ? OwnUserName() : flags.user;
@@ -138,8 +139,8 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
       if (task.value.user == user) own.insert(*task.value.array_id);
     }
   }
-  // A list of thousands of waiting tasks takes the daemon as long as their change. A single task is
-  // listed, because if it has ended, its change would be refused.
+  // Listing thousands of waiting tasks takes the daemon as long as changing them. A single task is
+  // listed nevertheless: if it has ended, its change would be refused.
   if (ended_too && flags.name.empty() && flags.states.empty()) {
     auto ids = CARMA_TRY(ByNumber(context, own));
     if (newest_first) std::ranges::reverse(ids);
@@ -178,8 +179,8 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
     return context.Fail({ErrorCode::kInvalid,
                          verb + ": expected tasks, or --all, --name, --state, --array or --user"});
   }
-  // Newest first, so that no cancelled task makes room for another task of the list. Released tasks
-  // keep their order.
+  // The newest task comes first, so that cancelling a task does not make room for another task of
+  // the list. Released tasks keep their order.
   const bool newest_first = verb != "release";
   auto ids = chosen ? ChosenOf(context, flags, newest_first, verb != "requeue")
                     : ResolveTasks(context, flags.tasks, "", Last::kArray);

@@ -1,4 +1,4 @@
-// Commands that change tasks: cancel, hold, release, edit and priority: whole runs of the command
+// Tests the commands that change tasks (cancel, hold, release, edit and priority) by running them
 // against a fake daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST_F(App, ChangesSeveralInOneRequestAndReportsRefusals) {
   EXPECT_EQ(Run({"cancel", "--all", "3"}).exit_code, 2);
 }
 
-TEST_F(App, AThousandAreChangedInARequest) {
+TEST_F(App, OneRequestChangesAThousandTasks) {
   std::vector<std::size_t> asked;
   daemon_.On("POST /v1/changes", [&](const api::Request& request) {
     asked.push_back(base::ParseJson(request.body)->at("tasks").size());
@@ -209,7 +209,7 @@ TEST_F(App, AnArrayIsChangedIfItsFirstTasksWereDeleted) {
   EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[43,42],"verb":"cancel"})");
 }
 
-TEST_F(App, MyLastTaskIsItsWholeArrayToWaitForItAndToChangeIt) {
+TEST_F(App, WaitAndChangesUseTheWholeArrayOfTheLastTask) {
   daemon_.On("GET /v1/tasks", [](const api::Request&) {
     return JsonAnswer(
         {{"tasks", {ToJson(api::TaskView{.id = 42, .state = "queued", .array_id = 40})}}});

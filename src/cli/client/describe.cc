@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::size_t kMaxRadBytes = 1 << 20;
 
-// Also true for a missing file, or a file without a "#!" line, if its name is that of a script:
-// reading it then produces a clear error. Any other word is a command.
+// True also for a missing file, or a file without a "#!" line, if its name is that of a script.
+// Reading the file then gives a clear error. Any other word is a command.
 bool IsScript(const std::string& path) {
   for (const char* ending : {".sh", ".bash", ".sbatch", ".slurm"}) {
     if (path.ends_with(ending)) return true;
@@ -37,7 +37,7 @@ bool IsScript(const std::string& path) {
   return text.starts_with("#!") || text == "\xEF\xBB\xBF#!";  // the reader refuses a mark
 }
 
-// Refuses settings of the training that every estimator would ignore.
+// Refuses training settings that no estimator knows.
 Result<Unit> CheckKnown(const task::TaskSpec& spec) {
   const auto refuse = [](const char* option, const std::string& word, const char* expected) {
     return Invalid(std::string(option) + ": '" + base::Printable(word, 40) + "': expected " +
@@ -61,7 +61,7 @@ void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& s
   }
 }
 
-// Sets the defaults of a task that runs in a terminal. Its script and the options take precedence.
+// Sets the defaults of a task in a terminal. Its script and the options override them.
 Result<Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& description) {
   description.SetAttach(here.name, here.terminal);
   CARMA_TRY(description.Set("output", "/dev/null"));

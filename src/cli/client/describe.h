@@ -28,24 +28,24 @@ struct Described {
 Result<task::SubmitterContext> CallerContext();
 // Sets the options in the given order. Errors: kInvalid "--gpus: …".
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
-// Whether the file is a .rad file, or a script as defined at ApplyWords.
+// Whether the file is a .rad file, or a script in the sense of ApplyWords.
 bool DescribesTask(const std::string& path);
-// Interprets the words as a command (with `literal`, or if the first is a plain word), a script on
-// standard input ("-"), a FILE.rad, or a file that starts with "#!". The text of a script becomes
-// part of the task, so later edits of the file do not matter. Errors: kInvalid with the place,
-// kNotFound for a missing .rad file.
+// Interprets the words as a command (with `literal`, or if the first is an ordinary word), a script
+// on standard input ("-"), a FILE.rad, or a file that starts with "#!". The text of a script
+// becomes part of the task, so later edits of the file do not matter. Errors: kInvalid with the
+// place, kNotFound for a missing .rad file.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
-// Reads plan files, of which later options override the values. Errors: those of ReadNamed();
-// kInvalid with the file and the place.
+// Reads plan files. Later options override their values. Errors: those of ReadNamed(); kInvalid
+// with the file and the place.
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
-// Adds what the commands of tasks, and the files named in the commands, show about a training run.
-// Options take precedence. Nothing is executed.
+// Adds what a task's command, and the files named in it, show about a training run. Options take
+// precedence. Nothing is executed.
 class TrainingFinder {
  public:
-  // spec: from the description's Finish(); notes: receives remarks on what could not be read. Does
-  // nothing if the memory is stated. Errors: kInvalid for invalid options, and those of
+  // spec: from the description's Finish(). notes: receives remarks about anything that could not be
+  // read. Does nothing if the memory is stated. Errors: kInvalid for invalid options, and those of
   // ReadPlanFiles.
   Result<Unit> Add(const task::Description& description, task::TaskSpec& spec,
                    std::vector<std::string>& notes);
@@ -58,8 +58,8 @@ class TrainingFinder {
 
 Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                            bool literal, const task::SubmitterContext& caller);
-// Describes the task in the words of the context: resolves dependencies such as afterok:@, uses the
-// daemon's clock, prints warnings, and refuses tasks that cannot start (checks.h) unless
+// Describes the task given by the words of the context. Resolves dependencies such as afterok:@,
+// uses the daemon's clock and prints warnings. Refuses tasks that cannot start (checks.h) unless
 // flags.no_check.
 Result<Described> DescribeWords(Context& context, const SubmitFlags& flags);
 

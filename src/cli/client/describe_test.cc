@@ -118,7 +118,7 @@ TEST_F(DescribeTest, MistakesNameTheirOption) {
   EXPECT_FALSE(Spec({}, {}, false)) << "nothing to run";
 }
 
-TEST_F(DescribeTest, WordsOfATrainingGoWithTheTask) {
+TEST_F(DescribeTest, TrainingSettingsArePartOfTheTask) {
   File("config.json", "{}");
   File("ds.json", R"({"zero_optimization":{"stage":2}})");
   const std::string path = File(
@@ -296,7 +296,7 @@ TEST_F(DescribeTest, RefusesAShellWordAndNamesAnAlternative) {
   EXPECT_EQ(refused("A=1", true), "no program 'A=1': use env A=1 PROGRAM …");
 }
 
-TEST_F(DescribeTest, OutputThatCannotBeAFileIsNamedBeforeTheQueue) {
+TEST_F(DescribeTest, RefusesAnImpossibleOutputFileBeforeSubmission) {
   task::TaskSpec spec;
   spec.workdir = dir_;
   spec.command = {"true"};
@@ -329,7 +329,7 @@ TEST_F(DescribeTest, ANameInBracesIsAParameter) {
   EXPECT_TRUE(CheckParameters(spec)) << "no sweep";
 }
 
-TEST_F(DescribeTest, AMissingScriptNamesTheOneBesideIt) {
+TEST_F(DescribeTest, AMissingScriptSuggestsASimilarFile) {
   File("train.sh", "#!/bin/sh\n");
   const auto spec = Spec({}, {dir_ + "/trian.sh"}, false);
   ASSERT_FALSE(spec);

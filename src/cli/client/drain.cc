@@ -1,5 +1,5 @@
-// `carma drain` and `carma resume`: which GPUs accept tasks, and the whole server before its
-// machine goes down.
+// `carma drain` and `carma resume`: choose which GPUs accept tasks, or close the whole server
+// before its machine goes down.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace carma::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{200};
-// How long to wait for a daemon that does not answer, because it may be restarting.
+// How long to wait for a daemon that does not answer. It may be restarting.
 constexpr std::chrono::seconds kAwayAtMost{15};
 const std::vector<std::string> kAll{"all"};
 constexpr std::int64_t kMostGpus = 1024;  // in one range
@@ -36,7 +36,7 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
   return names;
 }
 
-// The result of drain or resume for one GPU.
+// The sentence that reports the result of drain or resume for one GPU.
 std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   const std::string& state = gpu.state;
   if (verb == "resume" && IsDown(gpu)) return " is open, and takes tasks as soon as it answers";
@@ -49,7 +49,8 @@ std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   return " takes tasks again";
 }
 
-// Changes the GPUs and returns them in their new state. Reports GPUs that could not be changed.
+// Changes the GPUs and returns the changed ones in their new state. Reports any that could not be
+// changed.
 std::vector<Answer<api::GpuView>> ChangeEach(Context& context, const std::string& verb,
                                              const std::vector<std::string>& names,
                                              const std::string& reason,
@@ -90,8 +91,8 @@ std::string TasksThatRun(std::int64_t count) {
   return base::Counted(count, "task") + (count == 1 ? " still runs" : " still run");
 }
 
-// Waits no longer than until the last task should have left. A simulated server's clock runs
-// faster.
+// Waits at most until the last task should have left. The wait is shorter for a simulated server,
+// whose clock runs faster.
 Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView& closed) {
   using Clock = std::chrono::steady_clock;
   const double left_ms =
@@ -138,7 +139,7 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
 
 // ---- single GPUs ----
 
-// Waits until the GPUs have no tasks any more, and returns them.
+// Waits until no tasks are left on the GPUs, and returns the GPUs.
 Result<std::vector<Answer<api::GpuView>>> AwaitEmptyGpus(
     Context& context, const std::vector<Answer<api::GpuView>>& drained) {
   while (true) {

@@ -1,4 +1,4 @@
-// `carma drain` and `carma resume`: whole runs of the command against a fake daemon.
+// Tests `carma drain` and `carma resume` by running the whole commands against a fake daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

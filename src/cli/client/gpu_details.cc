@@ -61,7 +61,7 @@ std::string ValueText(const GpuView::Metric& metric) {
   return fmt::format("{:g}", metric.value);
 }
 
-// Joins the words with ", " and wraps the lines at `width` characters.
+// Joins the words with ", " and wraps the text at `width` characters.
 std::vector<std::string> Wrapped(const std::vector<std::string>& words, std::size_t width) {
   std::vector<std::string> lines;
   for (const std::string& word : words) {
@@ -84,7 +84,7 @@ std::vector<std::string> SourcesOf(const GpuView& gpu) {
   return sources;
 }
 
-// Adds the last reading, grouped by source.
+// Adds the values of the last reading, grouped by source.
 void AddMetrics(const GpuView& gpu, std::size_t width, Facts& facts) {
   for (const std::string& source : SourcesOf(gpu)) {
     std::vector<std::string> words;

@@ -67,16 +67,16 @@ std::string CheckedDemand(const CheckedTask& task) {
          base::Printable(task.estimate_method, 40) + ")";
 }
 
-// Describes whether a task for which there is room now could start. Each task was checked as if the
-// other tasks did not exist.
+// States whether a task for which there is room now could start. Each task was checked alone, as if
+// the other tasks did not exist.
 std::string CheckedNow(std::size_t alike, bool first) {
   if (alike > 1 && first)
-    return ": the first could start now, the others follow as soon as there is room";
+    return ": the first could start now, and the others as soon as there is room";
   if (alike > 1) return ": each could start now without the others";
   return first ? ": could start now" : ": could start now without the tasks above";
 }
 
-// alike: how many equal tasks the line represents. first: whether this is the first line.
+// alike: the number of equal tasks that share the line. first: whether this is the first line.
 std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
   std::string line = "  " + base::Printable(task.name, 60);
   if (alike > 1) line += fmt::format(" x{}", alike);
@@ -165,7 +165,7 @@ std::string OptionalCell(const std::optional<double>& value) {
 
 std::string GpuName(const GpuView& gpu) {
   const std::string name = base::Printable(gpu.name, 60);
-  // With most drivers, the name already contains the profile.
+  // With most drivers, the name already includes the profile.
   const bool told = name.find(gpu.mig_profile) != std::string::npos;
   return told ? name : name + " MIG " + base::Printable(gpu.mig_profile, 40);
 }
@@ -196,7 +196,7 @@ namespace {
 
 constexpr int kWideScreen = 100;
 
-// The bar "[||||::    ]": used memory, then memory promised beyond it.
+// The bar "[||||::    ]": first the used memory, then the promised memory that is not in use.
 std::string BarText(const GpuView& gpu) {
   const MemoryBarParts parts = PartsOfMemory(gpu.used_mib, gpu.promised_mib, gpu.total_mib, 10);
   return "[" + std::string(parts.used, '|') + std::string(parts.promised, ':') +
@@ -214,8 +214,8 @@ std::string ReservedText(const std::vector<GpuView::Reserved>& reserved) {
 }
 
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
-  // On a screen, a value that all GPUs share is not repeated. Output for programs keeps its
-  // columns.
+  // On a screen, values that are the same for all GPUs are not repeated. Output for programs always
+  // has all columns.
   const bool alike =
       screen.width > 0 && gpus.size() > 1 && std::ranges::all_of(gpus, [&](const auto& gpu) {
         return ShortName(gpu) == ShortName(gpus[0]) && gpu.total_mib == gpus[0].total_mib;
@@ -229,7 +229,7 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   Table table(std::move(columns));
   for (GpuView gpu : gpus) {
     const bool full = IsClosed(gpu) || api::StandingOf(gpu) == api::GpuStanding::kHeld;
-    // A drained GPU is not sampled, so its last values may be those of a task that has ended.
+    // A drained GPU is not sampled, so its last values may date from a task that has ended.
     const bool unread = api::StandingOf(gpu) == api::GpuStanding::kDrained;
     if (unread) gpu.power_w = gpu.temperature_c = gpu.sm_active = std::nullopt;
     std::vector<Cell> row{

@@ -18,7 +18,7 @@ std::string GpuName(const api::GpuView& gpu);
 std::string TroubleText(const api::GpuView& gpu);
 // Whether the GPU cannot be used.
 bool IsDown(const api::GpuView& gpu);
-// Whether the GPU takes no tasks even if it has free memory.
+// Whether the GPU takes no tasks although it may have free memory.
 bool IsClosed(const api::GpuView& gpu);
 // Memory promised to tasks, with the claims if these are larger: "9.0G promised of 12.0G claimed".
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
@@ -50,8 +50,8 @@ inline constexpr int kHistoryMargin = 20;
 
 // "From … to …, 1:00 a character".
 std::string HistoryTitle(const HistorySpan& span);
-// One line of small bars for each kind of value, one character per point. total_mib: memory of a
-// full bar.
+// One line of small bars for each kind of value, with one character per point. total_mib: the
+// memory that makes a bar full.
 std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,
                         const HistorySpan& span);
 // One row for each GPU and span. Unknown values are empty.

@@ -13,14 +13,13 @@ class GpuTextTest : public InUtc {};
 TEST_F(GpuTextTest, ADryRunMergesEqualTasks) {
   const CheckedTask now{.name = "true", .gpus = 4, .now = true};
   const CheckedTask other{.name = "other", .gpus = 0, .now = true};
-  EXPECT_EQ(
-      CheckText({now, now, now, other, other, now}, 8),
-      "Nothing was submitted; 8 tasks are valid:\n"
-      "  true x3: 4 GPUs, no memory estimate: the first could start now, the others follow as "
-      "soon as there is room\n"
-      "  other x2: no GPU: each could start now without the others\n"
-      "  true: 4 GPUs, no memory estimate: could start now without the tasks above\n"
-      "  and 2 more\n");
+  EXPECT_EQ(CheckText({now, now, now, other, other, now}, 8),
+            "Nothing was submitted; 8 tasks are valid:\n"
+            "  true x3: 4 GPUs, no memory estimate: the first could start now, and the others as "
+            "soon as there is room\n"
+            "  other x2: no GPU: each could start now without the others\n"
+            "  true: 4 GPUs, no memory estimate: could start now without the tasks above\n"
+            "  and 2 more\n");
   EXPECT_EQ(CheckText({other}, 1),
             "Nothing was submitted; the task is valid:\n  other: no GPU: could start now\n");
 }

@@ -40,7 +40,7 @@ Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
   return chosen;
 }
 
-// The requested number of points, or as many as fit on the screen.
+// The requested number of points; by default, as many as fit on the screen.
 int PointsFor(const Context& context, const GpusFlags& flags) {
   const int points = flags.points.value_or(kUsualPoints);
   const int width = ScreenOf(context.out).width;

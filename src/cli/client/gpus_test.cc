@@ -1,4 +1,4 @@
-// `carma gpus`: whole runs of the command against a fake daemon.
+// Tests `carma gpus` by running the whole command against a fake daemon.
 #include <gtest/gtest.h>
 
 #include "api/gpu_view.h"

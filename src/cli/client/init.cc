@@ -67,7 +67,7 @@ std::string Quoted(std::string_view word) {
   return fmt::format("\"{}\"", word);
 }
 
-// How a user would type a value of the configuration: ["ann", "bob"] → ann, bob.
+// A value of the configuration as a user would type it: ["ann", "bob"] → ann, bob.
 std::string AsTyped(const Question& question, const std::string& value) {
   std::string typed;
   for (const char c : value) {
@@ -105,8 +105,7 @@ Result<std::string> ValueOf(const Question& question, const std::string& answer)
   return fmt::format("[{}]", base::Join(names, ", "));
 }
 
-// Like ValueOf, but also checks that the configuration would accept the value. Errors: also those
-// of the configuration.
+// Like ValueOf, but also checks that the configuration accepts the value, and returns its errors.
 Result<std::string> CheckedValue(const Question& question, const std::string& answer) {
   std::string value = CARMA_TRY(ValueOf(question, answer));
   const Result<std::string> text = WithValues("", {{std::string(question.key), value}});
@@ -118,8 +117,8 @@ Result<std::string> CheckedValue(const Question& question, const std::string& an
   return Invalid(expected == std::string::npos ? message : message.substr(expected));
 }
 
-// Reads a line; returns empty at the end of the input. Reads byte by byte, because later input
-// belongs to other programs.
+// Reads a line; returns empty at the end of the input. Reads byte by byte, because what follows the
+// line belongs to other programs.
 std::optional<std::string> ReadLine() {
   std::string line;
   char c = 0;
@@ -130,8 +129,8 @@ std::optional<std::string> ReadLine() {
   return line.empty() ? std::nullopt : std::optional(line);
 }
 
-// Asks for a new value and returns it in the notation of the configuration. now: the current value,
-// which an empty answer keeps. After an invalid answer, the question is repeated.
+// Asks for a new value and returns it in the notation of the configuration. Repeats the question
+// after an invalid answer. now: the current value, which an empty answer keeps.
 std::string Ask(Context& context, const Question& question, const std::string& now) {
   for (;;) {
     Print(context, fmt::format("{}\n  [{}] ", question.text, AsTyped(question, now)));
@@ -187,7 +186,8 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
       base::Exists("/run/systemd/system")
           ? (of_root ? "systemctl restart carmad" : "systemctl --user restart carmad")
           : "carmad --background";
-  // carmad and carma doctor find a file in an unusual place only if an option names it.
+  // An option must name a file in an unusual place; otherwise carmad and carma doctor do not find
+  // it.
   const std::string option = path == DefaultFile(of_root) ? "" : " --config " + path;
   text += fmt::format("Next: {}{}, then carma doctor{}.{}\n",
                       option.empty() ? start : "carmad --background", option, option,

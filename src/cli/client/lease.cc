@@ -24,10 +24,10 @@ namespace {
 
 using base::Json;
 
-constexpr int kFirstPollS = 1;  // after this the user sees why the lease waits
+constexpr int kFirstPollS = 1;  // then the user learns why the lease waits
 constexpr int kLeasePollS = 30;
 constexpr std::chrono::seconds kAskAgain{1};
-// A daemon that stays away longer has probably dropped our place in the queue.
+// If the daemon stays away longer, it has probably dropped our place in the queue.
 constexpr std::chrono::minutes kPatience{10};
 // A daemon that does not answer the first call may be restarting.
 constexpr std::chrono::seconds kFirstPatience{30};
@@ -41,7 +41,8 @@ class Asker {
  public:
   explicit Asker(Context& context) : context_(context) {}
 
-  // Calls the daemon, across restarts. Errors: the daemon's, or that it does not answer.
+  // Calls the daemon, and repeats the call if the daemon restarts. Errors: the daemon's, or that it
+  // does not answer.
   Result<Json> Call(const std::string& method, const std::string& target,
                     const std::string& body = "") {
     std::chrono::steady_clock::duration away_for{};
@@ -55,7 +56,7 @@ class Asker {
         return std::unexpected(answer.error());
       Tell(answer.error().message + "; waiting for it");
       std::this_thread::sleep_for(kAskAgain);
-      // Time during which this process was stopped does not count.
+      // Time in which this process was stopped does not count.
       away_for += std::min<std::chrono::steady_clock::duration>(
           std::chrono::steady_clock::now() - asked, std::chrono::seconds(kLeasePollS));
     }
@@ -102,8 +103,8 @@ Result<Unit> Adopt(Asker& asker, std::uint64_t id) {
   return Unit{};
 }
 
-// Adopts the granted GPUs. A grant that is not adopted in time, for example because this process
-// was stopped, is followed by another grant.
+// Adopts the granted GPUs. If a grant is not adopted in time, for example because this process was
+// stopped, it is withdrawn and another grant follows.
 Result<api::LeaseView> TakeGrant(Asker& asker, api::LeaseView asked) {
   for (;;) {
     Result<api::LeaseView> lease = AwaitGrant(asker, std::move(asked));

@@ -1,4 +1,4 @@
-// `carma lease`: whole runs of the command against a fake daemon.
+// Tests `carma lease` by running the whole command against a fake daemon.
 #include <gtest/gtest.h>
 
 #include "api/lease_view.h"

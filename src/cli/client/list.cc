@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kHoldingStates = "launching,running,stopping";
 constexpr const char* kUnfinishedStates = "submitted,estimating,queued,launching,running,stopping";
 
-// Fetches running tasks first: the limit must not hide them behind a long queue.
+// Fetches running tasks first, so that the limit does not hide them behind a long queue.
 Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
   const std::size_t limit = query.limit;
   query.states = kHoldingStates;
@@ -27,7 +27,7 @@ Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
   if (!page) return page;
   SortAsQueue(page->tasks);
   if (page->tasks.size() >= limit) return page;
-  // A task that starts between the two requests is among the running tasks of the second answer.
+  // A task that starts between the two requests appears as running in the second answer.
   query.states = kUnfinishedStates;
   query.by_turn = true;
   auto all = ListTasks(client, query);
@@ -52,18 +52,18 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
                   .newest_first = false};
   if (flags.all && query.states.empty()) query.states = "all";
   const bool queue = query.states.empty();
-  // If ended tasks are listed, the newest tasks matter most.
+  // In a list with ended tasks, the newest tasks matter most.
   query.newest_first = !queue;
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
-// Whether no filter is set, so that the server's counts refer to the same tasks.
+// Whether no filter is set. Then the server's counts refer to the same tasks.
 bool IsWhole(const ListFlags& flags) {
   return flags.states.empty() && flags.user.empty() && flags.name.empty() &&
          flags.account.empty() && flags.qos.empty();
 }
 
-// The totals: how many tasks exist, and how full the GPUs are.
+// The totals: the number of tasks, and how much of the GPUs' memory is used.
 std::string Totals(Context& context, const api::StatusView& status) {
   std::int64_t running = 0, waiting = 0, used_mib = 0, total_mib = 0;
   for (const auto& [name, count] : status.task_counts) {
@@ -83,7 +83,7 @@ std::string Totals(Context& context, const api::StatusView& status) {
   return text;
 }
 
-// Reports how much of the list was left out.
+// Reports how much of the list was omitted.
 std::string CutText(const ListFlags& flags, std::size_t shown, const api::StatusView& status) {
   std::int64_t all = 0;
   for (const auto& [name, count] : status.task_counts) {
@@ -113,7 +113,7 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
     style.ids = std::move(folded.ids);
   }
   std::string text = TaskTable(tasks, style, ScreenOf(context.out));
-  // Totals are for people; programs get only the table.
+  // Totals are for people. Programs get only the table.
   const bool at_terminal = ScreenOf(context.out).width > 0;
   if (flags.watch) {
     text = fmt::format("{}   {}\n\n{}", base::FormatTime(base::FromMs(status->value.now_ms)),

@@ -1,5 +1,4 @@
-// `carma list` and the other commands that show tasks: whole runs of the command against a fake
-// daemon.
+// Tests `carma list` and the other commands that show tasks by running them against a fake daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +20,7 @@ TEST_F(App, ListShowsRunningTasksFirstAndFiltersAtTheDaemon) {
   daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
   daemon_.On("GET /v1/tasks", [](const api::Request& request) {
     Json tasks = {TaskJson(9, "running")};
-    // Task 4 has started since the first request.
+    // Task 4 started after the first request.
     if (request.Query("order") == "turn")
       tasks = {TaskJson(1, "queued"), TaskJson(4, "launching"), TaskJson(9, "running")};
     return JsonAnswer({{"tasks", tasks}, {"next", nullptr}});
@@ -59,7 +58,7 @@ TEST_F(App, ListPagesUpToItsLimit) {
   EXPECT_EQ(daemon_.requests()[1], "GET /v1/tasks?limit=1000&order=desc&state=all&before=77");
 }
 
-TEST_F(App, ALimitThatWasGivenIsNoWarning) {
+TEST_F(App, AGivenLimitCausesNoWarning) {
   daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
   daemon_.On("GET /v1/tasks", [](const api::Request&) {
     Json tasks = Json::array();

@@ -1,4 +1,4 @@
-// `carma logs`: shows a task's output file, which is read with the caller's own rights.
+// `carma logs`: shows a task's output file, reading it with the caller's own rights.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -28,10 +28,10 @@ bool IsSet(int event_fd) {
   return ::poll(&poll, 1, 0) > 0;
 }
 
-// Copies new output until `ended` is set, and then the rest.
+// Copies new output until `ended` is set, and then copies the rest.
 Result<Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int ended, std::FILE* out) {
   for (;;) {
-    const bool last = IsSet(ended);  // read before the copy, so that nothing can follow the copy
+    const bool last = IsSet(ended);  // if set before the copy, the copy is complete
     const auto copied = reader.CopyNew(out);
     if (!copied) return std::unexpected(copied.error());
     if (last || !*copied) return Unit{};
@@ -39,13 +39,13 @@ Result<Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int ended, std::F
   }
 }
 
-// Returns when the task has ended or the copying has stopped.
+// Returns when the task has ended or copying has stopped.
 Result<Unit> AwaitEnd(api::Client& client, std::uint64_t id, const std::atomic<bool>& copying) {
   while (copying) {
     const auto task = AwaitTask(client, id, kOutputPollS);
     if (task && HasEnded(task->value)) break;
     if (task) continue;
-    // If the daemon restarts, waits for it, because the task and its output continue.
+    // Waits for a daemon that restarts, because the task and its output continue.
     if (task.error().code != ErrorCode::kUnavailable) return std::unexpected(task.error());
     std::this_thread::sleep_for(kRetry);
   }
@@ -61,7 +61,7 @@ std::string NeverStarted(const api::TaskView& task) {
     return fmt::format("task {} has no output: {}", task.id, why);
   }
   if (task.attempt > 0) return "";
-  return fmt::format("task {} has ended before it started ({}), so it has no output", task.id,
+  return fmt::format("task {} ended before it started ({}), so it has no output", task.id,
                      EndText(task));
 }
 
@@ -71,8 +71,8 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
   if (path == "/dev/null") {
     const bool leased = !task.origin.empty();
     return {ErrorCode::kNotFound,
-            who + (leased ? " is a lease: its output went to its own process"
-                          : " keeps no output here: it went to the terminal of carma run, or to "
+            who + (leased ? " is a lease: CARMA does not capture its output"
+                          : " has no output file: its output went to the terminal of carma run or "
                             "/dev/null; -o FILE keeps a copy")};
   }
   if (error.code != ErrorCode::kNotFound)

@@ -1,4 +1,4 @@
-// `carma logs`: whole runs of the command against a fake daemon.
+// Tests `carma logs` by running the whole command against a fake daemon.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -69,7 +69,7 @@ TEST_F(App, LogsOfATaskThatNeverStartedPromiseNoOutput) {
   const Ran followed = Run({"logs", "-f", "1"});
   EXPECT_EQ(followed.exit_code, 1);
   const std::string ended =
-      "carma: task 1 has ended before it started (cancelled), so it has no output\n";
+      "carma: task 1 ended before it started (cancelled), so it has no output\n";
   EXPECT_EQ(followed.err, "carma: task 1 is queued; waiting for its output\n" + ended);
   EXPECT_EQ(Run({"logs", "1"}).err, ended);
   EXPECT_EQ(Run({"logs", "2"}).err,

@@ -18,7 +18,7 @@ constexpr int kWatchMs = 1000;
 }  // namespace
 
 Result<Unit> OutputReader::Open() {
-  // O_NONBLOCK, because a FIFO in the place of the file must not block us.
+  // O_NONBLOCK, because a FIFO at this path must not block us.
   base::UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return FailErrno(errno, "open " + path_);
   struct stat found {};
@@ -55,7 +55,7 @@ Result<Unit> OutputReader::SkipToLast(std::int64_t lines, std::int64_t most) {
 
 Result<bool> OutputReader::CopyRest(std::FILE* out) {
   struct stat found {};
-  // If a new attempt of the task has emptied the file, reads from the start again.
+  // A new attempt of the task may have emptied the file. In that case, reads from the start again.
   if (::fstat(fd_.get(), &found) == 0 && found.st_size < offset_) offset_ = 0;
   std::array<char, kBlock> block;
   for (;;) {
@@ -98,7 +98,7 @@ FileWatch::FileWatch(const std::string& path)
   Watch();
 }
 
-// Adding a watch that exists changes nothing, and a new file gets its own watch.
+// Repeating this is harmless: an existing watch stays, and a new file gets its own.
 void FileWatch::Watch() {
   if (!inotify_) return;
   ::inotify_add_watch(inotify_.get(), path_.c_str(), IN_MODIFY | IN_MOVE_SELF | IN_DELETE_SELF);

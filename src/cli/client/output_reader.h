@@ -18,12 +18,12 @@ class OutputReader {
   // Errors: kNotFound (does not exist yet), kDenied, kInvalid (not a regular file), kIo.
   Result<Unit> Open();
   bool opened() const { return static_cast<bool>(fd_); }
-  // Skips to the last `lines` lines of the current contents, but starts at most `most` bytes before
-  // the end.
+  // Skips to the last `lines` lines of the current contents, but not further back than `most` bytes
+  // before the end.
   Result<Unit> SkipToLast(std::int64_t lines,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max());
   // Copies the output added since the last call, even if another file has replaced the original.
-  // Opens the file if it did not exist before. Returns false if the reader of `out` is gone.
+  // Opens the file if it did not exist before. Returns false if nothing reads `out` any more.
   Result<bool> CopyNew(std::FILE* out);
 
  private:
@@ -35,7 +35,7 @@ class OutputReader {
   std::int64_t offset_ = 0;
 };
 
-// Waits for changes of a file or its folder, but for at most a second, because network file systems
+// Waits for changes of a file or its folder. Waits at most a second, because network file systems
 // do not report changes.
 class FileWatch {
  public:

@@ -1,4 +1,4 @@
-// `carma progress`: shows the progress that CARMA reads from an output file.
+// `carma progress`: shows the progress that CARMA reads from a program's output.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>

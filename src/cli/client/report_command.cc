@@ -1,4 +1,4 @@
-// `carma report`: what ended tasks used and how long they waited, and comparisons of reports.
+// `carma report`: reports what ended tasks used and how long they waited, and compares reports.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Runs `carma report` and `carma config` as a whole.
+// Tests `carma report` and `carma config` by running the whole commands.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

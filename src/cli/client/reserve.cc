@@ -71,8 +71,8 @@ Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
   return Unit{};
 }
 
-// Reads the end of a reservation. "+3h" and a time of day are relative to its start, "now" and
-// "tomorrow" to the current time.
+// Reads the end of a reservation. "+3h" and a time of day are relative to its start; "now" and
+// "tomorrow" are relative to the current time.
 Result<base::Time> ReadEnd(const std::string& text, base::Time from, base::Time now) {
   const std::string lower = base::ToLower(base::Trim(text));
   const bool of_caller = lower.starts_with("now") || lower == "tomorrow";

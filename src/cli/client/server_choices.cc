@@ -36,7 +36,7 @@ Words MemoryColumns() {
   return {"oracle", "horus", "faketensor", "gpumemnet", "none"};
 }
 
-// Each value of the enum once, with its first word.
+// Each value of the enum once, by the first of its words.
 template <base::HasWords Enum>
 Words FirstWordsOf() {
   Words words;

@@ -56,12 +56,13 @@ void AwaitSubmitted(Context& context, const Submission& submission) {
     std::fprintf(context.err, "carma: waiting for the end of task%s %s\n",
                  submission.count == 1 ? "" : "s",
                  RangeText(submission.first, submission.count).c_str());
-  // The answer to the submission is already printed; a second JSON value would make it invalid.
+  // The answer to the submission is already printed. A second JSON value after it would be invalid.
   context.json = false;
   AwaitTasks(context, ids, {.quiet = true, .tell_start = seen && submission.count == 1});
 }
 
-// Reads the daemon's clock if it may differ from this machine's, because --begin is relative to it.
+// Reads the daemon's clock if it may differ from this machine's. --begin is relative to the
+// daemon's clock.
 void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller) {
   for (const auto& [option, value] : flags.settings) {
     if (option != "begin" && option != "b") continue;
@@ -90,7 +91,7 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   if (!described) return std::unexpected(NamedAsTyped(described.error()));
   if (!flags.no_check) {
     Result<Unit> can = CheckParameters(described->first);
-    // A missing file may still be created by the tasks on which this task depends.
+    // The tasks on which this task depends may still create a missing file.
     if (can && described->first.dependencies.empty())
       can = CheckItCanStart(described->first, flags.lease);
     if (!can)

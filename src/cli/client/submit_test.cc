@@ -1,4 +1,4 @@
-// `carma submit`: whole runs of the command against a fake daemon.
+// Tests `carma submit` by running the whole command against a fake daemon.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -177,7 +177,7 @@ TEST_F(App, BatchLinesAreCommandsWithCommonOptions) {
   EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "true"}).exit_code, 2);
 }
 
-// A daemon that ends after it has read the first submission, and its successor.
+// A daemon that ends after reading the first submission, and the daemon that follows it.
 TEST(AppWithoutAnswer, ASubmissionWhoseAnswerIsCutIsRepeatedUnderItsName) {
   std::string dir = ::testing::TempDir() + "/carma-cut-XXXXXX";
   ASSERT_NE(::mkdtemp(dir.data()), nullptr);

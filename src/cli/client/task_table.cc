@@ -24,7 +24,8 @@ namespace {
 
 using api::TaskView;
 
-// "sweep[3]" for the task with index 3 of an array. A row for several tasks already has its name.
+// "sweep[3]" for the task with index 3 of an array. The name of a row for several tasks is already
+// complete.
 std::string NameText(const TaskView& task, std::int64_t) {
   return Line(task.array_index ? fmt::format("{}[{}]", task.name, *task.array_index) : task.name);
 }
@@ -41,8 +42,8 @@ std::string OptionalMib(const std::optional<std::int64_t>& mib) {
   return mib ? base::FormatMib(*mib) : "-";
 }
 
-// Measured/promised memory while the task runs, ~predicted memory while it waits, the measured peak
-// at the end.
+// While the task runs: measured/promised memory. While it waits: ~predicted memory. At the end: the
+// measured peak.
 std::string MemoryText(const TaskView& task) {
   if (task.gpus == 0) return "-";
   if (HoldsGpus(task)) {
@@ -50,7 +51,7 @@ std::string MemoryText(const TaskView& task) {
            (task.claim_mib > 0 ? base::FormatMib(task.claim_mib) : "-");
   }
   if (HasEnded(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
-  // A retry after out of memory has already used more than was predicted.
+  // A task that is retried after running out of memory has used more than was predicted.
   const std::int64_t expected_mib = std::max(task.predicted_mib.value_or(0), task.peak_mib);
   return expected_mib > 0 ? "~" + base::FormatMib(expected_mib) : "-";
 }
@@ -59,7 +60,7 @@ std::string CpusText(const TaskView& task) {
   return task.cpus ? std::to_string(*task.cpus) : "-";
 }
 
-// A mark for a problem of a running task; empty without a problem.
+// Marks a problem of a running task; empty if there is no problem.
 std::string Mark(const TaskView& task) {
   if (IsIdle(task)) return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
   if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";
@@ -97,7 +98,8 @@ std::string ExitText(const TaskView& task) {
   return task.exit_code ? std::to_string(*task.exit_code) : "-";
 }
 
-// A task that runs normally has no colour. A task that waits, failed or has a problem is coloured.
+// A task that runs normally has no colour. A task is coloured if it waits, has failed or has a
+// problem.
 Colour WhereColour(const TaskView& task) {
   if (!HoldsGpus(task)) return StateColour(task);
   return Mark(task).empty() ? Colour::kNone : Colour::kBad;
@@ -219,7 +221,8 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
   return (*task.ended_ms - *task.launched_ms) / 1000;
 }
 
-// Adds another task to the row: its GPUs, the most memory, but no time if the times differ.
+// Adds another task to the row: its GPUs, and its memory if that is the most. The row has no time
+// if the times differ.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())
@@ -283,7 +286,7 @@ std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style
   const bool any_parameters =
       std::ranges::any_of(tasks, [](const TaskView& task) { return !task.parameters.empty(); });
   for (const std::string& key : style.columns) {
-    // The column appears only if there is something to show, or on request.
+    // The column appears only on request, or if there is something to show.
     if (usual && key == "progress" && !any_progress) continue;
     if (usual && key == "params" && !any_parameters) continue;
     chosen.push_back(FindColumn(key));
@@ -341,7 +344,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     TaskView& row = folded.tasks.back();
     const bool goes_on = cut && KeyOf(tasks.back()) == key;
     row.name += fmt::format(" x{}{}", ids.size(), goes_on ? "+" : "");
-    // These fields differ between the tasks of the row.
+    // The fields that may differ between the tasks of the row.
     row.array_index.reset();
     row.parameters.clear();
   }
@@ -351,7 +354,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
 std::vector<TaskView> AsTree(const std::vector<TaskView>& tasks) {
   std::set<std::uint64_t> listed;
   for (const TaskView& task : tasks) listed.insert(task.id);
-  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: no listed dependency
+  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: depends on no listed task
   for (const TaskView& task : tasks) {
     const std::uint64_t above = LastDependency(task);
     below[listed.contains(above) && above < task.id ? above : 0].push_back(&task);

@@ -38,12 +38,13 @@ struct FoldedTasks {
   std::vector<api::TaskView> tasks;          // the first task of each folded group
   std::map<std::uint64_t, std::string> ids;  // the range of each group, "40-51", as verbs accept it
 };
-// Combines tasks of one array that have no GPUs and have equal state and reason into one row, at
-// the position of the first: "train.py x12". cut: the list is incomplete, so the last group may be
-// larger: "train.py x12+".
+// Combines tasks of one array into one row if they have no GPUs, and if their state and reason are
+// equal: "train.py x12". The row is at the position of the first. cut: the list is incomplete, so
+// the last group may be larger: "train.py x12+".
 FoldedTasks FoldArrays(const std::vector<api::TaskView>& tasks, bool cut = false);
 
-// Puts each task below the last of its dependencies in the list. Names are indented by depth.
+// Puts each task below the last of its dependencies that is in the list. Names are indented by
+// depth.
 std::vector<api::TaskView> AsTree(const std::vector<api::TaskView>& tasks);
 
 }  // namespace carma::cli

@@ -51,7 +51,7 @@ std::string PromiseText(const TaskView& task) {
                      task.gpus == 2 ? "the other" : "the others");
 }
 
-// Explains why there is no estimate, as far as the server reports it.
+// Explains why there is no estimate, as far as the server's answer shows it.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
   const auto state = StateOf(task);
@@ -163,7 +163,8 @@ std::string HostSentence(const api::HostVerdictView& host) {
   return "It also needs " + base::Join(asked, " and ") + ".\n";
 }
 
-// "uses 3.0G more than its promise and the margin", for tasks that hold GPUs; empty if within them.
+// "uses 3.0G more than its promise and the margin", for tasks that hold GPUs. Empty if the task
+// uses no more than both together.
 std::string OverPromiseText(const TaskView& task) {
   if (!HoldsGpus(task) || !task.over_promise_mib) return "";
   return fmt::format("uses {} more than its promise and the margin",
@@ -182,8 +183,9 @@ std::string ServesText(const TaskView& task) {
   if (!task.serve) return "";
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   const bool other = HoldsGpus(task) && method != core::SharingMethod::kMps;
-  return other ? "latency-sensitive, but without MPS its kernels have no priority"
-               : "latency-sensitive: under MPS its kernels go before its user's other tasks";
+  return other
+             ? "latency-sensitive, but without MPS its kernels have no priority"
+             : "latency-sensitive: under MPS its kernels go before those of its user's other tasks";
 }
 
 void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
@@ -244,7 +246,7 @@ std::string Sentence(const std::string& reason, const std::string& text) {
   return out;
 }
 
-// The end of the previous attempt is not the task's present state.
+// A task that has not ended may have a detail of its previous attempt's end.
 const char* DetailTitle(const TaskView& task) {
   return HasEnded(task) ? "Detail" : "Last end";
 }
@@ -323,14 +325,15 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
 
 namespace {
 
-// Whether the task waits for its owner or for other tasks, so that its position means nothing.
+// Whether the task waits for its owner or for other tasks. Its position in the queue then means
+// nothing.
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";
 }
 
-// Whether the task waits for its turn or for a condition of the server, which `carma status` shows
-// for all tasks.
+// Whether the task waits for its turn, or for a condition that applies to all tasks and that `carma
+// status` shows.
 bool DependsOnRules(const TaskView& task) {
   return !HasEnded(task) && (task.reason == "Priority" || task.reason == "FairShare" ||
                              task.reason == "Rule" || task.reason == "SmBusy");
@@ -369,13 +372,13 @@ std::string Explanation(const api::ExplainView& explain) {
   }
   if (!task.placement_reason.empty())
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
-  // The reason of a failure may already contain the detail.
+  // The reason for a failure may already include the detail.
   if (!task.exit_detail.empty() && task.reason_text.find(task.exit_detail) == std::string::npos)
     out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
   out += EstimateSentence(task);
   if (explain.taught_mib) {
     out += "Tasks of its kind have needed " + base::FormatMib(*explain.taught_mib) +
-           ", so that is what it asks for.\n";
+           ", so it requests that much.\n";
   }
   if (DependsOnRules(task) && !explain.policy.empty())
     out += "Rules: " + base::Printable(explain.policy, 400) + "\n";

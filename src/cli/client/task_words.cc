@@ -169,8 +169,7 @@ std::string MomentBrief(std::int64_t ms, std::int64_t now_ms) {
   const std::tm now = LocalParts(now_ms);
   const std::string time = whole.substr(11);
   if (then.tm_year == now.tm_year && then.tm_yday == now.tm_yday) return time;
-  // A week from now the weekday has the same name as today, so names are used only for the next six
-  // days.
+  // From a week on, the weekday would be ambiguous, so its name is used only for the next six days.
   if (ms > now_ms && ms - now_ms < 6 * kDayMs)
     return std::string(kDays[static_cast<std::size_t>(then.tm_wday)]) + " " + time;
   return whole;
@@ -201,7 +200,7 @@ std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
 std::string ProgressBrief(const std::optional<ProgressReport>& progress, std::int64_t now_ms) {
   if (!progress) return "-";
   const std::string unit = base::Printable(progress->unit, 16);
-  // Rounded down, because 100 % means that the task has ended.
+  // Rounded down, because 100 % would mean that the task has ended.
   if (progress->fraction) {
     const std::string left = LeftText(*progress, now_ms);
     return fmt::format("{:.0f}%{}{}", std::floor(*progress->fraction * 100),

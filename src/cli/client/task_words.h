@@ -1,4 +1,5 @@
-// Short texts about a task for its row in a table, its facts, and commands that wait for it.
+// Short texts about a task: for its row in a table, for its details, and for commands that wait for
+// it.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@
 
 namespace carma::cli {
 
-// Returns empty for a state that this version of the command does not know.
+// Returns empty for a state that is unknown to this version of the command.
 std::optional<core::TaskState> StateOf(const api::TaskView& task);
 // "succeeded", "failed with exit code 3", "failed, ended by signal 9 (Killed)", "cancelled" …
 std::string EndText(const api::TaskView& task);
-// The exit code of a command that waited for the task: 0 if the task succeeded, else its own exit
-// code or 128 + signal, and 1 if it ended in another way.
+// The exit code of a command that waited for the task. It is 0 if the task succeeded, otherwise the
+// task's own exit code or 128 + signal, and 1 if the task has neither.
 int ExitCodeOf(const api::TaskView& task);
 bool HasEnded(const api::TaskView& task);
 // Whether processes of the task may still exist.
@@ -36,7 +37,7 @@ std::string SpanText(std::int64_t from_ms, std::int64_t until_ms);
 // The run time of the current attempt, or of the last attempt if it has ended.
 std::string TimeText(const api::TaskView& task, std::int64_t now_ms);
 std::string GpuIndices(const api::TaskView& task);  // "0,2"
-// Whether the task is an idle holder.
+// Whether the task is an idle holder: it has not used its GPUs for a while.
 bool IsIdle(const api::TaskView& task);
 // "lr=0.1 seed=3"; "-" if the task is not in a sweep.
 std::string ParametersText(const api::TaskView& task);
@@ -50,7 +51,7 @@ std::string CommandText(const api::TaskView& task);
 // time is only likely; empty if unknown.
 std::string StartBrief(const std::optional<std::int64_t>& latest_ms,
                        const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
-// Sentences about the start, each with its basis; empty if nothing is known.
+// Sentences about the start, each with the reason for its time; empty if nothing is known.
 std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
                            const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
 // "2026-03-01 14:20".

@@ -1,4 +1,4 @@
-// `carma token`: whole runs of the command against a fake daemon.
+// Tests `carma token` by running the whole command against a fake daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

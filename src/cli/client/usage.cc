@@ -1,4 +1,4 @@
-// `carma usage`: shows how much each user has used.
+// `carma usage`: shows what each user has used.
 #include <fmt/format.h>
 
 #include <memory>
@@ -32,7 +32,7 @@ std::string EnergyText(const std::optional<double>& energy_j) {
   return fmt::format("{:.2f}", *energy_j / 3.6e6);
 }
 
-// The part of the promised memory that was not used, multiplied by time.
+// The unused part of the promised memory, multiplied by time.
 std::string UnusedText(const UsageView& row) {
   if (row.promised_mib_s <= 0) return "-";
   return fmt::format("{:.0f} %", 100 * row.unused_mib_s / row.promised_mib_s);

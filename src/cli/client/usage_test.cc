@@ -1,4 +1,4 @@
-// Runs `carma usage` as a whole.
+// Tests `carma usage` by running the whole command.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

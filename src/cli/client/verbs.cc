@@ -1,4 +1,4 @@
-// Declares the verbs and their options. verbs.h declares the functions that do their work.
+// Declares the verbs and their options. The functions that do their work are declared in verbs.h.
 #include "cli/client/verbs.h"
 
 #include <fmt/format.h>
@@ -13,12 +13,12 @@ namespace {
 
 constexpr const char* kTasksHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (index 3 of array 40), @ (my last one), @~2 (two before it)";
-// For verbs that wait for tasks or change them.
+// The same, for verbs that wait for tasks or change them.
 constexpr const char* kArraysHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last task or array), @~2 (two before it)";
 
-// Flags that live as long as the verb's callback. A shared_ptr, because std::function must be
-// copyable.
+// Flags that live as long as the verb's callback. They are in a shared_ptr, because std::function
+// must be copyable.
 template <class Flags>
 std::shared_ptr<Flags> NewFlags() {
   return std::make_shared<Flags>();
@@ -127,14 +127,14 @@ void AddWatch(Syntax verb, bool& watch, double& interval_s) {
 
 void AddList(Syntax app, Context& context) {
   auto flags = NewFlags<ListFlags>();
-  const Syntax verb =
-      AddVerb(app, "list", "List unfinished tasks in the order in which they will be served",
-              "MEM is per GPU: used/promised while it runs, ~predicted while it waits, the peak at "
-              "the end.\nColumns for -o:\n" +
-                  ColumnHelp() +
-                  "  carma list -u ann -t running\n"
-                  "  carma list -w --tree\n"
-                  "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
+  const Syntax verb = AddVerb(
+      app, "list", "List unfinished tasks in the order in which they will be served",
+      "MEM is per GPU: used/promised while a task runs, ~predicted while it waits, the peak at "
+      "the end.\nColumns for -o:\n" +
+          ColumnHelp() +
+          "  carma list -u ann -t running\n"
+          "  carma list -w --tree\n"
+          "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
   verb.Alias("queue").Alias("ls");
   verb.AddOption("-u,--user", "NAME", flags->user, "only tasks of this user");
   verb.AddOption("-t,--state", "LIST", flags->states,
@@ -212,7 +212,8 @@ void AddCancel(Syntax app, Context& context) {
 }
 
 void AddHold(Syntax app, Context& context) {
-  AddChange(app, context, "hold", "Keep waiting tasks from starting", "  carma hold 40-45\n");
+  AddChange(app, context, "hold", "Hold waiting tasks, so that they do not start",
+            "  carma hold 40-45\n");
 }
 
 void AddRelease(Syntax app, Context& context) {
@@ -281,12 +282,12 @@ void AddLogs(Syntax app, Context& context) {
 
 // ---- the server ----
 
-// Whether the word can only mean a span of time: "90m", "6h", "1:30:00". A bare number is a GPU.
+// Whether the word can only mean a span of time: "90m", "6h", "1:30:00". A bare number means a GPU.
 bool IsSpan(const std::string& word) {
   return !base::ParseInt(word) && base::ParseSpan(word).has_value();
 }
 
-// --history may have no value. Then the word after it is the first GPU.
+// --history may come without a value. The word after it is then the first GPU.
 void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
   flags.history = std::chrono::hours(1);

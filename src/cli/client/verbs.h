@@ -1,4 +1,4 @@
-// The work of the verbs. verbs.cc has their options.
+// The functions that do the work of the verbs. verbs.cc declares the options of the verbs.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace carma::cli {
 
-// The exit code of `wait --timeout` when the time is over, as with timeout(1).
+// The exit code of `wait --timeout` if the time runs out, as with timeout(1).
 inline constexpr int kExitTimeout = 124;
 
-// What "@" means: the caller's last task, or the whole array that the task belongs to.
+// What "@" means: the caller's last task, or the whole array of that task.
 enum class Last { kTask, kArray };
-// Returns the numbers of the tasks that the words name; "@" needs a call to the daemon. If there
-// are no words, `fallback` is used.
+// Returns the numbers of the tasks that the words name. Without words, `fallback` is used.
+// Resolving "@" takes a call to the daemon.
 Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
                                                 const std::string& fallback = "",
                                                 Last last = Last::kTask);
@@ -32,12 +32,12 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings);
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
-// Prints the JSON of the named tasks: as a list if several were named, else the only text.
+// Prints the JSON of the named tasks: a list if several were named, otherwise the one text.
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
-// Makes "&after_ms=…&until_ms=…" from --since and --until; an empty option is left out. A time is a
-// local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span before
-// now, such as "2h" or "7d". Errors: kInvalid naming the option; those of the call that reads the
-// daemon's clock.
+// Makes "&after_ms=…&until_ms=…" from --since and --until, and leaves out an empty option. A time
+// is a local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span
+// before now, such as "2h" or "7d". Errors: kInvalid naming the option; those of the call that
+// reads the daemon's clock.
 Result<std::string> TimesQuery(Context& context, const std::string& since,
                                const std::string& until);
 // Revokes tokens or removes reservations. noun: "Token"; verb: "revoke".
@@ -47,18 +47,18 @@ void EndEach(Context& context, const std::vector<std::string>& ids, const std::s
 void WarnIfNoUser(const Context& context, const std::string& user);
 // "carma 0.1.0 (commit 0123456789ab, Release build by g++ 12.2.0)".
 std::string VersionText(const Context& context);
-// Turns the error of a named file that cannot be opened into kInvalid, for exit code 2.
+// Converts the error of a named file that cannot be opened to kInvalid, which gives exit code 2.
 base::Error NamedWrongly(base::Error error);
 // Reads a FILE of the command line. Errors: those of base::ReadFile, converted by NamedWrongly().
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
 // Like ReadNamed(), but "-" is standard input.
 Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
-// The input's name in messages: "standard input" or the path.
+// What messages call the input: "standard input" or its path.
 std::string InputName(const std::string& path);
 
 struct SubmitFlags {
-  // Options of task/describe/options.h with their values, in the given order. Switches have an
-  // empty value.
+  // The given options of task/describe/options.h with their values, in the given order. The value
+  // of a switch is empty.
   std::vector<std::pair<std::string, std::string>> settings;
   // `carma run`: the task runs in the caller's terminal.
   struct Here {
@@ -78,7 +78,8 @@ struct SubmitFlags {
       sbatch;  // options of sbatch, for its stand-in within tasks: "--ntasks=4"
 };
 // Adds the options of task/describe/options.h, or only those for which `wants` returns true. Their
-// values are collected in the given order. shown: whether the help shows them.
+// values are collected in the order in which they are given. shown: whether the help shows the
+// options.
 void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr, bool shown = true);
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
@@ -188,8 +189,8 @@ void RunBackup(Context& context, const BackupFlags& flags);
 // wait_s: how long to retry until the daemon answers.
 void RunStatus(Context& context, double wait_s);
 
-// Shows the result of `render`, either once or repeatedly until it fails or is interrupted. In
-// repeated mode, a daemon that has answered before may be away for a while.
+// Shows the result of `render` once, or again and again until `render` fails or the user
+// interrupts. In the second case, a daemon that has answered before may be away for a while.
 void Show(Context& context, bool watch, double interval_s,
           const std::function<Result<std::string>()>& render);
 

@@ -16,7 +16,7 @@
 namespace carma::cli {
 namespace {
 
-// Returns the reason with the GPU's number replaced by other words.
+// Returns the reason with these words in place of the GPU's name.
 std::string OfAnyGpu(const api::VerdictView& verdict, std::string_view words) {
   const std::string gpu = fmt::format("GPU {}", verdict.gpu);
   std::string text = verdict.reason_text;
@@ -39,8 +39,8 @@ std::string MemoryRange(const std::vector<const api::VerdictView*>& verdicts,
                        : base::FormatMib(least) + " to " + base::FormatMib(most);
 }
 
-// "GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use)". If the claims differ, they are left out,
-// because their range would mean little.
+// "GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use)". If promises or claims differ between the
+// GPUs, the claims are left out, because a range of claims would mean little.
 std::string GpusInUse(const std::vector<const api::VerdictView*>& verdicts) {
   const api::VerdictView& first = *verdicts.front();
   const bool even = std::ranges::all_of(verdicts, [&](const api::VerdictView* each) {
@@ -77,7 +77,8 @@ std::string VerdictsText(const std::vector<api::VerdictView>& verdicts) {
   using Said = std::tuple<std::string, std::string, std::string>;
   std::vector<std::pair<Said, std::vector<const api::VerdictView*>>> groups;
   for (const api::VerdictView& verdict : verdicts) {
-    // Compares the shown texts, because the daemon's times may differ by milliseconds.
+    // Compares the texts as shown, because the times in the daemon's texts may differ by
+    // milliseconds.
     Said said{verdict.fit, verdict.reason, LocalTimes(OfAnyGpu(verdict, "each GPU"))};
     const auto same =
         std::ranges::find(groups, said, [](const auto& group) { return group.first; });

@@ -24,7 +24,7 @@ class Waiter {
     if (timeout) deadline_ = SteadyClock::now() + *timeout;
   }
 
-  // Returns the first task that has ended. The request waits for one task. The other tasks are
+  // Returns the first task that has ended. Each request waits for one task. The other tasks are
   // checked every few seconds, or as soon as that task has ended.
   Result<std::optional<Answer<api::TaskView>>> AwaitAny(const std::vector<std::uint64_t>& ids) {
     for (std::size_t next = 0;; next = (next + 1) % ids.size()) {
@@ -43,12 +43,12 @@ class Waiter {
     }
   }
 
-  // Returns an empty value when the time is over. Errors: the daemon's, or that the daemon never
+  // Returns an empty value if the time runs out. Errors: the daemon's, or that the daemon never
   // answered.
   Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
-      // The first poll returns at once, so that the daemon has answered once before it may restart
-      // during a long poll.
+      // The first poll returns at once. So the daemon has answered once before a long poll begins,
+      // during which it may restart.
       const auto most = tell_start_ ? std::min(Left(), kLongestCall) : Left();
       const auto patience = connected_ ? most : std::chrono::seconds(0);
       auto task = AwaitTask(context_.client(), id, static_cast<int>(patience.count()));
@@ -71,14 +71,14 @@ class Waiter {
   }
 
  private:
-  // Whole seconds until the next poll.
+  // Whole seconds that the next poll may take.
   std::chrono::seconds Left() const {
     if (!deadline_) return kPoll;
     const auto left = std::chrono::ceil<std::chrono::seconds>(*deadline_ - SteadyClock::now());
     return std::clamp(left, std::chrono::seconds(0), kPoll);
   }
 
-  // Waits for the daemon: tasks outlive it, so a restart is no reason to give up.
+  // Waits for the daemon. Tasks outlive the daemon, so its restart is no reason to give up.
   void Reconnect(const base::Error& error) {
     if (!told_) Warn(context_, error.message + "; waiting for it");
     told_ = true;

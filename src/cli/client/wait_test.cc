@@ -1,4 +1,4 @@
-// `carma wait`: whole runs of the command against a fake daemon.
+// Tests `carma wait` by running the whole command against a fake daemon.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -34,7 +34,7 @@
 namespace carma::cli {
 namespace {
 
-// The real time within which the driver must have answered every query once.
+// How long the driver may take, in real time, to answer every query once.
 constexpr std::chrono::seconds kDriverPatience{20};
 constexpr base::Duration kGpuPatience{5'000};
 // Counters are means between two samples, which for NVML must be at least 100 ms apart.
@@ -42,8 +42,8 @@ constexpr std::chrono::milliseconds kSamplePause{300};
 // Longer than MeasureContext() waits for the CUDA driver.
 constexpr std::chrono::seconds kContextPatience{35};
 
-// Runs the call in a thread. If the call never returns, the thread stays until the end of the
-// process.
+// Runs the call in a thread of its own. If the call never returns, the thread remains until the end
+// of the process.
 template <class T>
 std::optional<T> Within(std::chrono::seconds patience, std::function<T()> call) {
   struct Meeting {
@@ -78,7 +78,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
   for (std::size_t i = 0; i < devices->size(); ++i)
     facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
   if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
-  // The following calls query all GPUs, so a hanging GPU would block them.
+  // The following calls query all GPUs, so one hanging GPU would block them.
   const auto hangs = [](const gpu::DeviceInfo& each) {
     return each.trouble.cause == gpu::TroubleCause::kHangs;
   };
@@ -95,8 +95,8 @@ std::unexpected<gpu::ContextTrouble> CannotAsk(const std::string& why) {
       gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kUnclear, .text = why});
 }
 
-// Uses a separate probe, so that a hang blocks nothing else. Loads only NVML, because DCGM's
-// counters are not needed.
+// Uses a probe of its own, so that a hang blocks nothing else. Loads only NVML, because the
+// counters of DCGM are not needed.
 Cost MeasureOne(const std::string& nvml_library, const std::string& uuid) {
   const Result<std::unique_ptr<gpu::Probe>> probe = gpu::LoadNvmlProbe(nvml_library);
   if (!probe) return CannotAsk(probe.error().message);

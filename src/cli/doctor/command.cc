@@ -79,7 +79,7 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
          findings);
   Append(CheckSettings("", settings), findings);
   Append(CheckNotices("", settings), findings);
-  // The daemon of an ordinary user usually may not read the kernel log, and the user cannot change
+  // The daemon of an ordinary user usually may not read the kernel log, and its user cannot change
   // that.
   if (is_root) Append(CheckKernelLog("", settings), findings);
   if (!settings.estimate_profiles.empty())
@@ -88,8 +88,8 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
   return findings;
 }
 
-// Returns the settings with the policy of the sharing method in force, because its limits differ
-// under streams.
+// Returns the settings with the policy for the sharing method in force. The limits of the policy
+// differ under streams.
 config::Settings WithPolicyInForce(const config::Settings& settings, const DaemonFacts& daemon,
                                    const MpsTrial& trial) {
   const std::string line = daemon.status ? daemon.status->collocation : "";
@@ -105,7 +105,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
     context.socket_path = named->socket;
   }
   const DaemonFacts daemon = AskDaemon(context.client());
-  // A daemon for all users runs as root, whoever runs the doctor.
+  // A daemon for all users runs as root, no matter who runs the doctor.
   const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
   const Result<config::Settings> settings =
       LoadServerSettings(flags.config, of_root, daemon.simulated_state);
@@ -131,7 +131,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
 
 // ---- recording ----
 
-// Errors: kIo, and those of the driver before the first line has been written.
+// Errors: kIo, and errors of the driver before the first line has been written.
 Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
                            const DoctorFlags& flags) {
   const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));

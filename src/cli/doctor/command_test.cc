@@ -1,4 +1,4 @@
-// Runs `carma doctor` as a whole, on a scripted driver and on recordings.
+// Tests `carma doctor` by running the whole command on a scripted driver and on recordings.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = gpu::ContextTrouble::Kind;
 
-// Errors of cuInit, and of creating a context, that an administrator can fix.
+// Errors of cuInit, or of creating a context, that an administrator can fix.
 struct KnownCode {
   int code;
   const char* remedy;
@@ -51,13 +51,14 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
   return "";
 }
 
-// A problem that will affect tasks too is kBad; a problem that affects only the measurement is not.
+// A problem that will also affect tasks is kBad. A problem that affects only the measurement is
+// not.
 Level LevelOf(Kind kind) {
   const bool of_driver = kind == Kind::kRefused || kind == Kind::kHung || kind == Kind::kDied;
   return of_driver ? Level::kBad : Level::kWarn;
 }
 
-// Describes the constant of a server that gives no reason for it.
+// Describes where the constant comes from if the server gives no reason for it.
 std::string ConstantText(const AssumedContext& assumed) {
   if (assumed.taught_by.empty()) return "as shipped";
   return fmt::format("learned from {} on {}", base::Counted(assumed.tasks, "task"),
@@ -77,7 +78,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
                               cost.of_process ? "" : " by the increase of the GPU's memory in use",
                               AssumedText(assumed)),
                   ""};
-  // Only finished tasks show how much memory the libraries need in addition to the context.
+  // Only finished tasks show how much memory the libraries need on top of the context.
   const std::int64_t libraries_mib = assumed.mib - cost.mib;
   if (libraries_mib >= 0) return finding;
   finding.level = Level::kWarn;
@@ -91,7 +92,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
-// Whether the GPU hangs, is lost, or cannot be read for a reason other than MIG.
+// Whether the GPU hangs, is lost, or cannot be read for any other reason except MIG.
 bool IsSilent(const GpuFacts& gpu) {
   const gpu::DeviceTrouble& trouble = gpu.info.trouble;
   if (trouble.empty()) return !gpu.reading;

@@ -14,7 +14,7 @@
 namespace carma::cli {
 
 // What the structural estimator assumes for a process of PyTorch 2 before its first tensor: the
-// CUDA context and libraries, with kernels loaded on first use.
+// CUDA context, and libraries that load their kernels on first use.
 struct AssumedContext {
   std::int64_t mib = 0;
   std::string taught_by;  // GPU type that it was learned on; empty: built-in value
@@ -31,9 +31,9 @@ struct ContextFacts {
   AssumedContext assumed;
 };
 
-// For each GPU type: a GPU on which a context may be created now, or its first GPU and the
-// obstacle. If any GPU does not answer, no GPU is measured: CUDA initialises all GPUs, so a healthy
-// GPU would be blamed.
+// For each GPU type: a GPU on which a context may be created now, or the first GPU of the type with
+// the obstacle. If any GPU does not answer, none is measured: CUDA initialises all GPUs, so a
+// healthy GPU would be blamed.
 struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // as part of a sentence; empty: no obstacle

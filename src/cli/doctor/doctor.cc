@@ -66,7 +66,7 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
          "GPUs: carmad --background --simulate 4xA100-40GB";
 }
 
-// Merges findings that apply to several GPUs, and puts them after those of single GPUs.
+// Merges findings that apply to several GPUs, and puts them after the findings for a single GPU.
 std::vector<Finding> Folded(const std::vector<Finding>& findings) {
   struct Group {
     const Finding* finding;
@@ -159,7 +159,7 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
   for (const Finding& finding : findings) {
     const std::string level(LevelName(finding.level));
     const std::size_t indent = width + 8;
-    // Wraps the text before colours are added, because colour codes take no space on the screen.
+    // Wraps the text before adding colours, because colour codes take no space on the screen.
     const std::string line =
         WrapTo(fmt::format("{:<6}{:<{}}  {}\n", level, finding.topic, width, finding.text), screen,
                indent);

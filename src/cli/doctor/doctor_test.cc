@@ -40,7 +40,7 @@ DriverFacts OneGpu(gpu::ReadResult<gpu::Reading> reading) {
   return facts;
 }
 
-// The first finding that is not kOk, or an empty finding if all are kOk.
+// The first finding that is not kOk, or an empty finding if there is none.
 Finding FirstTrouble(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.level != Level::kOk) return finding;
@@ -235,7 +235,7 @@ TEST(DoctorGpus, AnUndescribedGpuIsBad) {
   EXPECT_THAT(none.remedy, HasSubstr("nvidia-smi -mig 0"));
   (*facts.gpus)[0].info.trouble = {"only the first is used", gpu::TroubleCause::kSharedMemory};
   EXPECT_EQ(FirstTrouble(CheckDriver(facts, {})).level, Level::kWarn);
-  // The words of `trouble` alone must not decide the result.
+  // The result must not depend on the words of `trouble` alone.
   (*facts.gpus)[0].info.trouble = {"MIG is on but it has no instance"};
   EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }

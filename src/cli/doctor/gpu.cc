@@ -54,7 +54,7 @@ std::vector<std::string> CounterNames(const gpu::Reading& reading, bool told) {
   return names;
 }
 
-// Reports a source without counters, or with SM activity only, in one message instead of twelve.
+// If a source has no counters, or only SM activity, reports this in one message instead of twelve.
 std::vector<std::string> MissingValues(const gpu::Reading& reading) {
   std::vector<std::string> names = Values(reading, false);
   if (CounterNames(reading, true).size() <= 1) {
@@ -204,7 +204,7 @@ class GpuCheck {
             ", so that `dcgmi dmon -e 1002` shows numbers; else see policy.without_sm_activity");
   }
 
-  // DCGM is no remedy, because its counters of instances cannot be distinguished
+  // DCGM is no remedy, because its counters do not show to which instance they belong
   // (docs/server/gpus.md).
   void NoActivityOfInstances() {
     const std::string text = "SM activity of instances is not counted before Hopper";
@@ -212,7 +212,7 @@ class GpuCheck {
     if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
     if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory)
       return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
-    // Instances have no coarse utilisation either.
+    // Instances do not have a coarse utilisation either.
     Add(Level::kWarn, text + ": tasks do not share here, despite collocation.share_mig",
         "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share by "
         "memory alone");
@@ -376,9 +376,9 @@ std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings&
   if (division.whole == 0) {
     findings.push_back(
         {"mig", Level::kWarn,
-         "no GPU is undivided: tasks on several GPUs can never run, because instances do not work "
+         "no GPU is undivided: tasks on several GPUs can never run, because instances cannot work "
          "together",
-         "leave as many GPUs undivided (nvidia-smi -mig 0) as such a task asks for"});
+         "leave as many GPUs undivided (nvidia-smi -mig 0) as such a task requests"});
   }
   return findings;
 }

@@ -11,12 +11,12 @@
 
 namespace carma::cli {
 
-// Findings on a GPU's sources of readings, the resulting rule, its condition, its modes and its
-// processes.
+// Findings on a GPU: the sources of its readings, the rule that follows from them, its condition,
+// its modes and its processes.
 std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
                               const config::Settings& settings);
-// Findings on the MIG instances and their effect on tasks, and on modes that need a reset; empty on
-// a server without MIG. driver.gpus must be a list.
+// Findings on the MIG instances, their effect on tasks, and modes that change only at a reset.
+// Empty on a server without MIG. driver.gpus must be a list.
 std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings);
 
 // The names of the activity counters that the GPU reports, and of all other reported values.

@@ -250,7 +250,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
   const bool shares = settings.collocation != core::SharingMethod::kStreams;
   if (!shares || settings.kernel_log.empty() || !settings.simgpu_state.empty()) return {};
   const std::string path = root + settings.kernel_log;
-  // Opens the device as the daemon does, because its mode does not show what the kernel allows.
+  // Opens the device as the daemon does. The file's mode does not show what the kernel allows.
   if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
   return {{"settings", Level::kWarn,
            fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be "
@@ -281,8 +281,8 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
   return closed;
 }
 
-// Whether the findings on closed GPUs already show the problem. If the driver is silent, all of its
-// GPUs are down.
+// Whether the findings on closed GPUs already show this problem. If the driver is silent, all of
+// its GPUs are down.
 bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
   if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
     return std::ranges::any_of(daemon.gpus, [](const api::GpuView& gpu) {
@@ -290,7 +290,7 @@ bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
     });
   }
   return std::ranges::any_of(daemon.gpus, [&](const api::GpuView& gpu) {
-    // A GPU's `trouble` may combine the reason of a health rule with another problem.
+    // A GPU's `trouble` may combine the reason given by a health rule with another problem.
     const auto tells = [&](const std::string& begin) {
       return trouble.starts_with(begin) && gpu.trouble.contains(trouble.substr(begin.size()));
     };
@@ -312,7 +312,7 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
 
 namespace {
 
-// Does not warn about missing kernel limits, because most drivers have none.
+// Missing kernel limits cause no warning, because most drivers have none.
 Finding MemoryLimitsFinding(const api::StatusView& status) {
   std::string text = "the limits of tasks are not enforced";
   if (status.memory_limits == "kernel") {

@@ -33,36 +33,36 @@ Finding CheckDisk(const Result<DiskFacts>& disk);
 struct ClockFacts {
   std::int64_t now_ms = 0;  // when the daemon answered
   bool synchronised = true;
-  // The daemon's time at its answer, if the daemon runs in real time.
+  // The daemon's time when it answered; empty unless the daemon runs in real time.
   std::optional<std::int64_t> daemon_ms;
 };
 Finding CheckClock(const ClockFacts& clock);
 
-// Finds valid but unlikely settings, and programs that settings name but are missing below `root`.
-// Empty if all is well.
+// Finds settings that are valid but unlikely, and programs that settings name but that are missing
+// below `root`. Empty if all is well.
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings);
 
 // Checks that the allowed notifications (notify.allow) can be sent: the program of notify.sendmail,
 // and curl in carma-notify's search path, both below `root`. Empty if notifications are off.
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings);
 
-// Checks that root may read monitor.kernel_log, below `root`. Empty if so, or if the log is not
-// used.
+// Checks that root may read monitor.kernel_log, below `root`. Empty if root may read it, or if it
+// is not used.
 std::vector<Finding> CheckKernelLog(const std::string& root, const config::Settings& settings);
 
 // Checks that the file of estimate.profiles (which must be set) is valid and useful for tasks on
-// these GPU types. An empty list means that the types are unknown.
+// these GPU types. An empty list of types means that they are unknown.
 Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types);
 
 struct DaemonFacts {
   Result<api::StatusView> status;
   std::vector<api::GpuView> gpus;  // from the daemon; empty: no answer
   std::int64_t asked_ms = 0;       // time of this process when `status` arrived
-  // State of the simulated GPUs of carmad --simulate, which no configuration names; empty: other
-  // GPUs.
+  // State of the simulated GPUs of carmad --simulate, which no configuration names. Empty if the
+  // GPUs are others.
   std::string simulated_state = {};
 };
-// told: earlier findings; their statements about settings are not repeated.
+// told: earlier findings, whose statements about settings are not repeated.
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Finding>& told = {});
 // Warns if the daemon reads GPUs that this command does not find with its own settings.
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver);

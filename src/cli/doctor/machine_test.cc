@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The first finding that is not kOk, or an empty finding if all are kOk.
+// The first finding that is not kOk, or an empty finding if there is none.
 Finding FirstTrouble(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.level != Level::kOk) return finding;
@@ -212,12 +212,13 @@ TEST_F(DoctorMps, ListsTheControlDaemonsOfCarma) {
   Put("/run/carma/mps/1000/ffff/control_lock", "");
   Put("/run/carma/mps/1001/1a2b/nvidia-cuda-mps-control.pid", "1");
   Put("/run/carma/mps/1002/1a2b.log/server.log", "");
-  EXPECT_THAT(Check()[0].text, HasSubstr("0 control daemons of CARMA run; 2 ended"));
+  EXPECT_THAT(Check()[0].text, HasSubstr("0 control daemons of CARMA are running; 2 ended"));
   {
     const LockOf daemon(root_ + "/run/carma/mps/1000/1a2b/control_lock");
-    EXPECT_THAT(Check()[0].text,
-                HasSubstr(fmt::format("1 control daemon of CARMA runs: uid 1000 (pid {}); 1 ended",
-                                      daemon.pid())));
+    EXPECT_THAT(
+        Check()[0].text,
+        HasSubstr(fmt::format("1 control daemon of CARMA is running: uid 1000 (pid {}); 1 ended",
+                              daemon.pid())));
     EXPECT_EQ(Worst(Check()), Level::kOk);
     settings_.collocation = core::SharingMethod::kStreams;
     EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not \"mps\""));

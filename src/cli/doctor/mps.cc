@@ -20,11 +20,11 @@
 namespace carma::cli {
 namespace {
 
-// The default folders where CUDA programs reach NVIDIA's control daemon. The second is for protocol
-// 3 as root.
+// The default folders in which CUDA programs look for NVIDIA's control daemon. The second applies
+// to protocol 3 as root.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
-constexpr std::size_t kMaxFolders = 1'000;  // users, or GPUs of one user
+constexpr std::size_t kMaxFolders = 1'000;  // of users, or of one user's GPUs
 
 // Finds the program as execvp would; empty if it is not found.
 std::string FindProgram(const std::string& root, const std::string& name,
@@ -90,9 +90,9 @@ OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
 }
 
 std::string OwnText(const OwnDaemons& own) {
-  std::string text = own.living.size() == 1
-                         ? "1 control daemon of CARMA runs"
-                         : fmt::format("{} control daemons of CARMA run", own.living.size());
+  std::string text = own.living.size() == 1 ? "1 control daemon of CARMA is running"
+                                            : fmt::format("{} control daemons of CARMA are running",
+                                                          own.living.size());
   if (!own.living.empty()) text += ": " + base::Join(own.living, ", ");
   if (own.dead > 0) text += fmt::format("; {} ended and will be restarted when needed", own.dead);
   if (own.hidden > 0)
@@ -177,7 +177,7 @@ class MpsCheck {
     return "none above its task's promise and policy.margin";
   }
 
-  // The remedy for a failed trial.
+  // The remedy if the trial failed.
   std::string TrialRemedy(const base::Error& why) const {
     if (IsShared() && why.code == ErrorCode::kDenied)
       return "set collocation.mps_servers to \"user\": each user then has a server of their own";
@@ -188,16 +188,18 @@ class MpsCheck {
 
   void Tried(const Result<task::MpsAbilities>& trial) {
     if (!trial) {
-      return Add(WithoutMps(),
-                 fmt::format("no control daemon serves: {}: all tasks share by streams, without "
-                             "limits",
-                             base::Printable(trial.error().message)),
-                 TrialRemedy(trial.error()));
+      return Add(
+          WithoutMps(),
+          fmt::format("no control daemon can be used: {}: all tasks share by streams, without "
+                      "limits",
+                      base::Printable(trial.error().message)),
+          TrialRemedy(trial.error()));
     }
     Add(Level::kOk, "a control daemon was started, queried and stopped");
     if (!trial->tells_state) {
       Add(Level::kWarn,
-          "this driver does not report the state of MPS servers: one stopped by a client's fault "
+          "this driver does not report the state of MPS servers: a server stopped by a client's "
+          "fault "
           "is noticed only when tasks end",
           "driver branch 550 or newer reports it");
     }
@@ -255,7 +257,7 @@ class MpsCheck {
 
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user) {
   if (!MayUseMps(settings)) return std::nullopt;
-  // An ordinary user cannot test what root's carmad can do.
+  // An ordinary user cannot test this for a carmad that runs as root.
   const bool shared =
       settings.mps_servers == task::MpsScope::kShared && (::geteuid() == 0 || is_daemon_user);
   return task::TryMps({base::ExecutableDir() + "/carma-shim", settings.mps_control, "", {}}, shared,

@@ -1,5 +1,5 @@
-// Checks MPS: whether CARMA can start its control daemons, which of them run, and whether foreign
-// control daemons run (docs/server/collocation.md).
+// Checks MPS (docs/server/collocation.md): whether CARMA can start its control daemons, which of
+// them run, and whether there are others.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@ using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
 
 // How tasks share a GPU with these settings. For "auto", the line that carmad reports decides
-// ("streams: at most …"; empty if carmad does not run), otherwise the trial of MPS. Without either,
-// the answer is MPS, which "auto" prefers.
+// ("streams: at most …"; empty if carmad does not run). Without that line, the trial of MPS
+// decides. Without either, the answer is MPS, which "auto" prefers.
 core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
                                   const MpsTrial& trial);
 

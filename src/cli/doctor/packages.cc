@@ -1,5 +1,5 @@
-// The commands that install the packages that `carma doctor` reports as missing, on Debian, Ubuntu
-// (and DGX OS), RHEL and similar distributions, and Fedora.
+// The commands that install packages that `carma doctor` reports as missing, on Debian, Ubuntu (and
+// DGX OS), RHEL and similar distributions, and Fedora.
 #include "cli/doctor/packages.h"
 
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ std::vector<std::string> WordsOf(std::string_view text, std::string_view key) {
 }  // namespace
 
 std::string InstallCommandFor(std::string_view os_release, Missing what) {
-  // The distribution itself precedes similar distributions, because RHEL names Fedora in ID_LIKE.
+  // The distribution itself is tried before similar ones, because RHEL names Fedora in ID_LIKE.
   for (const char* key : {"ID", "ID_LIKE"}) {
     const std::vector<std::string> words = WordsOf(os_release, key);
     for (const std::string& word : words) {

@@ -22,7 +22,7 @@ core::Profile ProfileOf(const api::KnowledgeView& known, const ModelWork& model)
   return profile;
 }
 
-// The run time of the first task, as a multiple of its run time alone.
+// The run time of the first task beside the others, relative to its run time alone.
 double SlowdownOf(SharingMethod sharing, const std::vector<Load>& loads) {
   std::vector<double> speeds(loads.size());
   core::Speeds(core::Interference{}, sharing, loads, speeds);
@@ -52,7 +52,7 @@ std::string ActivitiesText(std::span<const double> activities) {
   return base::Join(texts, " + ");
 }
 
-// The source of sensitivity and pressure; empty if there is none.
+// Where sensitivity and pressure come from; empty if they are unknown.
 std::string_view MindedBy(const core::Profile& profile) {
   if (profile.mps) return "carma profile";
   return profile.sm_active && profile.grain ? "layers" : "";

@@ -12,13 +12,14 @@
 
 namespace carma::cli {
 
-// The facts about a task's GPU activity that its model summary contains.
+// What the task's model summary shows about its GPU activity.
 struct ModelWork {
   std::optional<double> grain;                   // of its kernels (core/profile.h)
   std::optional<estimate::ActivityGuess> guess;  // for a task that has not run
 };
 // Complete lines: SM activity alone and its source, the time of an iteration, and the predicted
-// slowdown beside a task like itself and beside neighbours of these activities (none: left out).
+// slowdown beside an equal task. Also the slowdown beside neighbours of the given activities, if
+// there are any.
 std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside);
 // The same facts as JSON (docs/use/api.md).

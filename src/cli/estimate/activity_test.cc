@@ -54,7 +54,7 @@ TEST(ActivityText, BeforeTheFirstRunTheModelIsUsed) {
   EXPECT_EQ(ActivityJson({}, work, {}).at("sm_active"), nullptr);
 }
 
-TEST(ActivityJson, TheSame) {
+TEST(ActivityJson, HasTheSameFacts) {
   const api::KnowledgeView measured{
       .sm_active = 0.3, .sensitivity = 1, .pressure = 0.25, .profile_by = "carma profile"};
   const base::Json json = ActivityJson(measured, {}, std::array{0.6});

@@ -1,4 +1,4 @@
-// `carma estimate`: shows the answer of every estimator for a model or a task.
+// `carma estimate`: shows every estimator's answer for a model or a task.
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ struct Described {
   std::vector<std::string> remarks;
 };
 
-// Adds the options about the training, in their order.
+// Adds the options about the training in their given order.
 void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
   const TransformerFlags& training = flags.transformer;
   if (!training.config.empty()) options.settings.emplace_back("hf-config", training.config);
@@ -63,7 +63,7 @@ void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
     options.settings.emplace_back(word.name, word.value == "on" ? "" : word.value);
 }
 
-// find: if there is no summary, also search the command and its files for the model.
+// find: search the command and its files for the model if there is no summary.
 Result<Described> DescribeTask(const Context& context, const EstimateFlags& flags, bool find) {
   const task::SubmitterContext caller = CARMA_TRY(CallerContext());
   const bool literal = context.literal;
@@ -97,7 +97,7 @@ task::Observation Named(task::Observation run, std::string signature, std::strin
   return run;
 }
 
-// The views are sorted newest first, but a history needs the oldest run first.
+// The views are sorted from new to old, but a history must begin with the oldest run.
 void Remember(const api::KnowledgeView& view, const estimate::Question& question,
               estimate::History& history) {
   for (auto run = view.runs.rbegin(); run != view.runs.rend(); ++run)
@@ -142,7 +142,8 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   return chosen;
 }
 
-// The summary of the script that was run, otherwise that of the file that was named or found.
+// The summary of the script that was run. If no script was run, the summary in the named or found
+// file.
 estimate::Summary SummaryOf(const EstimateFlags& flags,
                             const std::optional<Result<std::string>>& ran,
                             const task::TaskSpec& spec) {
@@ -152,7 +153,7 @@ estimate::Summary SummaryOf(const EstimateFlags& flags,
   return estimate::ReadSummary(ReadInput(path, model::kMaxSummaryBytes), InputName(path));
 }
 
-// Adds the daemon's knowledge: its calibration, and earlier runs of the task.
+// Adds what the daemon has learned: its calibration, and earlier runs of the task.
 void AddKnowledge(Context& context, estimate::Question& question, estimate::History& history,
                   EstimateSheet& sheet) {
   const Called<api::KnowledgeView> known =

@@ -1,4 +1,4 @@
-// `carma estimate`: whole runs of the command against a fake daemon.
+// Tests `carma estimate` by running the whole command against a fake daemon.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// `carma estimate --run`: runs a training script until the end of its first step, on tensors
-// without memory.
+// `carma estimate --run`: runs a training script until the end of its first step, with tensors that
+// take no memory.
 #pragma once
 
 #include <string>

@@ -81,7 +81,7 @@ std::string ModelLine(const EstimateSheet& sheet) {
                      ParamsText(static_cast<double>(layers->params)));
 }
 
-// The word with its meaning: "adam", "AdamW (as adam)".
+// The word with its meaning: "adam", or "AdamW (as adam)".
 std::string Stated(const std::optional<std::string>& word, std::string_view meaning) {
   if (!word || base::ToLower(*word) == meaning) return std::string(meaning);
   return fmt::format("{} (as {})", base::Printable(*word, 40), meaning);
@@ -127,7 +127,7 @@ std::string CoverageText(const Answer& answer) {
   return answer.coverage > 0 ? fmt::format("{:.4g} %", answer.coverage * 100) : "-";
 }
 
-// The first warning, or the reason why there is no answer. --explain shows the rest.
+// The first warning, or the reason why there is no answer. Only --explain shows the rest.
 std::string NoteText(const Opinion& opinion) {
   if (!opinion.answer) return base::Printable(opinion.answer.error().message, kShown);
   const std::vector<std::string>& warnings = opinion.answer->warnings;
@@ -136,7 +136,7 @@ std::string NoteText(const Opinion& opinion) {
   return base::Printable(warnings.front(), kShown) + more;
 }
 
-// Whether "auto" took its answer from another estimator that is shown too.
+// Whether "auto" uses the answer of another estimator that is also shown.
 bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::string& method) {
   return opinion.estimator != method &&
          std::ranges::any_of(sheet.opinions, [&](const Opinion& each) {
@@ -144,7 +144,7 @@ bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::st
          });
 }
 
-// explain: the warnings follow below the table.
+// explain: the warnings are printed below the table, not in it.
 std::string OpinionTable(const EstimateSheet& sheet, bool explain, const Screen& screen) {
   Table table({{"ESTIMATOR"},
                {"POINT", true},
@@ -165,7 +165,7 @@ std::string OpinionTable(const EstimateSheet& sheet, bool explain, const Screen&
   return table.Text(screen);
 }
 
-// The memory that the daemon would promise to this task; empty if the daemon has no answer.
+// The memory that the daemon would promise to this task; empty if no daemon answers.
 std::string PromiseLine(const EstimateSheet& sheet) {
   if (!sheet.knowledge) return "";
   for (const Opinion& opinion : sheet.opinions) {

@@ -63,7 +63,7 @@ const char* PhaseText(estimate::TrainingPhase phase) {
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
   const std::string group = "Transformers";
   for (const task::TrainingOption& option : task::TrainingOptions()) {
-    // --weights may also name a folder, which the caller reads.
+    // --weights may also name a folder, but only the caller reads that.
     if (option.shared || option.name == "weights") continue;
     const std::string name(option.name);
     const auto keep = [&flags, name](const std::string& value) -> Result<Unit> {
@@ -169,8 +169,8 @@ std::string FileOf(const std::string& path) {
   return path + (is_pipeline ? "/model_index.json" : "/config.json");
 }
 
-// Reads the trained part of a diffusers pipeline, otherwise the file itself. Adds words from files
-// in the same folder.
+// Reads the trained part of a diffusers pipeline. For other models, reads the file itself. Adds
+// words from files in the same folder.
 Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
                                     std::vector<task::TrainingWord>& words) {
   std::string config_path = path;

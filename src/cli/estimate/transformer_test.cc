@@ -54,7 +54,7 @@ TEST_F(TransformerVerbTest, ReadsTrainedAndFrozenPartsFromAPipelineFolder) {
   EXPECT_GT(answer["parts"].value("beside_mib", 0.0), 100);
 }
 
-TEST_F(TransformerVerbTest, FolderOfAModelIsItsConfig) {
+TEST_F(TransformerVerbTest, AModelsFolderStandsForItsConfig) {
   File("config.json",
        R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":4,)"
        R"("intermediate_size":128,"vocab_size":100})");

@@ -22,8 +22,8 @@ std::optional<std::int64_t> NumberOf(const config::Environment& environment, con
   return base::ParseInt(ValueOf(environment, name));
 }
 
-// The entries that CUDA uses: those before the first invalid one. Older versions of Slurm write
-// "NoDevFiles" for a job without GPUs.
+// The entries that CUDA uses, which are those before the first invalid one. Older versions of Slurm
+// write "NoDevFiles" for a job without GPUs.
 std::vector<std::string> VisibleGpus(const std::string& list) {
   std::vector<std::string> gpus;
   for (const std::string_view each : base::Split(list, ',')) {

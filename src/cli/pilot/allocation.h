@@ -23,8 +23,8 @@ struct Allocation {
 };
 
 // The GPUs are those that this process may use (CUDA_VISIBLE_DEVICES, whose indices count within a
-// device cgroup), else those that Slurm names for the step or the job. named_gpus: the GPUs are
-// given in another way, so the environment need not name any. Errors: kInvalid, with what to do
+// device cgroup), otherwise those that Slurm names for the step or the job. named_gpus: the GPUs
+// are given in another way, so the environment need not name any. Errors: kInvalid, with what to do
 // instead: not on a node of the job, several nodes, no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
@@ -33,7 +33,8 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
 // Parses the output of `squeue -h -o %e`, a local time; empty for "NONE" or "N/A".
 std::optional<base::Time> ParseJobEnd(std::string_view text);
 
-// Runs squeue for some seconds at most. Returns empty if there is no squeue or it gives no time.
+// Runs squeue for a few seconds at most. Returns empty if there is no squeue, or if it gives no
+// time.
 std::optional<base::Time> AskJobEnd(const std::string& job);
 
 }  // namespace carma::cli

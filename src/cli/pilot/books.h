@@ -1,4 +1,4 @@
-// The folder of a pilot's database. Only one pilot at a time uses it. The next pilot of the same
+// The folder of a pilot's database. Only one pilot at a time can use it. The next pilot of the same
 // name continues with its contents.
 #pragma once
 
@@ -12,14 +12,14 @@ namespace carma::cli {
 
 class PilotBooks {
  public:
-  // Makes the folder if it is missing, and waits some seconds for a previous pilot that is ending.
-  // whose: one line that describes this pilot in the error messages of other pilots. Errors:
-  // kConflict, with the line of the pilot that uses the folder; the system's errors.
+  // Makes the folder if it is missing, and waits some seconds for a previous pilot that is just
+  // ending. whose: one line that describes this pilot in the error messages of other pilots.
+  // Errors: kConflict, with that line of the pilot that uses the folder; the system's errors.
   static Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
 
   const std::string& folder() const { return folder_; }
-  // A process with a copy of this descriptor holds the lock, so the folder stays locked while the
-  // pilot's daemon is ending.
+  // A process with a copy of this descriptor also holds the lock. So the folder stays locked while
+  // the pilot's daemon is ending.
   int lock_fd() const { return lock_.get(); }
   // Whether the first command (carma pilot --once) has run to its end.
   bool Begun() const;

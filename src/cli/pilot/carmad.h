@@ -24,9 +24,9 @@ Result<PilotPlace> MakePlace(const config::Environment& environment, const std::
                              const std::string& name);
 
 // The daemon's variables (CARMA_SECTION_KEY), which limit it to the allocation's share of the
-// machine. Keeps variables that are set and, except for GPUs, cores and memory, configured values.
-// notice: how long before the end tasks are asked to checkpoint. machine_cpus: the cores of this
-// process.
+// machine. Variables that are already set stay unchanged. So do configured values, except for GPUs,
+// cores and memory. notice: time from the request to checkpoint until the end. machine_cpus: the
+// cores of this process.
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
                                                    const config::Loaded& configured,
@@ -38,7 +38,7 @@ class Carmad {
   Result<Unit> Start(const PilotPlace& place, const PilotBooks& books,
                      const std::map<std::string, std::string>& variables);
   bool alive() const { return pid_ > 0; }
-  // Call this when a child has been reaped. If the child was the daemon, its end is recorded.
+  // Call this when a child has been reaped. Records how the daemon ended if it was that child.
   void Reaped(pid_t pid, int status);
   // How the daemon ended: "exit code 2", "signal 9".
   const std::string& end() const { return end_; }

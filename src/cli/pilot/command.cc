@@ -48,8 +48,8 @@ void AddPilotCommand(Syntax app, Context& context) {
   AddSpan(verb, "--for", flags->length, "how long it runs: 4h, 90m").Excludes(until);
   AddSpan(
       verb, "--notice", flags->notice,
-      "how long before the end tasks are asked to checkpoint, and no task without a time limit\n"
-      "is started (default: slots.notice, at most a quarter of the time)");
+      "how long before the end to ask tasks to checkpoint, and to stop starting tasks without a\n"
+      "time limit (default: slots.notice, at most a quarter of the time)");
   verb.AddFlag("--until-empty", flags->until_empty,
                "end as soon as nothing runs and no waiting task could start");
   verb.AddFlag("--once", flags->once,

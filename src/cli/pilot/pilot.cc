@@ -40,7 +40,7 @@ using base::Time;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The reason by which the next pilot recognises this pilot's drains and reservations.
+// The reason in this pilot's drains and reservations, by which the next pilot recognises them.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
@@ -48,15 +48,16 @@ constexpr seconds kLongestStart{120};
 constexpr seconds kDriverPatience{15};  // counted from carmad's start
 constexpr seconds kLongestStop{30};
 constexpr milliseconds kWaitForChild{20};
-// A cluster that ends a job gives the job about 30 s to stop (KillWait).
+// When a cluster ends a job, it gives the job about 30 s to stop (KillWait).
 constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
-// Reserve at the end of the allocation, after the last task has been killed.
+// Time kept in reserve at the end of the allocation, after the last task has been killed.
 constexpr Duration kSpare{5'000};
-// In short allocations the notice is shorter than configured. Otherwise no task could ever start.
+// In a short allocation, the notice is shorter than configured, because otherwise no task could
+// ever start.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
-// A pilot without work ends after this many consecutive checks in which nothing could start.
+// A pilot without work ends when nothing could start in this many consecutive checks.
 constexpr int kStuckLooks = 4;
 constexpr Duration kReserved = std::chrono::hours(24);
 
@@ -71,7 +72,7 @@ class Pilot {
     CARMA_TRY(ReadFlags());
     const config::Loaded configured =
         CARMA_TRY(config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0)));
-    // A job has its own GPUs. Outside a job, the GPUs belong to root's carmad, if it runs.
+    // A job has its own GPUs. Outside a job, the GPUs belong to root's carmad if it is running.
     if (allocation_.job.empty() && !flags_.beside && ::geteuid() != 0 &&
         configured.settings.simgpu_state.empty()) {
       CARMA_TRY(api::CheckNoOtherDaemon(config::kServerSocket, "--beside"));
@@ -190,7 +191,7 @@ class Pilot {
     }
   }
 
-  // Reopens GPUs that earlier pilots closed, unless this pilot's end is near.
+  // Reopens GPUs that earlier pilots closed, unless this pilot is about to end too.
   Result<Unit> OpenGpus() {
     const Answer<std::vector<api::GpuView>> gpus = CARMA_TRY(ListGpus(context_.client()));
     gpus_.clear();
@@ -216,7 +217,7 @@ class Pilot {
     return Unit{};
   }
 
-  // Reserves the GPUs for nobody, so that only tasks that end before that moment still start.
+  // Reserves the GPUs for nobody from that time, so that only tasks that end earlier still start.
   Result<Unit> Reserve(Time from) {
     core::Reservation booking;
     booking.from = from;
@@ -306,8 +307,8 @@ class Pilot {
     }
   }
 
-  // Ends the pilot. A second request means "now", but the end of a job sends several signals at the
-  // same moment.
+  // Ends the pilot. A second request means "now", unless it comes at the same moment as the first:
+  // at the end of a job, several signals arrive together.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());
@@ -373,22 +374,22 @@ class Pilot {
       Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
     CloseGpus(context_.client(), gpus_, kEndOfAllocation);
     for (const std::string& gpu : gpus_) {
-      // The daemon would refuse a time in the past.
+      // The daemon refuses a time in the past, so the present is the earliest.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation, then);
       if (!drained) Say("{}", drained.error().message);
     }
   }
 
-  // Handles the end of the daemon, whose tasks continue in the meantime. A cluster that ends a job
-  // also ends the daemon.
+  // Handles the end of the daemon. Its tasks continue in the meantime. A cluster that ends a job
+  // ends the daemon, too.
   void TakeDaemonEnd() {
     if (leave_by_ || restarts_++ == kMostRestarts) {
       if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad ended repeatedly"});
       over_ = true;
       return;
     }
-    // A signal to all processes of the job may reach this process a moment later.
+    // If all processes of the job get a signal, this process may get it a moment after the daemon.
     TakeSignal(signals_.Wait(kLook));
     if (leave_by_) return;
     Say("carmad ended with {}; it is restarted", carmad_.end());
@@ -411,7 +412,8 @@ class Pilot {
       context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
   }
 
-  // Waits for tasks: if the daemon was killed first, the same signal may still be ending them.
+  // Waits for tasks. If a signal has killed the daemon, the same signal may still be ending its
+  // tasks.
   void AwaitTasks() {
     const auto limit = std::chrono::steady_clock::now() + grace_;
     while (::waitpid(-1, nullptr, WNOHANG) >= 0 && std::chrono::steady_clock::now() < limit)

@@ -1,8 +1,7 @@
-// A pilot runs carmad for the GPUs of one allocation, as long as the allocation lasts.
-//
-// It starts carmad as its child, with a separate database, and gives it ordinary commands. A
-// reservation keeps away tasks that would run past the end. A drain asks running tasks to
-// checkpoint and requeues them for the next pilot of the same name.
+// A pilot runs carmad for the GPUs of one allocation, as long as the allocation lasts. It starts
+// carmad as its child, with a separate database, and gives it ordinary commands. A reservation
+// prevents the start of tasks that would run past the end. A drain asks running tasks to
+// checkpoint, and requeues them for the next pilot of the same name.
 #pragma once
 
 #include <optional>
@@ -29,8 +28,8 @@ struct PilotFlags {
   bool beside = false;  // run although root's carmad is running
 };
 
-// Serves until the end of the allocation, a signal, or (with until_empty, or with a command in
-// context.words) until no waiting task could start. Sets context.exit_code.
+// Serves until the end of the allocation or until a signal. With until_empty, or with a command in
+// context.words, also ends when no waiting task could start. Sets context.exit_code.
 void RunPilot(Context& context, const PilotFlags& flags);
 
 }  // namespace carma::cli

@@ -57,7 +57,7 @@ void AddShellCommand(Syntax app, Context& context) {
   auto flags = AddRunOptions(verb);
   verb.OnRun([&context, flags, verb] {
     flags->submit.settings = GivenOptions(verb);
-    // A command that a user watches at a terminal should not restart.
+    // A command that a user watches at a terminal should not be restarted.
     flags->submit.settings.insert(flags->submit.settings.begin(),
                                   {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "shell"}});
     if (context.words.empty()) context.words = {base::GetEnv("SHELL", "/bin/sh")};

@@ -19,7 +19,7 @@ using task::AttachMessage;
 using task::AttachSocket;
 using Kind = AttachMessage::Kind;
 
-// A pipe that is ready accepts this many bytes without blocking.
+// A pipe that is ready for writing accepts this many bytes without blocking.
 constexpr std::size_t kPortion = 4096;
 
 class Carrier {
@@ -68,8 +68,8 @@ class Carrier {
     }
   }
 
-  // If the socket does not accept the message now, it is sent first next time. Signals in the
-  // meantime are lost only if thousands of keys are waiting ahead of them.
+  // If the socket does not accept the message now, the next round sends it first. Until then,
+  // signals are lost only if thousands of keys are waiting ahead of them.
   void Send(AttachMessage message) {
     if (unsent_ || !socket_) return;
     const Result<bool> sent = socket_.Send(message);
@@ -88,7 +88,7 @@ class Carrier {
     std::array<char, kPortion> keys;
     const ssize_t n = ::read(streams_.in, keys.data(), keys.size());
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    // The terminal is gone, and so is its user.
+    // The terminal is gone, and with it the user.
     if (n <= 0) return Leave();
     Send({.kind = Kind::kInput, .data = std::string(keys.data(), static_cast<std::size_t>(n))});
   }
@@ -116,7 +116,7 @@ class Carrier {
     shown_.erase(0, static_cast<std::size_t>(n));
   }
 
-  // Shows the rest of the output after the task has ended. Only a signal interrupts this.
+  // Shows the rest of the output after the task has ended. Only a signal can interrupt this.
   void ShowRest() {
     pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {shown_to_, POLLOUT, 0}};
     ::poll(fds, std::size(fds), -1);

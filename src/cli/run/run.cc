@@ -27,14 +27,15 @@ namespace {
 using task::AttachMessage;
 using SteadyClock = std::chrono::steady_clock;
 
-// Pauses between two checks of the task: short after its process has ended, long while it waits.
+// Pauses between two checks of the task. They are short after its process has ended and long while
+// it waits.
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLastLook{1000};
-// How long to wait for the daemon's verdict on a task that has ended.
+// How long to wait until the daemon reports the result of a task that has ended.
 constexpr std::chrono::seconds kVerdictPatience{10};
 
-// Whether the input can be read only once, because it is not a device. A second start of the task
-// would find nothing to read.
+// Whether the input can be read only once, because it is not a device. If so, a second start of the
+// task would find nothing to read.
 bool ComesOnce(int fd) {
   struct stat st {};
   return ::fstat(fd, &st) == 0 && !S_ISCHR(st.st_mode);
@@ -89,11 +90,11 @@ class Runner {
     exit_code_ = kExitFailure;
     if (end.last && end.last->kind == AttachMessage::Kind::kEnded)
       exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
-    // The output has lost its reader, so the task gets the signal of a closed terminal.
+    // Nothing reads the output any more, so the task gets the signal of a closed terminal.
     if (end.ours) Finish(exit_code_);
   }
 
-  // While the task waits in the queue, only this process can act on the signal.
+  // While the task waits in the queue, it has no process, so this process must act on the signal.
   void TakeSignal() {
     const int number = signals_.Take(false);
     if (number == 0 || number == SIGWINCH) return;
@@ -106,8 +107,8 @@ class Runner {
     Finish(128 + number);
   }
 
-  // Holds the task while this process is stopped: a stopped process could not answer when the task
-  // starts, and the start would fail. A held task keeps its place in the queue.
+  // Holds the task while this process is stopped. A stopped process could not answer when the task
+  // starts, so the start would fail. A held task keeps its place in the queue.
   void Pause() {
     const Called<api::TaskView> before = GetTask(context_.client(), id_);
     if (before && before->value.reason == "Held") return CaughtSignals::Stop();
@@ -157,8 +158,7 @@ class Runner {
   }
 
   void TakeVerdict(const api::TaskView& view) {
-    // An exit code needs no explanation, but the end of a task that could not start or was ended
-    // does.
+    // An exit code needs no explanation. A task that could not start, or that was ended, does.
     const bool told = view.reason == "NonZeroExit" || view.reason == "Signal";
     const std::string why = told ? "" : base::Printable(LocalTimes(view.reason_text), 1000);
     if (view.state != "succeeded")
@@ -166,8 +166,8 @@ class Runner {
     Finish(ExitCodeOf(view));
   }
 
-  // Handles a daemon that does not answer. Tasks outlive the daemon, but if the task has already
-  // ended, waiting long for the daemon is not worthwhile.
+  // Handles a daemon that does not answer. Tasks outlive the daemon. But if the task has already
+  // ended, it is not worthwhile to wait long for the daemon.
   void LookInVain(const base::Error& error) {
     Tell("{}; waiting for it", error.message);
     if (ended_at_ && SteadyClock::now() - *ended_at_ > kVerdictPatience) Finish(exit_code_);

@@ -1,5 +1,4 @@
-// `carma slurm`: the parts of CARMA for a Slurm node, which are configuration, checks, prolog and
-// epilog.
+// `carma slurm`: what CARMA contributes to a Slurm node: configuration, checks, prolog and epilog.
 #include <fmt/format.h>
 #include <glob.h>
 #include <unistd.h>
@@ -27,7 +26,7 @@ namespace {
 using base::Json;
 
 constexpr int kGuardS = 5;
-// A carmad that restarts, or is being upgraded, returns within this time.
+// A carmad that restarts or is being upgraded is back within this time.
 constexpr std::chrono::seconds kRestart{60};
 constexpr std::chrono::milliseconds kAgain{250};
 constexpr std::size_t kMaxText = 4 << 20;
@@ -44,7 +43,7 @@ std::string NodeName() {
 Result<std::string> NodeHere(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
-  // Ends early, because without a slurm.conf scontrol would try for a minute.
+  // Gives up early, because without a slurm.conf scontrol would try for a minute.
   const std::string aliases =
       base::OutputOf({"scontrol", "show", "aliases"}, kMaxText, std::chrono::seconds(3));
   return OnlyNode(aliases, base::ShortHostName());
@@ -56,8 +55,8 @@ Result<std::vector<api::GpuView>> GpusOf(Context& context) {
   return std::move(gpus->value);
 }
 
-// lib/carma/slurm beside the programs' folder if it exists, else the folder where packages install
-// the plug-in.
+// The folder lib/carma/slurm beside the programs' folder if it exists, else the folder where
+// packages install the plug-in.
 std::string PluginFolder() {
   const std::string bin = base::ExecutableDir();
   const std::string beside = bin.substr(0, bin.rfind('/')) + "/lib/carma/slurm";
@@ -154,7 +153,8 @@ bool JobUsesCarma() {
   return false;
 }
 
-// A carmad that accepts the call but does not answer hangs, so repeating the request may not help.
+// Whether to repeat a request if carmad accepts the call but does not answer. Such a carmad hangs,
+// so repeating may not help.
 enum class IfItHangs { kAskAgain, kGiveUp };
 
 Result<std::string> AskPatiently(Context& context, const std::string& target, IfItHangs hangs) {
@@ -176,7 +176,8 @@ void RunGuard(Context& context, bool always) {
   if (!answer) context.Fail(base::Wrap(answer.error(), "no GPUs on node " + NodeName()).error());
 }
 
-// Ends leases that the job has left behind, because processes outlived their slurmstepd.
+// Ends leases that the job has left behind, because some of its processes outlived their
+// slurmstepd.
 void RunEpilog(Context& context) {
   const std::string job = base::GetEnv("SLURM_JOB_ID");
   if (!base::ParseInt(job))
@@ -187,7 +188,7 @@ void RunEpilog(Context& context) {
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
                                          : context.client().Get(target, kGuardS);
-  // If no carmad answers, the next job's prolog reports it.
+  // If no carmad answers, the prolog of the next job reports it.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;

@@ -45,7 +45,7 @@ Finding CheckPlugin(const SlurmFacts& facts) {
             "add the line that carma slurm config prints, and restart slurmd"};
   const PluginLine& line = *facts.plugin;
   if (facts.plugin_release.empty())
-    return {topic, Level::kBad, fmt::format("{}: no CARMA plug-in there", line.path),
+    return {topic, Level::kBad, fmt::format("{}: no CARMA plug-in at this path", line.path),
             "install carma-slurm, or name its file in plugstack.conf"};
   if (!facts.release.empty() && facts.plugin_release != facts.release)
     return {topic, Level::kBad,
@@ -86,8 +86,7 @@ Finding CheckDevices(const SlurmFacts& facts) {
           "take gpu out of the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
 }
 
-// Whether the file may call carma. For an unreadable file, whose text is empty, the answer is
-// unknown.
+// Whether the file may call carma. Also true for an unreadable file, whose text is empty.
 bool MayCallCarma(const std::string& text) {
   return base::Trim(text).empty() || text.find("carma") != std::string::npos;
 }
@@ -100,7 +99,7 @@ Finding CheckProlog(const SlurmFacts& facts) {
   const std::string prolog = ValueOf(facts.config, "Prolog");
   if (!IsSet(prolog))
     return {"prolog", Level::kWarn,
-            "none: while carmad is down, this node takes job after job, and all fail",
+            "none: while carmad is down, this node accepts job after job, and all of them fail",
             "set Prolog as carma slurm config prints it"};
   if (!MayCallCarma(facts.prolog))
     return {"prolog", Level::kWarn, prolog + " does not mention carma",
@@ -135,8 +134,8 @@ Finding CheckSubmission(const SlurmFacts& facts) {
           "for each job"};
 }
 
-// Warns if Slurm fills one node after another, as it does by default. A job that waits on a full
-// node leaves it late (slurm.enabled) or never.
+// Warns if Slurm fills one node after another, which is its default. A job that waits on a full
+// node moves on late (slurm.enabled) or never.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))

@@ -1,5 +1,5 @@
-// Checks a Slurm node's setup for CARMA and writes the lines for its configuration. These are
-// functions of facts, which command.cc gathers.
+// Checks whether a Slurm node is set up for CARMA, and writes the lines for its configuration. Both
+// are functions of facts, which command.cc gathers.
 #pragma once
 
 #include <cstdint>

@@ -83,7 +83,7 @@ TEST(SlurmSite, ReportsProblemsWithTheirRemedies) {
       {"carmad", Level::kBad, "no answer",
        [](SlurmFacts& facts) { facts.gpus = Unavailable("no answer"); }},
       {"plug-in", Level::kBad, "no line", [](SlurmFacts& facts) { facts.plugin.reset(); }},
-      {"plug-in", Level::kBad, "no CARMA plug-in there",
+      {"plug-in", Level::kBad, "no CARMA plug-in at this path",
        [](SlurmFacts& facts) { facts.plugin_release.clear(); }},
       {"plug-in", Level::kBad, "built for Slurm 22.05.8, but this is Slurm 23.11.4",
        [](SlurmFacts& facts) { facts.release = "23.11.4"; }},

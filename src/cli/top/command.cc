@@ -23,8 +23,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::size_t kMostTasks = 500;
 constexpr std::int64_t kOutputLines = 500;
 
-// The last lines of a task's output, read with the caller's own rights; empty if these are
-// insufficient.
+// The last lines of a task's output, read with the caller's own rights. Empty if the caller may not
+// read them.
 std::string EndOfOutput(const api::TaskView& task, std::int64_t lines) {
   constexpr std::int64_t kMostOfLine = 4096;  // a progress bar that is redrawn is one line
   OutputReader reader(task.stdout_path);

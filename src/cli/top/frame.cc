@@ -58,7 +58,7 @@ std::string GpuText(const TaskView& task) {
   return text;
 }
 
-// The fact about the task that a user most likely needs next.
+// The fact about the task that its user most likely needs to see.
 std::string NoteText(const TaskView& task, const TopData& data) {
   if (HoldsGpus(task)) {
     std::string note;
@@ -180,7 +180,7 @@ TopLine TaskLine(const TaskView& task, const TopData& data, const Widths& widths
   return {{front}, {Padded(code, 2), static_cast<TopStyle>(StateColour(task))}, {back}};
 }
 
-// Cuts the line to the screen, and extends a selected line to the screen's edge.
+// Cuts the line to the screen's width, and extends a selected line to the edge.
 TopLine Fitted(const TopLine& line, int columns) {
   TopLine fitted;
   auto left = static_cast<std::size_t>(std::max(columns, 0));
@@ -236,8 +236,8 @@ constexpr std::string_view kHelp =
     "SM activity over the last 15 minutes. MEM of a task: used and promised, ~predicted while it\n"
     "waits, the peak at the end.";
 
-// The number of GPUs to show, which leaves room for tasks. The first line has the totals of all
-// GPUs.
+// The number of GPUs to show, such that there is room for tasks. The first line of the screen has
+// the totals of all GPUs.
 std::size_t GpuRows(const TopData& data, const TopState& state, const TopSize& size) {
   if (!state.gpus) return 0;
   return std::min(data.server.gpus.size(),

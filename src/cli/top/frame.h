@@ -1,5 +1,5 @@
-// The screen of `carma top`: its contents, and the effects of keys. It has only values; the
-// terminal is in cli/top/curses.h.
+// The screen of `carma top`: its contents, and the effects of keys. It works on plain values;
+// cli/top/curses.h has the terminal.
 #pragma once
 
 #include <cstdint>
@@ -57,14 +57,14 @@ struct TopStroke {
   TopKey key = TopKey::kOther;
   char character = 0;  // for kCharacter: printable ASCII
 };
-// The action that a key requires of the program, apart from the new state.
+// What the program must do after a key, in addition to using the new state.
 struct TopWish {
   enum class Kind { kNothing, kQuit, kRefresh, kCancel, kHold, kRelease };
   Kind kind = Kind::kNothing;
   std::uint64_t task = 0;
 };
 
-// The first ones are the colours of cli/terminal.h, with the same numbers.
+// The first styles are the colours of cli/terminal.h, with the same numbers.
 enum class TopStyle { kPlain, kGood, kWaiting, kBad, kFaint, kTitle, kSelected };
 static_assert(static_cast<int>(TopStyle::kFaint) == static_cast<int>(Colour::kFaint));
 struct TopPiece {
@@ -91,13 +91,14 @@ std::vector<TopLine> DrawTop(const TopData& data, TopState& state, const TopSize
 TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& size,
                    TopState& state);
 
-// "|||||:::    ": a bar of that width for the total, which shows used memory, then memory promised
-// beyond it.
+// Returns "|||||:::    ", a bar of that width for the total: first the used memory, then the
+// promised memory that is not in use.
 std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::int64_t total,
                                 int width);
 // The last `width` of these percentages as small bars; -1: unknown.
 std::string ActivityBars(const std::vector<std::int64_t>& percent, int width, bool blocks);
-// The last line of a program's output. If a progress bar overwrites itself, its last state.
+// The last line of a program's output. If a progress bar overwrites itself on that line, this is
+// its last state.
 std::string LastOutputLine(std::string_view text);
 
 }  // namespace carma::cli

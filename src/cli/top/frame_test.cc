@@ -240,7 +240,7 @@ TEST_F(Top, WithoutTasksNothingIsSelected) {
   EXPECT_THAT(Lines()[23], Not(HasSubstr("End task")));
 }
 
-TEST(TopText, TheLastLineOfAnOutput) {
+TEST(TopText, FindsTheLastLineOfAnOutput) {
   EXPECT_EQ(LastOutputLine("one\ntwo\n"), "two");
   EXPECT_EQ(LastOutputLine("epoch 1\r 10%\r 20%\r"), "20%");
   EXPECT_EQ(LastOutputLine("\x1b[1;31mred\x1b[0m \x1b[A"), "red");

@@ -31,8 +31,8 @@ struct Address {
   socklen_t length = 0;
 };
 
-// The address of an abstract socket, which needs no folder that both sides can reach, and
-// disappears with its listener.
+// The address of an abstract socket. Such a socket needs no folder that both sides can reach, and
+// it disappears with its listener.
 Address AddressOf(std::string_view name) {
   Address made;
   made.address.sun_family = AF_UNIX;
@@ -96,7 +96,7 @@ bool Take(std::string_view text, AttachMessage& message) {
   return false;
 }
 
-// The descriptor that came with the message. There is room for only one; the kernel closes any
+// The descriptor that came with the message. The buffer holds only one; the kernel closes any
 // others.
 UniqueFd DescriptorOf(msghdr& header) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {

@@ -1,6 +1,6 @@
-// The socket between `carma run` and the shim of its task. carmad is not involved and may even be
-// restarted in the meantime. `carma run` listens under a name that only the task's description
-// contains; the shim connects once per attempt.
+// The socket between `carma run` and the shim of its task. carmad is not involved and may even
+// restart in the meantime. `carma run` listens under a name that appears only in the task's
+// description. The shim connects once per attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ struct TerminalSize {
 struct AttachMessage {
   enum class Kind : char {
     // To the shim:
-    kHello = 'h',   // first, with the terminal's size, or with the input as descriptor
+    kHello = 'h',   // first message, with the terminal's size, or with the input as a descriptor
     kInput = 'i',   // typed bytes
     kWindow = 'w',  // the terminal's size has changed
     kSignal = 's',  // a signal for the task
@@ -59,15 +59,15 @@ class AttachSocket {
   int fd() const { return fd_.get(); }
   explicit operator bool() const { return static_cast<bool>(fd_); }
   void Close() { fd_.reset(); }
-  // Sends `message`; descriptor: sent with it, -1 for none. Returns false if the peer is slow, so
-  // the caller must try again later. Errors: the peer is gone.
+  // Sends `message`, together with `descriptor` unless that is -1. Returns false if the peer is
+  // slow and the caller must try again later. Errors: the peer is gone.
   Result<bool> Send(const AttachMessage& message, int descriptor = -1);
   struct Received {
     AttachMessage message;
     base::UniqueFd descriptor;  // sent with the message; may be empty
   };
-  // The next message; empty if none has arrived. Errors: kNotFound: the peer is gone; kInvalid: not
-  // a message.
+  // The next message; empty if none has arrived. Errors: kNotFound if the peer is gone; kInvalid if
+  // the data is not a message.
   Result<std::optional<Received>> Receive();
 
  private:
@@ -82,8 +82,8 @@ class AttachListener {
   // The name for TaskSpec::attach.
   const std::string& name() const { return name_; }
   int fd() const { return fd_.get(); }
-  // The connection of the next shim; empty if none waits. Peers other than our user and root are
-  // refused.
+  // The connection of the next shim; empty if none is waiting. Only peers that run as our user or
+  // as root are accepted.
   std::optional<AttachSocket> Accept();
 
  private:

@@ -79,7 +79,7 @@ TEST(AttachSockets, CarryMessagesAndADescriptor) {
   ASSERT_TRUE(base::WriteAll(pipe->write.get(), "typed"));
   pipe->write.reset();
   EXPECT_EQ(base::ReadAll((*hello)->descriptor.get(), 100), "typed");
-  // No further message has arrived yet. Then the peer goes away.
+  // Until now, no second message has arrived. Then the peer goes away.
   EXPECT_FALSE(shim->Receive().value());
   person->Close();
   EXPECT_EQ(shim->Receive().error().code, ErrorCode::kNotFound);
@@ -138,7 +138,8 @@ TEST(AttachSockets, WaitsForRoomInAFullQueue) {
   const std::string stat = fmt::format("/proc/self/task/{}/stat", ::gettid());
   std::latch opened(1);
   std::thread runner([&] {
-    // Room is made only after the first attempt has failed, when the other thread sleeps.
+    // The first attempt has failed once the other thread sleeps. Only then is there room for the
+    // next one.
     while (base::ReadFile(stat, 4096).value_or("").find(") S ") == std::string::npos)
       ::sched_yield();
     const base::UniqueFd stranger(::accept(listener.get(), nullptr, nullptr));

@@ -18,7 +18,7 @@ using base::UniqueFd;
 using Kind = AttachMessage::Kind;
 using SteadyClock = std::chrono::steady_clock;
 
-// The user's `carma run` only waits for its task to start, so it answers soon.
+// The user's `carma run` does nothing but wait for its task to start, so it answers soon.
 constexpr std::chrono::milliseconds kHelloPatience{10'000};
 
 // Returns false if the descriptor was not ready before the deadline.
@@ -43,8 +43,8 @@ Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
   return Unavailable("the 'carma run' that waited for it does not answer");
 }
 
-// Tries again for a while, because connections of other users may fill the listener's queue until
-// it has refused them.
+// Retries for a while: connections of other users may fill the listener's queue until the listener
+// has refused them.
 Result<AttachSocket> Reach(const std::string& name, uid_t owner) {
   constexpr int kPauseMs = 20;
   const auto deadline = SteadyClock::now() + kHelloPatience;
@@ -97,8 +97,8 @@ void Attachment::SetSize(TerminalSize size) {
 }
 
 short Attachment::socket_events() const {
-  // While the terminal is slow, reading more would only fill the buffer. A hang-up is reported
-  // anyway.
+  // While the terminal is slow, reading more output would only fill the buffer. poll() reports a
+  // hang-up anyway.
   const int input = typed_.empty() ? POLLIN : 0;
   return static_cast<short>(input | (unsent_.empty() ? 0 : POLLOUT));
 }
@@ -113,7 +113,7 @@ void Attachment::Flush() {
   while (socket_ && !unsent_.empty()) {
     const Result<bool> sent = socket_.Send(unsent_.front());
     if (sent && !*sent) return;
-    // If the user has gone, the next Handle() notices it.
+    // The next Handle() notices that the user has gone.
     if (!sent) return unsent_.clear();
     unsent_.pop_front();
   }
@@ -156,8 +156,8 @@ Attachment::Asked Attachment::Handle() {
       unsent_.clear();
     }
   }
-  // While typed input is pending, the socket is not read. A hang-up of the socket would then make
-  // poll() spin.
+  // The socket is not read while typed input is pending. A hang-up would then make poll() return at
+  // once every time.
   pollfd hangup{socket_.fd(), 0, 0};
   if (socket_ && !typed_.empty() && ::poll(&hangup, 1, 0) == 1 &&
       (hangup.revents & (POLLHUP | POLLERR)) != 0) {

@@ -16,7 +16,8 @@
 
 namespace carma::task {
 
-// All calls need the rights of the task's user. Only Open() and Finish() block, and not for long.
+// All calls must be made with the rights of the task's user. Only Open() and Finish() block, and
+// only briefly.
 class Attachment {
  public:
   // Connects to the client under this name and receives the size of its terminal, or its input.
@@ -24,8 +25,8 @@ class Attachment {
   // no terminal left on the machine.
   static Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
-  // The task's end of its input; with a terminal, also of its output and errors. This object owns
-  // it until the task has started.
+  // The task's end of its input. With a terminal, this is also the end of its output and errors.
+  // This object owns the descriptor until the task has started.
   int task_end() const { return task_end_.get(); }
   void CloseTaskEnd() { task_end_.reset(); }
   bool has_terminal() const { return static_cast<bool>(master_); }
@@ -38,7 +39,7 @@ class Attachment {
   short socket_events() const;
   int terminal_fd() const { return typed_.empty() ? -1 : master_.get(); }
 
-  // Returns false while the client is slow, so the task's output must wait.
+  // Returns false while the client is slow; the task's output must wait then.
   bool Ready() const { return unsent_.empty(); }
   // Sends the message immediately or later, in order. Messages are dropped once the client is gone.
   void Tell(AttachMessage message);

@@ -37,7 +37,7 @@ Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
       !(name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0))
     return Unit{};
   return Invalid(
-      "{}: of all variables only $HOME is replaced here: write the path, with %j for the task "
+      "{}: $HOME is the only variable replaced here: write the path, with %j for the task "
       "number",
       base::Printable(path, 200));
 }
@@ -87,7 +87,8 @@ std::optional<std::string> ShownScriptPath(const std::string& path,
 
 Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   const bool file_or_command = spec.script || !spec.command.empty();
-  if (draft.wrap && file_or_command) return Invalid("--wrap is a command itself: give no other");
+  if (draft.wrap && file_or_command)
+    return Invalid("--wrap already is the command: leave out the other one");
   if (!draft.wrap && !file_or_command)
     return Invalid("nothing to run: give a script, -- COMMAND, or --wrap");
   // Otherwise the task would have an empty name.
@@ -109,8 +110,8 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
-    // Without a stated amount of memory, the task gets GPUs of its own, regardless of their size.
-    // If its user allowed sharing, only the measured use of the GPU counts.
+    // Without a stated amount of memory, the task gets whole GPUs of any size. If its user allowed
+    // sharing, only the GPU's measured use counts.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;
@@ -169,7 +170,7 @@ Result<std::vector<TaskSpec>> Expand(TaskSpec spec, const std::optional<std::str
 Result<Unit> Description::Set(std::string_view option, std::string_view value,
                               std::string_view file) {
   const OptionInfo* info = FindOption(option);
-  // As the user typed it.
+  // The text as the user typed it.
   std::string place = fmt::format("{}{}", option.size() == 1 ? "-" : "--", option);
   if (!file.empty() && info == nullptr) place = file;
   if (!file.empty() && info != nullptr) place = fmt::format("{}: --{}", file, info->name);

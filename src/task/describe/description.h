@@ -59,9 +59,9 @@ struct Draft {
   std::vector<std::string> remarks;  // about the value being stored; Set() turns them into warnings
 };
 
-// Collects the settings of one submission. In increasing precedence they come from the file
-// (ApplyScript of task/describe/script.h, ApplyRad of task/describe/rad.h) or the command, and from
-// the options of the command line. A later setting replaces an earlier one.
+// Collects the settings of one submission. They come from the file (ApplyScript of
+// task/describe/script.h, ApplyRad of task/describe/rad.h) or the command, and then from the
+// command line's options. A later setting replaces an earlier one.
 class Description {
  public:
   // option: name or letter in SubmitOptions(). value: empty for a switch. file: where the option
@@ -70,13 +70,13 @@ class Description {
   // unchanged.
   Result<Unit> Set(std::string_view option, std::string_view value, std::string_view file = "");
 
-  // Sets what to run. Exactly one of SetCommand, SetScript and --wrap is needed.
+  // Sets what to run. Exactly one of SetCommand, SetScript and the option --wrap must be used.
   void SetCommand(std::vector<std::string> argv);
   // path: as the user wrote it; it determines the default name.
   void SetScript(std::string text, std::string path, std::vector<std::string> args);
 
-  // Marks the script as written for Slurm, so it gets Slurm's variables. A later word replaces an
-  // earlier word of the same name.
+  // Marks the script as written for Slurm, so it gets Slurm's variables. A later option replaces an
+  // earlier option of the same name.
   void AddSlurm(const SlurmWords& words);
   const std::optional<SlurmWords>& slurm() const { return draft_.slurm; }
 
@@ -88,7 +88,7 @@ class Description {
   void SetRadMemory(RadMemory memory);
 
   void Warn(std::string text);
-  // Warnings to print on stderr. More may be added until Finish() returns.
+  // Warnings to print on stderr. The list may grow until Finish() returns.
   const std::vector<std::string>& warnings() const { return warnings_; }
   // The text of --array as given, such as "0-9:2%4". With it, Finish() makes several tasks.
   const std::optional<std::string>& array() const { return draft_.array; }
@@ -98,8 +98,8 @@ class Description {
     return draft_.parameters;
   }
   const std::string& sweep_file() const { return draft_.sweep_file; }
-  // For the memory estimate: files named by options, and whether the command and its files may be
-  // read.
+  // Used for the memory estimate: the files that options name, and whether the command and its
+  // files may be read.
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
   bool reads_training() const { return draft_.reads_training; }
 

@@ -58,7 +58,7 @@ TEST(Description, OnlyHomeIsReplacedInPaths) {
   EXPECT_EQ(spec.stderr_path, "/home/eve/$5");
   for (const char* path : {"$SCRATCH/a", "/x/${USER}", "$HOMER/a"}) {
     EXPECT_EQ(ErrorOf({{"output", path}}), std::string(path) +
-                                               ": of all variables only $HOME is replaced here: "
+                                               ": $HOME is the only variable replaced here: "
                                                "write the path, with %j for the task number");
   }
   SubmitterContext inside = Eve();
@@ -196,7 +196,7 @@ TEST(Description, ReportsMistakesWithTheirPlace) {
       {{{"job-name", std::string(1 << 20, 'x')}}, "name: expected 1 to 256 bytes"},
       {{{"job-name", "\xff"}}, "name: expected"},
       {{{"priority", "1e9"}}, "--priority: expected a number"},
-      {{{"wrap", "true"}}, "--wrap is a command itself"},
+      {{{"wrap", "true"}}, "--wrap already is the command"},
   };
   for (const auto& [settings, error] : cases) {
     const std::string message = ErrorOf(settings);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxKey = 200;
 
-// If the kernel has no boot id, the process is identified by its start time alone.
+// Without a boot id from the kernel, the start time alone identifies the process.
 LeaseProcess OfThisBoot(const base::ProcessId& id) {
   const std::string boot = base::BootId();
   return {id, boot.empty() ? "-" : boot};

@@ -55,14 +55,14 @@ bool IsLeaseKey(std::string_view text);
 
 // Identifies a running process of this machine; empty if there is none.
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
-// Whether this process still runs. A later process with the same pid does not count.
+// Whether this process still runs. Returns false for a later process with the same pid.
 bool Alive(const LeaseProcess& process);
 
-// An adopter of a lease that has this name has not started yet. Its name changes when it execs the
-// real program.
+// A process that has adopted a lease counts as not started as long as it has this name. Its name
+// changes when it execs the real program.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
-// Whether the process has started in this sense; empty if unknown. The answer stays available until
-// the process's parent has reaped it.
+// Whether the process no longer has the name kWaitsForLease; empty if unknown. This works until the
+// parent has reaped the process.
 std::optional<bool> HasBegun(const LeaseProcess& process);
 
 }  // namespace carma::task

@@ -137,7 +137,7 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
   NotifyRule rule{.target = std::string(text)};
   const std::size_t colon = text.rfind(':');
   const std::string_view last = colon == text.npos ? "" : text.substr(colon + 1);
-  // A URL's port, or whatever follows its last colon, must not be mistaken for events.
+  // A URL's port, or other text after its last colon, must not be mistaken for events.
   if (std::vector<std::string> events = EventsOf(last); !events.empty()) {
     rule.target = text.substr(0, colon);
     rule.events = std::move(events);

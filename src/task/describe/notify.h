@@ -60,7 +60,7 @@ struct NotifyTarget {
 // Parses "me", "ada@lab.org", "mail:ada", "https://…" (in the format of a known host),
 // "slack+https://…" or "/home/ada/notify". Errors: kInvalid, one line.
 Result<NotifyTarget> ParseNotifyTarget(std::string_view text);
-// The part of a target that others may read. In a URL everything from the path on is secret.
+// The part of a target that other users may see. In a URL, everything from the path on is secret.
 std::string ShownTarget(std::string_view text);
 
 struct NotifyRule {

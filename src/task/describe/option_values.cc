@@ -123,7 +123,8 @@ std::optional<Duration> ParseOffset(std::string_view text) {
   return *span;
 }
 
-// Whether sites use this node feature as the name of a GPU type. Any other feature may be a rack.
+// Whether sites use this node feature as the name of a GPU type. Any other feature may be something
+// else, such as a rack.
 bool IsKnownGpuType(std::string_view word) {
   constexpr std::string_view kModels[] = {
       "a2",   "a10",  "a16",  "a30",   "a40",  "a100", "a800", "a4000", "a4500", "a5000", "a6000",
@@ -158,7 +159,7 @@ Result<Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& indices)
     return Invalid("array index " + std::to_string(*last) + " is above " +
                    std::to_string(core::kMaxArrayIndex));
   }
-  // The numbers are counted before the list is made, because a range may have millions of them.
+  // The numbers are counted before the list is made, because a range may contain millions.
   const auto count = static_cast<std::size_t>((*last - *first) / *step) + 1;
   if (indices.size() + count > kMaxArrayTasks)
     return Invalid("an array of more than " + std::to_string(kMaxArrayTasks) + " tasks");

@@ -55,8 +55,8 @@ struct Constraint {
   std::optional<std::string> gpu_type;
   std::vector<std::string> others;  // words that are no known GPU type
 };
-// Parses Slurm's node features, such as "a100" or "a100&ib". On one server only GPU types have a
-// meaning.
+// Parses Slurm's node features, such as "a100" or "a100&ib". Only GPU types have a meaning on a
+// single server.
 Constraint ParseConstraint(std::string_view text);
 
 // Parses "30%" or "0.3" to 0.3. The result is from 0.01 to 1.

@@ -63,7 +63,7 @@ class ParseBeginTest : public ::testing::Test {
 TEST_F(ParseBeginTest, ParsesEveryForm) {
   const base::Time now = base::FromMs(1'772'373'600'000);  // 2026-03-01T14:00:00Z
   const std::vector<std::pair<const char*, std::int64_t>> cases{
-      // expected: seconds after now
+      // expected: number of seconds after now
       {"now", 0},
       {"now+90", 90},
       {"now + 2 minutes", -1},

@@ -75,7 +75,7 @@ Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
   if (!count->counted) return Unit{};
   draft.spec.gpus = count->gpus;
   draft.gpus_counted = true;
-  // A later "2" replaces all of an earlier "a100:1", including the type.
+  // A later "2" replaces the whole of an earlier "a100:1", including its type.
   if (count->type || draft.type_with_count) draft.spec.gpu_type = count->type;
   draft.type_with_count = count->type.has_value();
   return Unit{};
@@ -173,7 +173,7 @@ Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};
 }
-// The current time is known only in Finish(). Any time will do to check the format.
+// The current time is known only in Finish(). To check the format, any time will do.
 Result<base::Time> BeginAtAnyTime(std::string_view value) {
   return ParseBegin(value, base::FromMs(0));
 }
@@ -186,7 +186,7 @@ Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds one target to the earlier ones, because a task may notify several. "none" removes the
+// Adds one target to the earlier ones, because a task may notify several. "none" removes all
 // targets that the script names.
 Result<Unit> SetNotify(Draft& draft, std::string_view value) {
   if (base::ToLower(value) == "none") {
@@ -251,7 +251,7 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal = ::sigabbrev_np(*number);
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
-  // A program that handles this signal saves its state when it gets it, as batch scripts on
+  // A program that handles this signal will save its state on receiving it, as batch scripts on
   // clusters do.
   if (!draft.spec.checkpoint_signal && base::IsHandledSignal(*draft.spec.signal))
     draft.spec.checkpoint_signal = draft.spec.signal;
@@ -413,7 +413,7 @@ constexpr std::array kRows{
         SetFlag<&Draft::reads_training, false>},
 };
 
-// kRows and the settings of a training run.
+// All of kRows, and the settings of a training run.
 const std::vector<Row>& AllRows() {
   static const std::vector<Row> kAll = [] {
     std::vector<Row> rows(kRows.begin(), kRows.end());

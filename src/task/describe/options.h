@@ -1,4 +1,4 @@
-// Submit options. Directives in scripts and the command line use the same ones.
+// Submit options, which are the same in a script's directives and on the command line.
 #pragma once
 
 #include <span>

@@ -15,12 +15,12 @@ namespace carma::task {
 
 class Description;
 
-// In the original, this value (in MB on its 40 GB cards) means "no estimate possible", and the task
-// gets a whole GPU.
+// The original system writes this value (in MB on its 40 GB cards) if no estimate is possible. The
+// task then gets a whole GPU.
 inline constexpr std::int64_t kRadWholeGpu = 40'000;
 
-// Peaks per GPU in MiB as the columns state them, rounded up. (The original's "MB" are nvidia-smi's
-// MiB.) Empty: the column is not in the file.
+// Peaks per GPU in MiB as the columns state them, rounded up. (The original's "MB" are the MiB of
+// nvidia-smi.) Empty if the file lacks the column.
 struct RadMemory {
   std::optional<std::int64_t> oracle;      // line 9, or "memory:" of the named form
   std::optional<std::int64_t> horus;       // line 10
@@ -42,7 +42,7 @@ struct RadFile {
   std::vector<std::string> command;  // split as a shell would do it, but run without a shell
   std::optional<std::string> model;  // as written
   std::optional<std::int64_t> batch_size;
-  // The policy word of the named form. The positional form's word is always "exclusive", and the
+  // The policy word of the named form. In the positional form it is always "exclusive", and the
   // original never read it.
   std::optional<bool> exclusive;
   int gpus = 1;

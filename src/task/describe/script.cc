@@ -21,7 +21,7 @@ std::string Dashed(std::string_view option) {
   return (option.size() == 1 ? "-" : "--") + base::Printable(option, 60);
 }
 
-// Whether other functions (FillHost, GpusOf) read this option from Slurm's words.
+// Whether this Slurm option is read elsewhere, by FillHost or GpusOf.
 bool MeansSomething(std::string_view option) {
   constexpr std::array<std::string_view, 10> kOptions{
       "ntasks",      "ntasks-per-node", "ntasks-per-gpu", "gpus-per-task",
@@ -33,7 +33,7 @@ bool MeansSomething(std::string_view option) {
 std::string SimilarOption(const std::string& name) {
   std::vector<std::string> known;
   for (const OptionInfo& option : SubmitOptions()) known.emplace_back(option.name);
-  // Slurm has no "#SBATCH --memory"; this option is CARMA's.
+  // Slurm has no "#SBATCH --memory". This option belongs to CARMA.
   std::erase(known, name);
   const std::optional<std::string> meant = base::DidYouMean(name, known, 2);
   return meant ? ", did you mean --" + *meant + "?" : "";
@@ -84,14 +84,14 @@ class Reader {
       }
       const std::string_view late = KeywordOf(trimmed);
       if (!late.empty()) Warn(std::string(late) + " below the first command is not read");
-      // One warning is enough. Besides, a here-document may contain another script.
+      // One warning is enough, and a here-document may contain another script.
       if (!late.empty() || trimmed.find("<<") != trimmed.npos) break;
     }
     TellPassedOver("these #SBATCH options");
     return std::move(found_);
   }
 
-  // Takes the words of an sbatch command line. Each option and its value are one word.
+  // Applies the words of an sbatch command line. Each word is an option together with its value.
   Result<Directives> RunWords(const std::vector<std::string>& words) {
     found_.sbatch = true;
     for (std::size_t i = 0; i < words.size();) CARMA_TRY(TakeOption(words, i, true));
@@ -237,7 +237,7 @@ Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
   for (std::string& warning : directives.warnings) description.Warn(std::move(warning));
   if (directives.sbatch) {
     description.AddSlurm(directives.slurm);
-    // Set first, so that the settings below override it.
+    // Set first, because the settings below override it.
     if (const std::optional<int> gpus = GpusOf(*description.slurm()))
       CARMA_TRY(description.Set("gpus", std::to_string(*gpus), place));
   }

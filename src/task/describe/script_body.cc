@@ -28,8 +28,8 @@ bool Has(const List& list, std::string_view word) {
   return std::ranges::find(list, word) != list.end();
 }
 
-// Splits one line into words, as precisely as this search needs: quotes are removed, and each
-// special character of the shell is a word of its own.
+// Splits one line into words as precisely as this search requires. Quotes are removed, and each
+// special character of the shell becomes a word of its own.
 std::vector<std::string> WordsOf(std::string_view line) {
   std::vector<std::string> words;
   std::string word;
@@ -59,7 +59,7 @@ bool BeginsCommand(const std::vector<std::string>& words, std::size_t at) {
                                                      "if", "while", "exec", "time", "eval"};
   if (at == 0) return true;
   const std::string& before = words[at - 1];
-  // The form "NAME=value program".
+  // The word follows an assignment, as in "NAME=value program".
   const bool assigns = before.find('=') != std::string::npos && before[0] != '-' && at == 1;
   return assigns || Has(kBefore, before);
 }

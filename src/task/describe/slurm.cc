@@ -71,7 +71,7 @@ constexpr std::array kPassedOn{
     std::pair{"partition", "SLURM_JOB_PARTITION"},
     std::pair{"qos", "SLURM_JOB_QOS"},
 };
-// Amounts of memory. Slurm's variables have them in MiB.
+// Amounts of memory, which Slurm's variables state in MiB.
 constexpr std::array kMemory{
     std::pair{"mem", "SLURM_MEM_PER_NODE"},
     std::pair{"mem-per-cpu", "SLURM_MEM_PER_CPU"},
@@ -175,7 +175,7 @@ std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& ta
   const std::int64_t copies = std::max<std::int64_t>(
       {1, count("ntasks"), count("ntasks-per-node"), ProcessesOf(words, task.gpus).value_or(1)});
   std::int64_t cpus = count("cpus-per-task") * copies;
-  // A single process without other options does not state a number of cores.
+  // A single process without other options does not imply a number of cores.
   if (cpus == 0 && copies > 1) cpus = copies;
   if (cpus == 0) cpus = count("cpus-per-gpu") * task.gpus;
   if (cpus > 0 && !task.cpus)

@@ -18,8 +18,8 @@ namespace carma::task {
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
-// An option of sbatch (and usually srun) that only matters in a cluster. It is listed so that its
-// value is not taken for another word.
+// An option of sbatch (and usually srun) that matters only in a cluster. It is listed so that its
+// value is not mistaken for another word.
 struct SlurmOption {
   std::string_view name;
   char letter;  // 0: none
@@ -27,7 +27,7 @@ struct SlurmOption {
 };
 // The option with this long name or letter, both without dashes; null if there is none.
 const SlurmOption* FindSlurmOption(std::string_view name);
-// The same for the options of srun that CARMA's srun accepts.
+// The same for the options that CARMA's srun accepts.
 const SlurmOption* FindSrunOption(std::string_view name);
 
 // The parts of one word that starts an option: "--gpus=2", "--gpus", "-G2", "-G".
@@ -46,8 +46,8 @@ std::optional<std::int64_t> ProcessesOf(const SlurmWords& words, int gpus);
 // of GPUs.
 SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
 
-// Total GPUs of the script's processes, if the options state GPUs per process, or processes per
-// GPU, but no total.
+// Total number of GPUs of the script's processes. Empty unless the options state GPUs per process,
+// or processes per GPU, without a total.
 std::optional<int> GpusOf(const SlurmWords& words);
 
 // Fills in cores and host memory if the description does not state them: cores of all its

@@ -31,7 +31,7 @@ Result<Unit> CheckArguments(std::string_view field, const std::vector<std::strin
     return Bad(field, "at most " + std::to_string(kMaxArgs) + " arguments");
   std::size_t total = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    // The kernel's limit on one argument includes its closing NUL.
+    // The kernel's limit on one argument counts the closing NUL.
     if (!IsPlain(arguments[i], kMaxArgBytes - 1)) {
       return Bad(
           std::string(field) + "/" + std::to_string(i),
@@ -280,7 +280,7 @@ bool IsParameterName(std::string_view text) {
 
 std::string NameOfCommand(const std::vector<std::string>& command) {
   std::string name = base::Printable(NameOf(command), 200);
-  // "python3 ''" and the like give an empty name, but a task must have a name.
+  // "python3 ''" and similar commands give an empty name, but a task must have a name.
   return name.empty() ? base::Printable(base::BaseName(command.front()), 200) : name;
 }
 

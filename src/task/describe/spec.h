@@ -158,8 +158,8 @@ struct TaskSpec : core::TaskRequest {
     field("precision", task.precision, "Number format of the training, one word: fp32, amp, bf16 …",
           kOneWord);
     field("training", task.training,
-          "How a transformer is trained, for the memory estimate; the later of two values for one "
-          "name counts.",
+          "How a transformer is trained, for the memory estimate; of two values for one name, the "
+          "later is used.",
           {.max_items = kMaxTrainingWords, .unless_empty = true});
     field("array_index", task.array_index, "Index of this task in its array.",
           {.low = 0, .high = core::kMaxArrayIndex});
@@ -237,8 +237,9 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
 // One JSON object, as in the body of POST /v1/tasks and in the store's column. Absent fields take
 // their defaults.
 std::string ToJsonText(const TaskSpec& spec);
-// Writes texts equivalent to ToJsonText's. An environment equal to the previous one costs nothing:
-// in a batch of thousands of tasks all environments are equal and make up most of each description.
+// Writes JSON that is equivalent to ToJsonText's, but does not convert the same environment twice
+// in a row. In a batch of thousands of tasks, all environments are equal and make up most of each
+// description.
 class SpecWriter {
  public:
   std::string Text(const TaskSpec& spec);

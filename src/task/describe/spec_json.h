@@ -11,8 +11,8 @@
 
 namespace carma::task {
 
-// Fields as in TaskSpec, with time_limit_s in seconds and begin_ms since the epoch. Empty fields
-// are absent.
+// Fields as in TaskSpec, but with time_limit_s in seconds and begin_ms since the epoch. Empty
+// fields are left out.
 nlohmann::json ToJson(const TaskSpec& spec);
 // pointer: position of this object in its document, such as "/tasks/3". common: values of absent
 // fields. Errors: those of SpecFromJsonText.
@@ -23,7 +23,7 @@ Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& p
 
 // Parses a stored description without its environment, which is most of the text.
 Result<TaskSpec> SpecButEnvironment(std::string_view spec_json);
-// The stored description if it belongs to a lease. Other descriptions are not parsed.
+// The stored description if it belongs to a lease. The descriptions of other tasks are not parsed.
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json);
 
 }  // namespace carma::task

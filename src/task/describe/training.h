@@ -1,5 +1,6 @@
-// Words that describe the training of a transformer, from options and from files of the training.
-// They are the input of the closed form for its memory (docs/inside/estimators.md, "Transformers").
+// Words that describe how a transformer is trained. They come from options and from the training's
+// files, and are the input of the closed form for its memory (docs/inside/estimators.md,
+// "Transformers").
 #pragma once
 
 #include <span>
@@ -11,8 +12,8 @@
 
 namespace carma::task {
 
-// One word about the training. Lists are in increasing precedence: the last of several words with
-// the same name is used.
+// One word about the training. Lists are in increasing precedence: of several words with the same
+// name, the last is used.
 struct TrainingWord {
   std::string name;   // a name in TrainingOptions()
   std::string value;  // "on" for a switch

@@ -33,13 +33,14 @@ class LeaseBook {
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
   // Errors: kConflict: the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const;
-  // Reports which processes of a step's lease the driver lists on its GPUs. For each new process,
-  // the files that it writes to are recorded, because Outputs() needs them after its end.
+  // Reports which processes of a step's lease are on its GPUs according to the driver. For each new
+  // process, records the files that it writes to, because Outputs() needs them after the process
+  // has ended.
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
   std::vector<std::string> Outputs(core::TaskId id) const;
 
  protected:
-  // daemon: this process and its ancestors can never have a lease.
+  // daemon: the pid of carmad. It and its ancestors can never have a lease.
   explicit LeaseBook(pid_t daemon) : daemon_(daemon) {}
 
   // Null if the lease is unknown or belongs to another attempt.
@@ -56,15 +57,15 @@ class LeaseBook {
   pid_t daemon_;
 };
 
-// Writes the new member to disk with the earlier members. A waiting lease keeps its keeper if it
-// has one. Errors: kConflict: the process has ended, or the lease has too many processes; errors of
-// the disk.
+// Writes the new member to disk together with the earlier members. The keeper of a waiting lease
+// stays a member. Errors: kConflict: the process has ended, or the lease has too many processes;
+// errors of the disk.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
 // The environment variables for the process of a granted lease.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
 
-// The end that is assumed for a lease whose processes are gone without any report to carmad.
+// The assumed end of a lease whose processes have gone without reporting to carmad.
 LeaseEnd UnreportedEnd(const std::string& ends_dir, core::TaskId id, const Lease& lease);
 
 }  // namespace carma::task

@@ -23,7 +23,7 @@ struct LeaseEnd {
   int exit_code = 0;
   int signal = 0;
   std::string stderr_tail;
-  bool untold = false;  // neither reported nor known to the kernel
+  bool untold = false;  // neither reported nor available from the kernel
 
   // The reported fields.
   static void VisitFields(auto& field, auto& end) {
@@ -56,9 +56,8 @@ struct Lease {
   std::optional<int> status;         // exit status of `main`, as from waitpid()
   bool begun = false;
   std::vector<std::string> outputs;  // last result of OutputsOf()
-  std::vector<pid_t> on_gpus;        // its processes that were on GPUs at that time
-  // Whether the start of the program may have been missed because the process was not watched for a
-  // while.
+  std::vector<pid_t> on_gpus;        // its processes that were on GPUs when OutputsOf() was called
+  // The start of the program may have been missed, because the process was not watched for a while.
   bool missed = false;
   bool stopped = false;  // a signal had stopped the process when the lease was granted
   Moment withdraw_at, kill_at;
@@ -68,9 +67,9 @@ struct Lease {
   std::chrono::milliseconds look_in{};
 };
 
-// Stores the grant. While the machine runs, readers see a whole line or nothing. The file is not
-// synced, because a power failure also ends the processes in question. Errors: the system's;
-// nothing is stored then.
+// Stores the grant. As long as the machine runs, readers see a whole line or nothing. The file is
+// not synced, because a power failure would also end the processes of the lease. Errors: the
+// system's; in that case nothing is stored.
 Result<Unit> KeepGrant(const Lease& lease);
 // Appends members to the stored ones.
 Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);

@@ -33,8 +33,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kKillAgain{1};
 // Time between two checks of a process for which no file descriptor was available.
 constexpr std::chrono::milliseconds kLook{200};
-// Time until the first check whether the command has started. It doubles with each check, up to
-// kLook.
+// Time until the first check whether the command has started. Each later check waits twice as long,
+// up to kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
 // LauncherPoll's key for the launcher of all tasks that are not leases. The processes of a lease
@@ -93,7 +93,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
     CARMA_TRY(AddLeaseMember(lease, {keeper, {}, true}));
     WatchMember(id, lease.members.back());
-    if (!lease.begun) return Unit{};  // its processes are reported together once it has begun
+    if (!lease.begun) return Unit{};  // its processes are reported together when the lease begins
     joined_.emplace_back(id, keeper.process);
     poll_.Wake();
     return Unit{};
@@ -216,8 +216,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     poll_.Wake();
   }
 
-  // The descriptor may belong to another process that has the pid now. It is used only if a later
-  // check shows that it belongs to the right process.
+  // The descriptor may belong to another process that has reused the pid. It is used only if a
+  // later check shows that it belongs to the right process.
   void WatchMember(core::TaskId id, LeaseMember& member) {
     member.fd = base::OpenPidfd(member.process.process.pid);
     if (!Alive(member.process)) {
@@ -273,15 +273,15 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return !each.keeper && HasBegun(each.process) == true;
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
-    // This limit applies to any program name: Slurm's own prolog of a task may take long, and a
-    // process with that name must not hold GPUs forever.
+    // This limit applies whatever the program's name. Slurm's own prolog of a task may take long,
+    // but a process must not hold GPUs forever by keeping that name.
     if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;
     lease.look_in = std::min(2 * lease.look_in, kLook);
     SetTimer();
   }
 
-  // A process that was stopped waits again. If it continues after its grant, its time starts then.
+  // If the process was stopped and now continues, its time to adopt the grant starts again.
   void NotTaken(core::TaskId id, Lease& lease) {
     const bool stopped = IsStopped(lease);
     if (!stopped && lease.stopped) return Grant(id, lease);
@@ -309,8 +309,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // If a lease ended without a signal before its start was observed, it must have started, because
-  // a process that still waits can only be ended by signals.
+  // A process that still waits can be ended only by signals. So if a lease ended without a signal
+  // before its start was observed, it must have started.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -336,7 +336,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // Recorded immediately, because the lease and the cause of its end are soon forgotten.
+  // This is recorded immediately, because the lease and the cause of its end are soon forgotten.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {
@@ -349,8 +349,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (Find(id) == nullptr) return;
     Lease& lease = *Find(id);
     NoteGone(id, lease);
-    // Each member is checked only once, because a member that ended between two checks would be
-    // missed for ever.
+    // Each member is checked only once: with two checks, a member that ends between them would be
+    // missed.
     const auto gone = std::ranges::stable_partition(
         lease.members, [](const LeaseMember& each) { return Alive(each.process); });
     if (gone.begin() != lease.members.begin()) {
@@ -369,8 +369,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     poll_.Wake();
   }
 
-  // The lease could not be ended: its process now belongs to another user, or hangs in the kernel.
-  // From now on, its use of the GPUs counts as foreign.
+  // The lease could not be ended, because its process now belongs to another user or hangs in the
+  // kernel. From now on, its use of the GPUs counts as foreign.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", Find(id)->members.front().process.process.pid}});

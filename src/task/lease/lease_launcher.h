@@ -1,6 +1,6 @@
 // Attempts whose process another launcher starts. When the core starts such a task, its GPUs are
-// granted: the order is kept until the intended process adopts the lease. From then on, that
-// process is the task. When the process is gone for any reason, the attempt has ended without a
+// granted, and the order waits until the intended process adopts the lease. From then on, that
+// process is the task. When it is gone, for whatever reason, the attempt has ended without a
 // report.
 //
 // A lease with a key (LeaseKey) is for a step of a workload manager's job, and the process that
@@ -57,8 +57,8 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   struct Listener {
     std::function<void(core::TaskId)> gone;     // a waiting process has ended
     std::function<void(core::TaskId)> granted;  // Granted() is true from now on
-    // Descendants of this process belong to the task too. Called after the event of the process's
-    // start.
+    // Descendants of this process also belong to the task. Called after the event that reports the
+    // start of the process.
     std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 

@@ -348,7 +348,7 @@ TEST_F(LeaseLauncherTest, ARestartedDaemonFindsTheLeaseInItsState) {
   const auto environment = launcher_->AdoptLease(kTask, stranger.process());
   ASSERT_TRUE(environment) << environment.error().message;
   EXPECT_EQ(environment->at("CUDA_VISIBLE_DEVICES"), "GPU-a,GPU-b");
-  // The daemon was killed before it learned of the adoption.
+  // The daemon was killed before it noticed the adoption.
   Restart();
   launcher_->Adopt(Known(false));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "adopted";
@@ -435,7 +435,7 @@ TEST_F(LeaseLauncherTest, AProcessThatNowBelongsToAnotherUserLosesItsGpus) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-// Like su while it asks for a password: the user may signal it, but /proc/PID belongs to root.
+// Like su during its password prompt: the user may signal it, but /proc/PID belongs to root.
 TEST_F(LeaseLauncherTest, EndsAProcessWithAnotherEffectiveUser) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
   Bystander su(kNobody, /*effective=*/0);
@@ -592,7 +592,7 @@ TEST_F(LeaseLauncherTest, ReadsItsExitStatusFromTheKernel) {
   ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
   waiter.GoOn();
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
-  const ShimEvent exited = Next();  // the parent has not asked for it yet
+  const ShimEvent exited = Next();  // the parent has not reaped the process yet
   EXPECT_EQ(exited.exit_code, 5);
   EXPECT_FALSE(exited.untold);
   EXPECT_EQ(WEXITSTATUS(waiter.End(0)), 5);

@@ -1,4 +1,4 @@
-// Determines which processes may have a lease, and which processes are signalled at its end. carmad
+// Determines which processes may have a lease, and which are signalled when a lease ends. carmad
 // may run as root, so these rules limit the harm of a lease for a wrong process.
 #pragma once
 
@@ -21,17 +21,17 @@ std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon);
 // Whether `process` is `above` or a descendant of it.
 bool IsBelow(const base::ProcessId& process, const base::ProcessId& above);
 
-// The processes of a lease without its keepers: its members and their descendants. Never includes
-// carmad or its helpers, or processes of a member that cannot have a lease.
+// The members of the lease and their descendants, without its keepers. Never includes carmad or its
+// helpers, or processes of a member that cannot have a lease.
 std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon);
-// Sends a signal to all of these processes that run as the lease's owner. Others (for example
-// started with su) belong to another user.
+// Sends a signal to all of these processes that run as the lease's owner. Processes of other users
+// (for example those started with su) get none.
 void SignalProcesses(const Lease& lease, int number, pid_t daemon);
-// Does the same, but only for processes that have a handler for this signal.
+// Like SignalProcesses(), but only for processes that have a handler for this signal.
 void SignalThatCatch(const Lease& lease, int number, pid_t daemon);
 
-// "INODE PATH" of each file that the lease's processes have open for writing, from links in /proc.
-// No file is opened, so none can hang. Includes the files of their output.
+// "INODE PATH" of each file that the lease's processes have open for writing, read from links in
+// /proc. The files include those of their output. No file is opened, because opening could hang.
 std::vector<std::string> OutputsOf(const Lease& lease, pid_t daemon);
 
 // Whether the waiting process, or the children of its keeper, are stopped (SIGSTOP, Ctrl-Z). A job

@@ -1,5 +1,5 @@
-// MPS as values: control daemons by user and GPU, their folders, their answers, and their clients'
-// environment. docs/server/collocation.md has the facts and rules.
+// Describes MPS by plain values: control daemons by user and GPU, their folders, their answers, and
+// the environment of their clients. docs/server/collocation.md has the facts and rules.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ enum class MpsScope {
 
 // One control daemon with one server of one user, for one GPU or several. With one server per GPU,
 // a fault does not affect other GPUs. With one server for all GPUs, a task on several GPUs can be a
-// client. Users never have a common server, except a shared server: it belongs to root, runs in
+// client. Users do not share a server, except for the shared server: it belongs to root, runs in
 // multi-user mode, and does not isolate the users' processes from each other.
 struct MpsServerId {
   std::uint32_t uid = 0;
@@ -53,9 +53,9 @@ std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogName(const std::string& gpus);  // last part of the log directory's path
 
-// Whether MPS can enforce a memory limit per process: only if the server has one GPU, which is
-// device 0 in every process. CUDA silently drops a list for several devices in a process that sees
-// fewer of them, as the workers of a launcher do.
+// Whether MPS can enforce a memory limit per process. It can only if the server has one GPU, which
+// is device 0 in every process. CUDA silently ignores a list of limits for several devices in a
+// process that sees fewer of them, such as a launcher's worker.
 bool MpsLimitHolds(const std::string& gpus);
 // Environment of a client task. It includes the task's limits and its priority among the clients of
 // its server: normal for a latency-sensitive task, otherwise below normal.
@@ -112,8 +112,8 @@ Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::strin
 // The id of a new partition, from the answer of `sm_partition add`. Errors: kUnavailable with the
 // answer.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
-// Number of chunks for this share of the SMs, 0..1. It is rounded down, so shares that fit together
-// also fit as chunks, but it is at least one.
+// Number of chunks for this share of the SMs, 0..1. It is at least one. Otherwise it is rounded
+// down, so that shares that fit together also fit as chunks.
 int MpsChunks(double share, const MpsPartitions& of);
 
 // Checks the answer of terminate_client, which is empty or 0 on success. Errors: kUnavailable with

@@ -36,16 +36,15 @@ constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// Time within which a control daemon takes its lock after its start. A caller past its deadline
-// does not wait long (daemon/mps_servers.cc).
+// How long a control daemon may take to lock its folder after its start. The wait is short, because
+// the caller's deadline is already over (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
-// Time between two queries. Each of them starts a process and adds lines to the control daemon's
-// log.
+// Time between two queries. Each query starts a process and adds lines to the control daemon's log.
 constexpr int kAskAgainMs = 100;
 // How long to wait until the control daemon logs that a server has ended. The server's own log is
 // complete at that point.
 constexpr milliseconds kLastWords{300};
-// Time that a control daemon has to end if it no longer answers.
+// How long a control daemon that no longer answers may take to end.
 constexpr milliseconds kUnaskedEnd{2'000};
 
 int MsUntil(Deadline deadline) {
@@ -73,7 +72,7 @@ std::string LastWords(const RunResult& ran) {
   return "it ended with exit code " + std::to_string(ran.exit_code) + " and without output";
 }
 
-// The result for a server that does not become active.
+// The result for a server that did not become active.
 Result<MpsServer> NotActive(const MpsServer& server) {
   // The control daemon lets clients wait for a server that does not report its state.
   if (server.state == MpsServerState::kUnknown) return server;
@@ -139,8 +138,8 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
-// Ends a control daemon that did not answer in time. It may have left its starter's session before
-// the starter was killed, and may take its lock only afterwards.
+// Ends a control daemon that did not answer in time. The daemon may have left the session of its
+// starter before the starter was killed, and may take its lock only after that.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);
@@ -256,13 +255,13 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
     starting = *server;
     if (!starting) {
       if (asked) return std::unexpected(WhyNoServer(*asked, said));
-      // A server is started now. Otherwise the first client would wait for it, or silently run
-      // without it.
+      // Starts a server now. Otherwise the first client would wait for it, or silently run without
+      // it.
       asked = logs_.Mark();
       said = CARMA_TRY(StartServer(deadline));
       continue;
     }
-    // A server that fails during its start is in this state for a moment too.
+    // A server that fails during its start is also in this state for a moment.
     if (starting->state == MpsServerState::kFault && !asked) return NotActive(*starting);
     if (TakesClients(*starting, asked)) return *starting;
     if (MsUntil(deadline) == 0) return NotActive(*starting);
@@ -319,7 +318,7 @@ void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
   for (const base::ProcessStat& each : Descendants(daemon.pid)) {
     if (BelongsTo(each.id.pid, id_.uid)) processes.push_back(each.id);
   }
-  // The command also fails if a server failed while it ended.
+  // The command also fails if a server failed while ending.
   const bool heard = MpsSpeaksThree(daemon.pid) ? Run({"-q"}, "", deadline).has_value()
                                                 : Ask("quit -t 1", deadline).has_value();
   const Deadline patience = heard ? deadline : std::min(deadline, Clock::now() + kUnaskedEnd);

@@ -1,6 +1,6 @@
 // Communicates with the control daemon of one server through NVIDIA's control program, in the
-// daemon's protocol (2 if carmad started it). Every call blocks, at most until a deadline. So use
-// it on workers, never on the loop.
+// daemon's protocol (2 if carmad started it). Every call may block until its deadline, so it
+// belongs on workers and never on the loop.
 #pragma once
 
 #include <chrono>
@@ -49,7 +49,7 @@ class MpsControl {
   std::optional<base::ProcessId> Daemon() const;
 
   // Starts daemon and server if they are not running, and waits until the server accepts clients.
-  // If the server ends during its start, this is noticed at once, and the error contains the cause
+  // If the server ends during its start, the call fails at once, and the error contains the cause
   // from its log. A server that does not become ready is ended. partitions: a daemon started by
   // this call divides the SMs if the driver can do that. Errors, each a sentence: kNotFound (no
   // such program), kUnavailable (refused, ended, did not answer in time, the server is in a faulted
@@ -109,8 +109,8 @@ class MpsControl {
 // user cannot have a server of this kind.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
-// Servers below `dir` whose control daemons still run, left by an earlier carmad. Only considers
-// the given GPU sets, each as MpsServerId::gpus.
+// Servers below `dir` whose control daemons still run, left by an earlier carmad. Covers only the
+// given GPU sets, each as in MpsServerId::gpus.
 std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
                                         const std::vector<std::string>& gpus);
 

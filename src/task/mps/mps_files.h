@@ -55,8 +55,8 @@ class MpsLogs {
   MpsServerId id_;
 };
 
-// Removes the pipe directory of a server whose daemon has ended, with the daemon's files. The logs
-// are kept. If the directory contains other files, both are kept.
+// Removes the pipe directory of a server whose daemon has ended, with the daemon's files, but not
+// the logs. If the directory contains other files, it stays with them.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

@@ -154,14 +154,14 @@ TEST(MpsPartitions, SharesThatFitTogetherAlsoFitAsChunks) {
 
 TEST(MpsAnswers, ParsesTheAnswerToATermination) {
   for (const char* text : {"", "\n", "0\n"}) EXPECT_TRUE(ParseMpsTermination(text)) << text;
-  // Branches 535 and 550 answer this and exit with 0.
+  // Driver branches 535 and 550 give this answer and exit with 0.
   EXPECT_THAT(ParseMpsTermination("Server 12 not found\nServer 12 not found!\n1\n").error().message,
               HasSubstr("Server 12 not found"));
   for (const char* text : {"1", "Invalid process 7!\n1"})
     EXPECT_FALSE(ParseMpsTermination(text)) << text;
 }
 
-TEST(MpsLogTexts, StartAfterTheBracket) {
+TEST(MpsLogTexts, BeginAfterTheBracket) {
   EXPECT_EQ(LastMpsLogText(""), "");
   EXPECT_EQ(LastMpsLogText("[2026-11-22 07:20:20.172 Other  3208] Startup\n"
                            "[2026-11-22 07:20:20.172 Other  3208] Failed to start : no device\n\n"),
@@ -297,7 +297,7 @@ TEST_F(MpsControlTest, ReportsEveryFailureInASentence) {
 }
 
 TEST_F(MpsControlTest, TriesADaemonAndEndsIt) {
-  // The stand-in's list of servers is empty, as in a daemon without servers.
+  // The stand-in lists no servers, like a daemon without servers.
   fake_.Write("/status", "Server 1 not found\n");
   const auto abilities = Control().Try(Soon());
   ASSERT_TRUE(abilities) << abilities.error().message;
@@ -322,7 +322,7 @@ TEST_F(MpsControlTest, ReportsAFailedServerAtOnceWithItsReason) {
               HasSubstr("ended while starting: Failed to start : no device"));
 }
 
-// Branches before 550 answer like this.
+// Driver branches before 550 give such an answer.
 TEST_F(MpsControlTest, AServerWithoutAStateQueryIsReadyAccordingToItsLog) {
   fake_.Write("/status", "Unknown command \"get_server_status\"\n");
   const auto server = Control().Ready(Soon());
@@ -425,7 +425,7 @@ TEST_F(MpsControlTest, TheDaemonRunsAsTheUser) {
   EXPECT_THAT(fake_.Read("/variables"), HasSubstr("HOME=" + std::string(nobody->pw_dir) + "\n"));
   const base::UniqueFd pidfd = base::OpenPidfd(server->process.pid);
   Control().Quit(Soon());
-  // The stand-in's server is not a child of its daemon, so nothing waits until it has ended.
+  // The stand-in's server is not a child of its daemon, so no process waits for its end.
   pollfd ended{pidfd.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&ended, 1, 20'000), 1);
 }

@@ -36,8 +36,8 @@ std::string ForSlack(std::string_view text) {
   return escaped;
 }
 
-// The client API of Matrix takes a PUT to a URL that ends in a number of our choice. It accepts
-// each number only once.
+// The client API of Matrix takes a PUT to a URL that ends in a number of our choice. The server
+// accepts each number only once.
 std::string MatrixUrl(const std::string& url, const std::string& key) {
   constexpr std::string_view kSend = "/send/m.room.message";
   const std::size_t query = std::min(url.find('?'), url.size());

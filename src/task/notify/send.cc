@@ -62,7 +62,7 @@ RunRequest RequestFor(const NoticeOrder& order, const UserInfo& user) {
           .limit = std::chrono::duration_cast<std::chrono::milliseconds>(order.limit)};
 }
 
-// The program's problem; empty if it succeeded.
+// What went wrong in the program; empty if it succeeded.
 std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   if (ran.late) return fmt::format("took more than {}", base::FormatSpan(order.limit));
   if (ran.flood) return "wrote more than 64 MiB";
@@ -103,7 +103,7 @@ SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const 
   return trouble.empty() ? SendResult{} : Again(order.sendmail + " " + trouble);
 }
 
-// The URL contains secrets, so it is never in a command line, which all users can read.
+// The URL contains secrets, and all users can read command lines. So it is never in a command line.
 std::string CurlConfig(const WebhookRequest& request, const NoticeOrder& order) {
   std::string text = fmt::format(
       "url = \"{}\"\nrequest = {}\nproto = \"=http,https\"\nmax-time = {}\nmax-redirs = 0\n"
@@ -121,7 +121,7 @@ SendResult SendWebhook(const NoticeOrder& order, const NotifyTarget& target, con
   run.words = {"curl", "-q", "--config", "/dev/fd/3"};
   run.input = request.body;
   run.more_input = CurlConfig(request, order);
-  // Curl's own limit comes first, because its message is clearer.
+  // Curl's own limit is shorter, because its message is clearer.
   run.limit += std::chrono::seconds(5);
   const Result<RunResult> ran = RunBounded(run);
   if (!ran && ran.error().code == ErrorCode::kNotFound)

@@ -28,8 +28,8 @@ std::string Beginning(const base::UniqueFd& file, std::size_t most) {
   return text;
 }
 
-// A program that writes more than this is ended, because the memory of its output is not charged to
-// any process.
+// A program that writes more than this is ended, because no process is charged for the memory that
+// holds its output.
 constexpr std::int64_t kMaxOutputBytes = 64 << 20;
 constexpr int kLookAtOutputMs = 200;
 

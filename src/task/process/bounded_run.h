@@ -13,7 +13,7 @@ namespace carma::task {
 struct RunRequest {
   std::vector<std::string> words;
   std::string input = {};       // standard input of the program
-  std::string more_input = {};  // content of its descriptor 3; empty: that is not opened
+  std::string more_input = {};  // content of its descriptor 3; empty: not opened
   // "NAME=value" each; empty: this process's own.
   std::optional<std::vector<std::string>> environment = {};
   std::string folder = "/";  // working folder; empty: this process's own
@@ -27,11 +27,11 @@ struct RunResult {
   int signal = 0;      // 0: it exited
   bool late = false;   // it was killed at the limit
   bool flood = false;  // it was killed because it wrote more than 64 MiB
-  std::string output;  // only the beginning, as of `errors`
+  std::string output;  // only the beginning; the same for `errors`
   std::string errors;
 };
-// Runs the program without a shell. A program that does not read its input, or even survives a
-// kill, cannot block the caller. Errors: kNotFound (no such program), kUnavailable.
+// Runs the program without a shell. The caller is not blocked by a program that does not read its
+// input, or even by one that survives a kill. Errors: kNotFound (no such program), kUnavailable.
 Result<RunResult> RunBounded(const RunRequest& request);
 
 }  // namespace carma::task

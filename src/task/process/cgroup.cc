@@ -95,10 +95,10 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 
 CgroupBase IfWritable(CgroupBase base) {
   if (base.path.empty()) return base;
-  // Moving a process also needs the right to write in the common ancestor.
+  // Moving a process also requires write access to the common ancestor.
   for (const std::string& path : {base.path, base.path + "/cgroup.procs"}) {
     if (::access(path.c_str(), W_OK) == 0) continue;
-    return {.reason = path + " is not writable for carmad (a service needs Delegate=yes)"};
+    return {.reason = path + " is not writable by carmad (a service needs Delegate=yes)"};
   }
   return base;
 }
@@ -160,14 +160,14 @@ CgroupControls EnableControls(const CgroupBase& base) {
     is_off = is_off || (there.contains(name) && !on.contains(name));
   }
   if (!is_off) {
-    controls.why_not = fmt::format("cgroup v2 has no controller there for {} ({})",
+    controls.why_not = fmt::format("{1} has no cgroup v2 controller for {0}",
                                    base::Join(missing, ", "), base.path);
   } else if (empty) {
     controls.why_not = base.path + " does not allow its controllers to be enabled";
   } else {
     controls.why_not = fmt::format(
-        "carmad itself is in the group in which the groups of tasks are created, and {} does not "
-        "run",
+        "carmad itself is in the group that should contain the groups of tasks, and {} is not "
+        "running",
         kTasksUnit);
   }
   return controls;
@@ -175,7 +175,7 @@ CgroupControls EnableControls(const CgroupBase& base) {
 
 Result<TaskCgroup> TaskCgroup::Create(const std::string& base, const std::string& name) {
   const std::string path = base + "/" + name;
-  // A group of this name can only be an empty group from an earlier start of this container.
+  // An existing group of this name must be an empty one from an earlier start of this container.
   if (::mkdir(path.c_str(), 0755) != 0 &&
       !(errno == EEXIST && RemoveCgroup(path) && ::mkdir(path.c_str(), 0755) == 0)) {
     return FailErrno(errno, path);

@@ -1,6 +1,6 @@
-// Control groups (version 2). A task's processes get a group, so that all of them can be ended and
-// the kernel's memory kills can be counted. Groups are optional: without a writable tree, process
-// groups and the search for descendants are used instead.
+// Control groups (version 2). Each task's processes are in a group, so that all of them can be
+// ended and the kernel's memory kills can be counted. Groups are optional: without a writable tree,
+// process groups and the search for descendants are used instead.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,19 @@ struct CgroupBase {
 };
 
 // Where this process may make groups for tasks: PlaceForTasks() of its own group in the v2 tree. On
-// a machine with both versions, only the v2 tree ("unified") counts. Reads /proc and checks the
-// rights, but changes nothing.
+// a machine that also has version 1, only the v2 tree ("unified") counts. Reads /proc and checks
+// the rights, but changes nothing.
 CgroupBase FindCgroupBase();
 // Finds the place from the texts of /proc/self/cgroup and /proc/self/mountinfo. Does not check
 // rights.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
-// Returns `base`, or a place without path and with a reason if this process may not make groups
-// there.
+// Returns `base` if this process may make groups there. Otherwise returns a place without path and
+// with the reason.
 CgroupBase IfWritable(CgroupBase base);
 
-// The subgroup in which the service manager puts carmad if it supports that (DelegateSubgroup= of
-// systemd 254). Only then may the service's group control its children: a group that does so
-// accepts no processes itself, so carmad could not be restarted in it while tasks run.
+// The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
+// 254). Only then may the service's group control its children. A group that does so accepts no
+// processes itself, so carmad could not be restarted in it while tasks run.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
 // cgroup alive while no task runs, and is moved to the subgroup kKeeperGroup.
@@ -72,8 +72,8 @@ class TaskCgroup {
   // Limits the number of processes and threads. Returns false if the kernel does not count
   // processes for this group.
   bool LimitProcesses(std::int64_t most) const;
-  // Sets the group's share of the cores for times when all cores are busy. A group that requests no
-  // cores counts as one CPU, and no group counts as more than 100.
+  // Sets the group's share of the cores, which matters only when all cores are busy. A group that
+  // requests no cores counts as one CPU, and no group counts as more than 100.
   bool WeighCpus(int cpus) const;
   // Limits the group's CPU time to that of `cpus` cores.
   bool CapCpus(int cpus) const;
@@ -85,7 +85,7 @@ class TaskCgroup {
   // Memory kills so far, counted by the group or, without a memory controller, by the group above.
   // Empty if they are not counted.
   std::optional<std::int64_t> OomKills() const;
-  // Whether this count belongs to the group itself.
+  // Whether OomKills() counts for this group itself.
   bool CountsOomKills() const;
   // Kills all processes of the group and of the groups below it in one step. Returns false if the
   // kernel cannot do that (before 5.14).

@@ -62,7 +62,7 @@ TEST(Cgroup, FindsThePlaceInTheKernelsTables) {
 
 TEST(Cgroup, RefusesAPlaceWithoutRights) {
   EXPECT_THAT(IfWritable({.root = "/sys/fs/cgroup", .path = "/proc/1/fdinfo"}).reason,
-              ::testing::HasSubstr("is not writable for carmad"));
+              ::testing::HasSubstr("is not writable by carmad"));
   const CgroupBase none{.reason = "no cgroup v2 tree is mounted"};
   EXPECT_EQ(IfWritable(none), none);
 }
@@ -144,7 +144,7 @@ TEST_F(FakeTree, EnablesControllersIfTheGroupHasNoProcessItself) {
   std::ofstream(base_.path + "/cgroup.procs") << "7\n";
   const CgroupControls beside = EnableControls(base_);
   EXPECT_FALSE(beside.processes) << "the next carmad could not be started in it";
-  EXPECT_THAT(beside.why_not, ::testing::HasSubstr("carmad-tasks.service does not run"));
+  EXPECT_THAT(beside.why_not, ::testing::HasSubstr("carmad-tasks.service is not running"));
   EXPECT_EQ(Control(), "");
   std::ofstream(base_.path + "/cgroup.subtree_control") << "memory pids\n";
   EXPECT_TRUE(EnableControls(base_).processes) << "another process has enabled them";
@@ -156,10 +156,11 @@ TEST_F(FakeTree, ReportsMissingControllers) {
   const CgroupControls controls = EnableControls(base_);
   EXPECT_TRUE(controls.memory);
   EXPECT_FALSE(controls.cpu);
-  EXPECT_THAT(controls.why_not, ::testing::HasSubstr("no controller there for cpu, cpuset"));
+  EXPECT_THAT(controls.why_not,
+              ::testing::HasSubstr("has no cgroup v2 controller for cpu, cpuset"));
   std::ofstream(base_.path + "/cgroup.subtree_control") << "";
   std::ofstream(base_.path + "/cgroup.procs") << "7\n";
-  EXPECT_THAT(EnableControls(base_).why_not, ::testing::HasSubstr("does not run"))
+  EXPECT_THAT(EnableControls(base_).why_not, ::testing::HasSubstr("is not running"))
       << "the fixable cause comes first";
 }
 

@@ -1,5 +1,5 @@
-// Runs the program that limits the GPU memory of a control group (carma-reader). The program calls
-// the driver, which may hang, so it has a time limit.
+// Runs the program that limits the GPU memory of a control group (carma-reader). The program has a
+// time limit, because it calls the driver, which may hang.
 #pragma once
 
 #include <chrono>

@@ -18,12 +18,12 @@ struct HostFacts {
 };
 
 // root: "" for this machine, or a folder with its own proc and sys. cgroup: folder of a group whose
-// memory.max also limits tasks, for example a container's; empty if there is none. Never fails;
-// facts that cannot be read are missing.
+// memory.max limits tasks too, such as a container's; may be empty. Never fails; facts that cannot
+// be read are missing.
 HostFacts ReadHostFacts(const std::string& root, const std::string& cgroup);
 
-// The configured values (0: not counted). By default, everything except a reserve for the system:
-// one CPU if there are 8 or more, and a tenth of the memory, at most 16 GiB.
+// Returns the configured values (0: not counted). The default is everything except a reserve for
+// the system: one CPU if there are 8 or more, and a tenth of the memory, at most 16 GiB.
 core::HostInfo ForTasks(const HostFacts& facts, const std::optional<int>& cpus,
                         const std::optional<std::int64_t>& memory_mib);
 

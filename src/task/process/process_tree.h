@@ -11,13 +11,12 @@
 
 namespace carma::task {
 
-// Descendants of `root` in any session, without zombies. The process table is not read at one
-// instant, so repeat the call until it returns none. It costs one small read per process of the
-// machine.
+// Descendants of `root` in any session, without zombies. Reading the process table takes a while,
+// so repeat the call until it returns none. It costs one small read per process of the machine.
 std::vector<base::ProcessStat> Descendants(pid_t root);
 
-// Whether the process belongs to this user. Only processes of the task's user can be affected,
-// whatever they claim about themselves.
+// Whether the process belongs to this user. This check prevents a process's claims about itself
+// from affecting other users' processes.
 bool BelongsTo(pid_t pid, uid_t uid);
 
 // Processes of this user whose environment contained exactly `assignment` ("NAME=value") when they
@@ -28,19 +27,20 @@ std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string&
 // is gone.
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
 
-// Returns false if the process has ended. Returns true also if it cannot be distinguished from
-// another process with its pid (no free descriptor).
+// Returns false if the process has ended. Also returns true if the process cannot be distinguished
+// from a later one with its pid (no free descriptor).
 bool MayLive(const base::ProcessId& process);
 
-// Sends signals to the process unless it has ended, even if its pid was reused.
+// Sends signals to the process. Does nothing if it has ended, even if another process has reused
+// its pid.
 void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 
 // Whether the process has a handler for this signal and so survives it. False if unknown.
 bool Catches(const base::ProcessId& process, int signal);
 
-// This user's processes in the session that `leader` created, whether the leader still lives or
-// not. Empty if the leader's pid now belongs to another process, which means that the session is
-// gone too.
+// This user's processes in the session that `leader` created, whether or not the leader still
+// lives. Empty if the leader's pid now belongs to another process, because then the session is gone
+// too.
 std::vector<base::ProcessId> SessionMembers(uid_t uid, const base::ProcessId& leader);
 
 }  // namespace carma::task

@@ -27,7 +27,7 @@ Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
   if (!(*entry)->home.empty()) user.home = (*entry)->home;
   if (!(*entry)->shell.empty()) user.shell = (*entry)->shell;
   user.groups = base::GroupsOf(user.name, user.gid);
-  // The user may have been in this group only at the time of the submission.
+  // The user may have left this group since the submission.
   if (std::ranges::find(user.groups, gid) != user.groups.end()) user.gid = gid;
   return user;
 }

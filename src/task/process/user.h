@@ -38,11 +38,11 @@ bool CanSwitchUser();
 // about to exec. Errors: the system's.
 Result<Unit> BecomeUser(const UserInfo& user);
 
-// Limits the user's processes and threads. Call it only in a child that is about to exec. A fork
-// bomb must not use up the processes that the daemon and other users need. 0: no limit.
+// Limits the user's processes and threads, so that a fork bomb does not use up the processes that
+// the daemon and other users need. Call it only in a child that is about to exec. 0: no limit.
 void LimitProcesses(std::int64_t most);
-// Resets an inherited protection (a negative value) of this process. A value that makes it a
-// likelier victim stays. file: only set in tests.
+// Resets this process's inherited protection from the kernel's memory kills (a negative value). A
+// positive value, which makes the process a likelier victim, stays. file: only set in tests.
 void GiveUpMemoryProtection(const std::string& file = "/proc/self/oom_score_adj");
 // Gives all signals their default actions and blocks none.
 void ResetSignals();
@@ -57,8 +57,8 @@ class WornRights {
   ~WornRights() { DropPrivileges(); }
   WornRights(const WornRights&) = delete;
   WornRights& operator=(const WornRights&) = delete;
-  // Returns false if the system refused. Then this process still has its own rights, which must not
-  // be used on the user's files.
+  // Returns false if the system refused. In that case this process still has its own rights, and
+  // must not touch the user's files.
   [[nodiscard]] bool Wear();
   // Restores this process's own rights. Aborts if that fails.
   void DropPrivileges();

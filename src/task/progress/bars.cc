@@ -11,7 +11,7 @@ namespace {
 
 using std::string_view;
 
-// No training loop is this fast. A higher rate counts the bytes of a download.
+// No training loop is this fast. A higher rate is that of a download, which counts bytes.
 constexpr double kMostRate = 50'000;
 
 // A bar whose description begins with one of these words shows a preparation, unless it shows a
@@ -25,7 +25,7 @@ constexpr std::array<string_view, 58> kPreparations{
     "merg",     "import",     "install", "push",    "pull",   "clon",    "receiv",  "count",
     "compress", "updat",      "warm",    "profil",  "init",   "process", "casting", "group",
     "pars",     "render"};
-// These words have the same meaning anywhere in the description.
+// These words mean the same anywhere in the description.
 constexpr std::array<string_view, 20> kPreparationWords{
     "download", "downloading",   "shards",     "tokenizing", "tokenizer", "scanning", "caching",
     "dataset",  "safetensors",   "cuda graph", "split",      "examples",  "prompts",  "files",
@@ -111,7 +111,7 @@ std::optional<Rate> ReadRate(Scan& scan) {
     const string_view each = scan.While(IsLetter);
     return Rate{each, number && *number > 0 ? std::optional(1 / *number) : std::nullopt};
   }
-  // Either "s" follows, or the line was cut off here.
+  // Here, "s" follows, or the line was cut off.
   if (!scan.Skip("s") && !scan.done()) {
     scan.at = before;
     return std::nullopt;
@@ -399,7 +399,7 @@ std::optional<Reading> LoggedBar(string_view line) {
                    rate ? rate->unit : "", line.substr(scan.at));
 }
 
-// Among other figures, "val: 0.61" is a result and not the phase.
+// In a list of figures, "val: 0.61" is a result and not the phase.
 bool IsFigure(string_view label, std::size_t behind) {
   Scan scan{label, behind};
   scan.SkipAny(" ");

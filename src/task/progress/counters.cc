@@ -15,7 +15,7 @@ using std::string_view;
 struct Key {
   string_view word;
   string_view unit;
-  // Installers use this word too, so its small counters need a loss in the line.
+  // Installers print this word too. So a small counter counts only if its line also has a loss.
   bool plain = false;
 };
 constexpr std::array<Key, 21> kKeys{
@@ -91,7 +91,7 @@ struct Found {
   std::size_t end = 0;
 };
 
-// Works in one pass, because this is the longest part of reading a line.
+// This takes the largest part of the time to read a line, so it works in one pass.
 std::optional<Found> FindLoop(string_view line) {
   std::array<std::optional<Found>, kKeys.size()> by_key;
   for (std::size_t at = 0; at < line.size(); ++at) {
@@ -162,7 +162,7 @@ void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
     reading.whole_run = brackets;
     end = scan.at;
   } else if (reading.epoch->total && line.find("Epoch(test)") != string_view::npos) {
-    // In this place, MMEngine counts iterations, not epochs.
+    // Here, MMEngine counts iterations, not epochs.
     reading.unit = "iter";
     reading.loop = *std::exchange(reading.epoch, std::nullopt);
   }
@@ -265,7 +265,7 @@ std::optional<Reading> ReadCounters(string_view line) {
   reading.result = line.find('{') != string_view::npos;
   AddMeasures(reading, line);
   const bool works = reading.loss || reading.eta_s || HasReward(line) || Trains(line);
-  // A line such as "batch: 64, lr: 0.1" may be settings.
+  // A line such as "batch: 64, lr: 0.1" may show settings.
   const bool measured = works || (HasRate(line) && !setting);
   reading.weak = batches && !measured && !reading.epoch && reading.phase == Phase::kTrain;
   if (plain && !measured && !reading.epoch && reading.phase != Phase::kEval) return std::nullopt;

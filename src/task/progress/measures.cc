@@ -26,8 +26,7 @@ std::size_t FindLoss(string_view line, std::size_t from) {
   return string_view::npos;
 }
 
-// Whether the text ends with "val" or "test", so that the loss after it is not that of the training
-// data.
+// Whether the text ends with "val" or "test". The loss after it is then not a training loss.
 bool OfOtherData(string_view before) {
   before = before.substr(0, before.find_last_not_of(' ') + 1);
   std::size_t first = before.size();

@@ -14,7 +14,7 @@ enum class Phase {
 };
 std::string_view ToText(Phase phase);  // "other", "download", "train", "eval"
 
-// The counters describe one loop, which is often one epoch; `run_fraction` describes the whole run.
+// The counters describe one loop, which is often one epoch. `run_fraction` describes the whole run.
 // All numbers are finite, and only `loss` may be negative.
 struct Progress {
   Phase phase = Phase::kOther;

@@ -58,8 +58,8 @@ std::optional<string_view> OfRankZero(string_view line) {
   return line.substr(scan.at);
 }
 
-// Splits "3: Epoch 1/10 …" of `srun --label` into the rank and the rest. Requires that the rest
-// names the epoch, because otherwise the number may be the epoch itself.
+// Splits "3: Epoch 1/10 …" of `srun --label` into the rank and the rest. The rest must name the
+// epoch, because otherwise the number may be the epoch itself.
 std::optional<std::pair<double, string_view>> LabelOfRank(string_view line) {
   Scan scan{line};
   scan.SkipAny(" ", 8);
@@ -126,7 +126,7 @@ void ProgressReader::Take(string_view whole) {
   if (const std::optional<Reading> bar = ReadBar(*line)) return TakeBar(*bar);
   TakeContext(*line);
   if (const std::optional<Reading> counters = ReadCounters(*line)) return TakeCounters(*counters);
-  // The line may have only a loss.
+  // The line may contain a loss without a counter.
   const bool heading = epoch_ && (!train_ || (train_->unit == "epoch" && !train_->loop.total));
   if ((!train_ && !heading) || PhaseOf(line->substr(0, 40)) == Phase::kEval) return;
   if (line->find("train_runtime") != string_view::npos) return;
@@ -198,7 +198,7 @@ void ProgressReader::TakeCounters(Reading reading) {
   const bool heading = reading.unit == "epoch" && !reading.loss && !reading.loop.total &&
                        !reading.eta_s && !reading.result && !reading.named;
   if (!reading.loop.total && !heading && train_ && train_->loop.total) {
-    // Only the loss of the reading is used, because its counter is less exact.
+    // Takes only the loss, because the counter is less exact.
     if (reading.loss) loss_ = reading.loss;
     return;
   }
@@ -228,7 +228,7 @@ void ProgressReader::TakeTraining(Reading reading) {
 }
 
 void ProgressReader::SetEpoch(Counter epoch, bool completed, bool finished) {
-  // A total that is one less than a multiple of ten was counted from 0, as in "29/299".
+  // If the total is one less than a multiple of ten, as in "29/299", counting began at 0.
   const auto of_tens = [](double total) { return std::fmod(total + 1, 10) == 0; };
   if (!completed && (epoch.done == 0 || (epoch.total && of_tens(*epoch.total)))) from_zero_ = true;
   if (completed) from_zero_ = false;
@@ -391,7 +391,7 @@ double ProgressReader::EpochsDone() const {
   return std::max(0.0, epoch_->done - (completed_ || from_zero_ ? 0 : 1) + (finished_ ? 1 : 0));
 }
 
-// Whether the loop is the whole run, although the program prints epochs too.
+// Whether the loop spans the whole run, although the program also prints epochs.
 bool ProgressReader::SpansEpochs() const {
   return run_loops_ && train_ && train_->unit != "epoch" && train_->loop.total == run_loops_;
 }

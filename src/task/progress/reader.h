@@ -1,5 +1,5 @@
-// Follows the output of a program and extracts its latest progress. Uses fixed memory. Equal output
-// gives equal results.
+// Follows the output of a program and extracts its latest progress. Memory use is fixed, and equal
+// output gives equal results.
 #pragma once
 
 #include <array>
@@ -36,7 +36,8 @@ class ProgressReader {
   void TakeEvaluation(const Reading& reading);
   // Whether an unnamed bar beside another bar belongs to an evaluation.
   bool IsEvaluationBar(const Reading& bar);
-  // completed: the counter counts finished epochs. finished: the current epoch is over too.
+  // completed: the counter shows the number of finished epochs. finished: the current epoch is over
+  // too.
   void SetEpoch(Counter epoch, bool completed, bool finished = false);
   Reading FromOne(Reading reading) const;
   double EpochsDone() const;

@@ -22,7 +22,8 @@ struct Reading {
   std::optional<double> rate_per_s;
   std::optional<double> eta_s;
   std::optional<double> loss;
-  // Separate from the loop; in Ultralytics' rows the epoch is the loop, and `row` is set.
+  // The counter of epochs, separate from the loop. In rows of Ultralytics, the epoch is the loop,
+  // and `row` is set.
   std::optional<Counter> epoch;
   std::optional<double> row;  // finished share of the current epoch, 0..1
   bool bar = false;

@@ -31,9 +31,9 @@ struct ProgressReport {
           {.max_bytes = 16, .fits = IsPhase, .words = "train,eval"});
     field("unit", report.unit, "What the innermost loop counts: step, iter, epoch, sample …",
           {.max_bytes = 16, .fits = IsUnit, .expected = "up to 16 small letters"});
-    field("done", report.done, "Number of these that are done.", kCount);
-    field("total", report.total, "Total number; null: not known.", kCount);
-    field("rate_per_s", report.rate_per_s, "Number per second, as the program prints it.", kCount);
+    field("done", report.done, "Number of units done.", kCount);
+    field("total", report.total, "Total number of units; null: not known.", kCount);
+    field("rate_per_s", report.rate_per_s, "Units per second, as the program prints them.", kCount);
     field("loss", report.loss, "The last training loss that the program printed.");
     field("epoch", report.epoch, "The running epoch, counted from 1.", kCount);
     field("fraction", report.fraction, "Share of the whole run that is done; null: not known.",

@@ -210,7 +210,7 @@ std::optional<Reading> ReadFlower(string_view line) {
   return Reading{.unit = "round", .loop = {*number, std::nullopt}};
 }
 
-// Reads the row of Ultralytics without a bar.
+// Reads a row of Ultralytics that has no bar.
 std::optional<Reading> ReadEpochRow(string_view line) {
   const std::optional<Counter> epoch = ReadUltralytics(line, 4);
   if (!epoch) return std::nullopt;

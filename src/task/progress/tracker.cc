@@ -15,7 +15,7 @@ constexpr double kLeastFraction = 0.01;
 constexpr std::int64_t kLeastSpanMs = 60'000;
 constexpr double kMostLeftMs = 1e12;
 
-// Drops text that was overwritten on its line. The last two versions of each line stay.
+// Drops text that was overwritten on its line. Keeps the last two versions of each line.
 std::string LastOnEachLine(std::string_view data) {
   std::string last;
   while (!data.empty()) {
@@ -62,7 +62,7 @@ std::optional<ProgressReport> ProgressTracker::Look(std::int64_t now_ms) {
   for (std::size_t stream = 0; stream < kept_.size(); ++stream) {
     std::string_view data = kept_[stream];
     if (torn_[stream]) {
-      // The rest of a torn line could be mistaken for another number.
+      // What remains of a torn line could be misread as another number.
       const std::size_t end = std::min(data.find_first_of("\r\n"), data.size());
       reader_.Feed(static_cast<int>(stream), "\n");
       data.remove_prefix(end);

@@ -27,7 +27,7 @@ class ProgressTracker {
   std::optional<ProgressReport> Look(std::int64_t now_ms);
 
  private:
-  // The progress at one moment of the run. Two of them give the rate from which the end is
+  // The progress at one moment of the run. Two moments give the rate, from which the end is
   // estimated.
   struct Moment {
     std::int64_t at_ms = 0;

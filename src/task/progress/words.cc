@@ -1,4 +1,4 @@
-// Words of training loops that print in their user's own language, and their translations.
+// Translations of the words that training loops print in their user's own language.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -51,7 +51,7 @@ std::optional<std::string> InEnglish(string_view line) {
   std::string english(line);
   bool counts = false;
   for (const Words& words : kCounterWords) counts |= Replace(english, words);
-  // In "第 3/10 轮" the word follows its counter.
+  // In "第 3/10 轮", the word comes after its counter.
   if (!counts && english.contains("轮")) counts = Replace(english, {"第", "round "});
   if (!counts) return std::nullopt;
   for (const Words& words : kOtherWords) (void)Replace(english, words);

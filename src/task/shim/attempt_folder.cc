@@ -28,7 +28,7 @@ using base::UniqueFd;
 
 constexpr int kKillRounds = 3;  // a process that is just forking may escape the first rounds
 constexpr std::size_t kMaxLogBytes = 65'536;
-// Short, because the caller has other work.
+// This is short, because the caller has other work.
 constexpr std::chrono::milliseconds kLostPatience{1'000};
 
 ShimOrder ToShimOrder(const LaunchOrder& order, const CgroupBase& cgroup) {
@@ -52,13 +52,13 @@ Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mod
   return Unit{};
 }
 
-// Whether reading may succeed later. It will not if the file is missing or invalid.
+// Whether a later read may succeed. That is not the case if the file is missing or invalid.
 bool CannotReadNow(const base::Error& error) {
   return error.code == ErrorCode::kIo || error.code == ErrorCode::kUnavailable;
 }
 
-// Reads the owner file, which exists. If its text is unreadable (empty after a power failure), the
-// owner counts as dead. Errors: kIo, if the machine cannot read it now.
+// Reads the owner file, which must exist. If its text is unreadable (empty after a power failure),
+// the owner counts as dead. Errors: kIo if the machine cannot read the file now.
 Result<ShimOwner> ReadOwner(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes);
   if (!text && CannotReadNow(text.error())) return std::unexpected(text.error());
@@ -112,8 +112,9 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
   return base + "/" + CgroupName(core::Number(attempt.id), attempt.number, shim);
 }
 
-// A task without its shim can no longer be watched, and must be gone before its next attempt.
-// Returns the cgroup folder if it could not be removed yet, else an empty text.
+// Kills a task that has lost its shim: nothing watches the task any more, and it must be gone
+// before its next attempt. Returns the cgroup folder if it could not be removed yet, otherwise an
+// empty text.
 std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
                             const std::optional<ShimStarted>& started) {
   if (owner.boot_id != base::BootId()) return {};  // no process outlives a reboot
@@ -123,15 +124,15 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   if (!group.empty()) TaskCgroup::KillCgroup(group);
   KillLeftovers(order->uid, started, attempt.dir);
   if (!group.empty() && !order->limiter.empty()) {
-    // Killing takes a moment, but the limits can be removed now: no process of the task can
+    // Killing takes a moment, but the limits can be removed at once: no process of the task can
     // allocate memory any more.
     (void)LimitGpuMemory(order->limiter, group, NoLimitWords(order->memory_limits), kLostPatience);
   }
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
-// The attempt has run or still runs, and its folder does not show how it ended. So none of its
-// processes may continue.
+// The attempt has run or still runs, and its folder does not show how it ended. So all of its
+// processes must be ended.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
   Outcome outcome{.kind = OutcomeKind::kLost, .text = "its folder " + attempt.dir + " was removed"};
@@ -161,8 +162,8 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;
-  // The disk has no room even for a claim. A shim reads its order after its claim, so removing the
-  // order makes a later claim harmless, and an earlier claim is visible now.
+  // The disk has no room even for a claim. A shim reads its order after its claim. So once the
+  // order is removed, a later claim is harmless, and an earlier claim is visible now.
   ::unlink((dir + "/" + kOrderFile).c_str());
   if (base::Exists(dir + "/" + kOwnerFile)) return std::nullopt;
   return NeverBegan(text);

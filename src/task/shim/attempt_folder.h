@@ -22,7 +22,7 @@ enum class OutcomeKind {
   kReported,    // the shim left a report
   kNeverBegan,  // the task never began and never will: the attempt was abandoned
   kLost,        // the shim or the folder is gone without a report; remaining processes are killed
-  kUnknown,     // cannot be read now (no descriptor, no memory), so try again
+  kUnknown,     // temporarily unreadable (no descriptor, no memory); try again
 };
 struct Outcome {
   OutcomeKind kind{};
@@ -50,8 +50,8 @@ Result<Unit> RemoveAttempt(const std::string& attempt_dir);
 
 std::optional<ShimStarted> ReadStarted(const std::string& attempt_dir);
 
-// The real time since its process began, whatever the time of day was set to; empty: not known to
-// have started, or before the last boot.
+// The real time since the attempt's process began, unaffected by changes of the clock. Empty if the
+// attempt is not known to have started, or started before the last boot.
 std::optional<base::Duration> SinceStart(const std::string& attempt_dir);
 
 }  // namespace carma::task

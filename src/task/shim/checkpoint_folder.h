@@ -10,15 +10,15 @@
 namespace carma::task {
 
 // This file names the folder's owner in one line of JSON. It is written only once the folder has
-// checkpoints, because programs try to resume from a folder that is not empty.
+// checkpoints, because programs try to resume from any folder that is not empty.
 inline constexpr char kCheckpointOwnerFile[] = ".carma-task";
 
 std::string CheckpointFolder(const ShimOrder& order);
 
 // The following functions run with the user's rights.
 
-// Creates the folder for a task known to checkpoint. If this fails, the task must save somewhere
-// else. Errors: kConflict: the folder belongs to another user, or to a task of another carmad.
+// Creates the folder for a task that is known to checkpoint. If this fails, the task must save
+// elsewhere. Errors: kConflict: the folder belongs to another user, or to a task of another carmad.
 Result<Unit> PrepareCheckpoints(const ShimOrder& order);
 
 // Called at the end of an attempt. Removes the folder if it is empty; otherwise writes the owner

@@ -81,8 +81,8 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
           false};
 }
 
-// Restricts this process to the cores. If groups cannot be limited to CPUs, this is the only limit;
-// otherwise it repeats the group's.
+// Restricts this process to the cores. This is the only limit if the group cannot be restricted to
+// CPUs; otherwise it repeats the group's limit.
 void StayOn(const std::vector<int>& cores) {
   if (cores.empty()) return;
   const int most = cores.back() + 1;
@@ -114,8 +114,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   }
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return Failure(errno, "no_new_privs");
-  // This comes after the change of user, which would clear it. If the shim dies, the end of the
-  // task is never reported, and a second start must not find the first attempt still running.
+  // Set after the change of user, which would clear it. If the shim dies, nobody reports the end of
+  // the task. A second start must not find the first attempt still running.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(1);
   return std::nullopt;
@@ -124,8 +124,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
 LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   ::setsid();
   GiveUpMemoryProtection();
-  // The task inherits all other limits of the daemon, as the daemon's service sets them. Old
-  // programs that use select() only need low numbers for files that they open themselves.
+  // The task inherits all other limits of the daemon, which its service sets. Old programs that use
+  // select() only need low numbers for files that they open themselves.
   base::RaiseOpenFiles();
   LimitProcesses(plan.max_processes);
   StayOn(plan.cores);

@@ -15,7 +15,7 @@ namespace carma::task {
 
 // The plan for a child. Everything is decided before the fork.
 struct ChildPlan {
-  std::vector<std::string> argv;   // argv[0] without '/' is searched in `search`
+  std::vector<std::string> argv;   // argv[0] without '/' is looked up in `search`
   std::vector<std::string> block;  // environment as "NAME=value"
   std::string search;              // PATH of that environment
   std::string workdir;
@@ -43,8 +43,8 @@ struct LaunchError {
   bool no_user = false;  // retryable: the task's user does not exist
 };
 
-// Why the caller, with the rights of the task's user, may not enter the task's working directory;
-// empty if it may. Blocks while the file system does.
+// Why the caller may not enter the task's working directory; empty if it may. The caller must have
+// the rights of the task's user. Blocks while the file system does.
 std::optional<LaunchError> WhyNotEnter(const std::string& workdir);
 
 // Starts the child in its own session, process group and cgroup, with no new privileges, default

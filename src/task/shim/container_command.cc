@@ -72,7 +72,7 @@ Words Docker(const ContainerRun& run) {
   for (const gid_t group : run.user.groups) {
     if (group != run.user.gid) words.push_back(fmt::format("--group-add={}", group));
   }
-  // Its containers are not in the task's control group, so the group's limits are repeated.
+  // Docker's containers are not in the task's control group, so the group's limits are repeated.
   words.push_back("--cgroup-parent=" + run.group);
   if (run.order.host.cpus > 0 && run.order.cpu_cap)
     words.push_back(fmt::format("--cpus={}", run.order.host.cpus));
@@ -82,7 +82,8 @@ Words Docker(const ContainerRun& run) {
   if (!run.order.cores.empty()) words.push_back("--cpuset-cpus=" + run.order.cores);
   if (run.order.max_processes > 0)
     words.push_back(fmt::format("--pids-limit={}", run.order.max_processes));
-  // The quotes keep the list one field of a comma-separated line.
+  // The value is a comma-separated list, in which the quotes keep the devices together as one
+  // field.
   if (!run.order.gpu_uuids.empty())
     words.push_back(fmt::format("--gpus=\"device={}\"", base::Join(run.order.gpu_uuids, ",")));
   return words;

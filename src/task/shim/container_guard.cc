@@ -38,7 +38,8 @@ Result<GuardOrder> ReadOrder() {
   return base::FieldsFromJson<GuardOrder>(json, "", base::Unknown::kRefused);
 }
 
-// Becomes the user for good and runs the removal. Returns only if there is nothing to run.
+// Becomes the user for good and runs the removal command. Returns only if that is impossible or
+// unnecessary.
 void CleanUpAsUser(const GuardOrder& order, bool removes) {
   if (order.switches_user && !BecomeUser(order.user)) return;
   if (!order.script.empty()) ::unlink(order.script.c_str());

@@ -14,7 +14,7 @@
 
 namespace carma::task {
 
-// The guard's actions when the shim ends, with the rights of the task's user.
+// What the guard does when the shim ends, with the rights of the task's user.
 struct GuardOrder {
   UserInfo user;
   bool switches_user = false;
@@ -46,7 +46,7 @@ class ContainerGuard {
   // its child. Errors: the system's.
   static Result<ContainerGuard> Start(const GuardOrder& order);
   // Call it when the task has ended. removes: whether its container, or a record of the container,
-  // may still exist. Returns once that is removed, or after a minute.
+  // may still exist. Returns once both are removed, or after a minute.
   void Finish(bool removes);
 
  private:

@@ -22,7 +22,7 @@ namespace carma::task {
 namespace {
 
 // Process 1 of a container ignores signals that it does not handle, so a small program must pass
-// them on. Podman is installed with one of these programs.
+// them on. Packages of Podman install one of these programs.
 constexpr std::array kInits{"/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
                             "/usr/bin/catatonit", "/usr/bin/tini", "/usr/bin/dumb-init"};
 

@@ -12,10 +12,10 @@
 
 namespace carma::task {
 
-// Plans the run, except for its command. Searches the tool on the PATH of the environment with the
-// current rights, and mounts home, working folder, checkpoint folder, the MPS server's folder and
-// the task's own mounts if they exist. Removes variables from the environment that would mislead
-// the tool. Errors: kNotFound with the tools tried.
+// Plans the run, except for its command. Looks for the tool on the PATH of the environment with the
+// current rights. Mounts home, working folder, checkpoint folder, the MPS server's folder and the
+// task's own mounts if they exist. Removes variables from the environment that would mislead the
+// tool. Errors: kNotFound with the tools tried.
 Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                    Environment& environment);
 

@@ -21,8 +21,8 @@
 namespace carma::task {
 namespace {
 
-// Helper programs of the tools, as the kernel names them (at most 15 letters). A signal to
-// squashfuse would unmount the image under the program.
+// Helper programs of the tools, as the kernel names them (at most 15 letters). If squashfuse got a
+// signal, it would unmount the image while the program still uses it.
 constexpr std::array<std::string_view, 20> kHelpers{
     "apptainer",   "appinit",     "catatonit",     "conmon",         "crun",
     "docker",      "docker-init", "dumb-init",     "fuse-overlayfs", "fuse2fs",
@@ -54,8 +54,8 @@ std::string SlicesOf(const std::string& group) {
   return "carma.slice/" + group.substr(0, group.rfind('-')) + ".slice/" + group;
 }
 
-// Makes the folders of this path below the root of the v2 tree. Each group except the last passes
-// on the controller of GPU memory, which kernels before 6.14 do not have.
+// Makes the folders of this path below the root of the v2 tree. Enables the controller of GPU
+// memory, which kernels before 6.14 do not have, in each group except the last.
 bool MakeGroups(const std::string& path) {
   std::string folder = kRoot;
   for (const std::string_view name : base::Split(path, '/')) {

@@ -113,9 +113,9 @@ void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& envir
   const int cpus = std::max(order.host.cpus, order.spec.cpus.value_or(1));
   for (const char* name : {"SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"})
     environment[name] = std::to_string(cpus);
-  // CARMA's srun comes before that of a Slurm that may also be installed on the server.
+  // CARMA's srun comes first in PATH, because Slurm may also be installed on the server.
   environment["PATH"] = StandInFolder() + ":" + environment["PATH"];
-  // As in Slurm, this is only set for later starts.
+  // As in Slurm, only later starts have this variable.
   if (order.attempt > 1) environment["SLURM_RESTART_COUNT"] = std::to_string(order.attempt - 1);
   if (order.spec.array_index) {
     environment["SLURM_ARRAY_JOB_ID"] = fmt::format("{}", order.array.value_or(order.id));

@@ -159,7 +159,7 @@ TEST(Environment, FindsCondaEnvironmentsWhereCondaPutsThem) {
   }
 }
 
-TEST(Environment, ReportsWhereACondaEnvironmentWasSearched) {
+TEST(Environment, ReportsWhereItLookedForACondaEnvironment) {
   const Result<CondaEnv> found =
       FindCondaEnv("torch", {}, "/home/ada", [](const std::string&) { return false; });
   ASSERT_FALSE(found);

@@ -62,7 +62,7 @@ struct KnownAttempt {
   friend bool operator==(const KnownAttempt&, const KnownAttempt&) = default;
 };
 
-// Follows a size in ShimEvent::text.
+// In ShimEvent::text, this text follows a size.
 inline constexpr char kOutputLostText[] = "of its output could not be written";
 
 enum class ShimEventKind { kStarted, kLaunchFailed, kExited };
@@ -78,8 +78,8 @@ struct ShimEvent {
   bool retryable = false;
   bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
   bool interrupted = false;  // kLaunchFailed: adopted, but carmad had ended before the start
-  // kLaunchFailed: the task is tried again later, because the process of its lease has not taken
-  // the GPUs, or because its user does not exist.
+  // kLaunchFailed: the task is tried again later. Either the process of its lease has not taken the
+  // GPUs, or its user does not exist.
   bool waits = false;
   // The remaining fields are only for kExited.
   int exit_code = 0;
@@ -94,8 +94,8 @@ class Launcher {
  public:
   using Sink = std::function<void(ShimEvent)>;  // called on the owner's loop, from Poll()
   virtual ~Launcher() = default;
-  // Starts an attempt that the caller has already stored. Never blocks for long. The outcome comes
-  // as an event.
+  // Starts an attempt that the caller has already stored. Never blocks for long. An event reports
+  // the outcome.
   virtual void Start(LaunchOrder order) = 0;
   // Lets the shim send TERM to the whole group and, after the grace, KILL. If the shim fails to do
   // so, it is later killed together with its task, and the attempt is lost. Unknown attempts are

@@ -1,5 +1,5 @@
-// Everything that a launcher waits for, behind one descriptor (Launcher::PollFd): processes and
-// pipes, a timer and the launcher's own events.
+// One descriptor for everything that a launcher waits for (Launcher::PollFd): processes and pipes,
+// a timer and the launcher's own events.
 #pragma once
 
 #include <sys/epoll.h>

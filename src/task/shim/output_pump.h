@@ -19,14 +19,14 @@ namespace carma::task {
 // task waits only while the disk is slow, never because the disk is full.
 class OutputPump {
  public:
-  // A first attempt empties its files; later attempts append to them. Equal paths share one writer.
-  // attachment: must outlive this object; null without a terminal.
+  // A first attempt empties its files; later attempts append to them. Streams with equal paths
+  // share one writer. attachment: must outlive this object; null without a terminal.
   static Result<OutputPump> Open(const ShimOrder& order, Attachment* attachment = nullptr);
 
   // The task's end of a stream: 0 is stdout, 1 is stderr. A terminal serves as both.
   int task_end(int stream) const;
   void CloseTaskEnds();
-  // Descriptor for poll(); -1 once the stream has ended, and while its receiver is not ready.
+  // Descriptor for poll(); -1 once the stream has ended, and as long as its receiver is not ready.
   int poll_fd(int stream) const;
   // Moves available data, at most one buffer, so that both streams make progress. Returns false if
   // there is no data.

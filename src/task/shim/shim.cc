@@ -69,7 +69,7 @@ class Shim {
   int Run();
 
  private:
-  // If this fails, nothing has been decided yet, and the daemon abandons the attempt.
+  // If this fails, the attempt has no owner yet, and the daemon abandons it.
   Result<bool> Claim();
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();
@@ -92,7 +92,7 @@ class Shim {
   Result<Unit> LimitGpuMemoryOf(const std::string& folder, bool guarantees);
   bool MayCallDocker() const;
   std::string ChangeGpuMemoryLimits();
-  // The groups above would keep limits that are not removed.
+  // Also removes the limits, which would otherwise stay in the groups above.
   void RemoveGroup();
   void TellStarted(pid_t main);
   void LeaveReport(const ShimReport& report);
@@ -113,7 +113,7 @@ class Shim {
   std::optional<OutputPump> pump_;
   std::optional<TaskCgroup> group_;
   std::string no_limit_;
-  std::map<std::string, bool> limited_;  // by group: whether memory is guaranteed to it
+  std::map<std::string, bool> limited_;  // by group; true: memory is guaranteed to it
   UniqueFd script_;
   std::string script_text_;
   std::optional<ContainerRun> container_;
@@ -174,8 +174,8 @@ void Shim::TellRunner(AttachMessage message) {
 
 Result<bool> Shim::Claim() {
   if (base::Exists(dir_ + "/" + kOwnerFile)) return false;
-  // Reserved before the claim. A disk too full for a report is too full for a task, and at this
-  // point the attempt can still be reported as not started.
+  // Reserved before the claim, while the attempt can still be reported as not started. A disk that
+  // is too full for a report is also too full for a task.
   for (auto [file, name, bytes] : {std::tuple{&started_file_, kStartedFile, kStartedReserveBytes},
                                    std::tuple{&exit_file_, kExitFile, kReportReserveBytes}}) {
     CARMA_TRY(file->Reserve(dir_, name, bytes));
@@ -193,7 +193,8 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
   LimitGpuMemoryOfGroups();
-  // Otherwise the daemon might believe after a power failure that a task that ran had never begun.
+  // Without this, the daemon might conclude after a power failure that a task that ran had never
+  // begun.
   if (Result<Unit> synced = SyncClaim(dir_); !synced)
     return Refuse(synced.error(), /*retryable=*/true);
   plan_.workdir = order_.spec.workdir;
@@ -350,8 +351,8 @@ std::expected<Unit, LaunchError> Shim::EnterContainer() {
   return Unit{};
 }
 
-// A tool that ended by itself has removed its container. An exit code from 125 on may be an error
-// of the tool itself. report: null if nothing has run.
+// A tool that ended by itself has removed its container, unless its exit code is 125 or more, which
+// may mean an error of the tool. report: null if nothing has run.
 void Shim::EndContainer(const ShimReport* report) {
   constexpr int kFirstOfTheTool = 125;
   if (guard_) {
@@ -378,12 +379,12 @@ void Shim::MakeGroup() {
   }
 }
 
-// The daemon reports limits that the group cannot enforce, because it knows what the whole tree
+// The daemon reports limits that the group cannot enforce. It has determined what the whole tree
 // supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
-  // A cap guarantees nothing. When other tasks keep all cores busy, a capped task also needs a
-  // weight.
+  // A cap guarantees nothing. A capped task also needs a weight for times when other tasks keep all
+  // cores busy.
   if (host.cpus > 0) (void)group_->WeighCpus(host.cpus);
   if (host.cpus > 0 && order_.cpu_cap) (void)group_->CapCpus(host.cpus);
   if (host.memory_mib > 0) (void)group_->LimitMemory(host.memory_mib);
@@ -399,8 +400,8 @@ void Shim::LimitGroup() {
 void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
   const bool docker = container_ && container_->tool == ContainerTool::kDocker;
-  Result<Unit> limited = Unavailable(docker ? "Docker's control groups are not of version 2 here"
-                                            : "it has no control group");
+  Result<Unit> limited =
+      Unavailable(docker ? "Docker does not use cgroup v2 here" : "it has no control group");
   if (!docker && group_) limited = LimitGpuMemoryOf(group_->path(), true);
   if (docker || (limited && MayCallDocker())) {
     for (const std::string& folder : MakeContainerGroups(Containers())) {
@@ -471,7 +472,8 @@ void Shim::LeaveReport(const ShimReport& report) {
     const Result<Unit> written = exit_file_.Commit(text, /*durable=*/true);
     if (written) return;
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
-    // If the daemon that started this shim still runs, it need not wait for the disk.
+    // If the daemon that started this shim still runs, it need not wait until the report is on
+    // disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
     if (!base::IsFolder(dir_)) return;  // no program would look for the report anywhere else
     if (written.error().code == ErrorCode::kNotFound)

@@ -125,8 +125,8 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
 }
 
 TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
-  // The child reports that it runs. Until it has started its own program, it has the shell's
-  // handler, which ignores the signal, so it would live until the end of the grace period.
+  // The child reports that it runs. But before it starts its own program, it still has the shell's
+  // handler, which ignores the signal. It would then live until the end of the grace period.
   LaunchOrder order = Attached(
       "trap 'echo bye > $TELL; exit 4' HUP; sh -c 'echo up; exec sleep 1000' & wait", true);
   order.kill_grace = base::Duration(kPatienceMs);

@@ -117,8 +117,8 @@ class ShimLauncherTest : public ::testing::Test {
     return NextExited();
   }
 
-  // Creates a named pipe. The task's environment has two of them, $TELL and $GO: the task reports a
-  // certain point on the first and continues when the second is written to.
+  // Creates a named pipe. The task's environment names two such pipes, $TELL and $GO. The task
+  // reports a certain point on the first, and continues when the second is written to.
   static base::UniqueFd MakeFifo(const std::string& path) {
     CARMA_CHECK(::mkfifo(path.c_str(), 0666) == 0, "mkfifo");
     ::chmod(path.c_str(), 0666);

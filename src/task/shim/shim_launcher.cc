@@ -32,8 +32,8 @@ using base::Field;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
-// Time between two checks of an attempt that produces no events: its shim had not yet reported when
-// it was adopted, or no descriptor was left for its shim.
+// Time between two checks of an attempt that produces no events. Either its shim had not yet
+// reported when it was adopted, or no descriptor was left for its shim.
 constexpr std::chrono::milliseconds kLook{20};
 
 // A shim that survives a kill (because a disk does not answer) is killed again after this time.
@@ -213,7 +213,7 @@ void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
     Signal(*found, LimitSignal());
 }
 
-// Kills the shim's task first, while the task's processes can still be found below the shim.
+// Kills the shim's task first, while its processes are still descendants of the shim.
 void ShimLauncher::KillHung(Attempt& attempt) {
   base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
                                Field{"pid", attempt.shim.pid}});
@@ -295,8 +295,8 @@ void ShimLauncher::Poll(const Sink& sink) {
     if (static_cast<Source>(key % kSources) == Source::kShim) return OnShimGone(serial);
     ReadAnswers(found->second);
   });
-  // The sink may call this launcher. Events that it adds wait for the next turn of the loop, which
-  // they start.
+  // The sink may call this launcher. Events that these calls add also wake the loop, and are
+  // delivered in its next turn.
   for (const ShimEvent& event : std::exchange(pending_, {})) sink(event);
 }
 
@@ -356,7 +356,8 @@ void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
   if (const Result<ShimStarted> started = ParseShimStarted(line)) {
     if (!attempt.told_started) PushStarted(attempt, *started);
   } else if (const Result<ShimReport> report = ParseShimReport(line)) {
-    // The shim could not write its report yet and sent it here. Its end will bring nothing new.
+    // The shim could not write its report yet and sent it here. Its end will not report anything
+    // new.
     attempt.reported = true;
     serials_.erase({attempt.id, attempt.number});
     Push(EventOf(attempt, *report));
@@ -379,7 +380,7 @@ void ShimLauncher::OnShimGone(std::uint64_t serial) {
   Settle(std::move(attempt));
 }
 
-// Checks the shim's process itself, because there is no descriptor for it.
+// Checks the process of the shim itself, because there is no descriptor for it.
 bool ShimLauncher::ShimHasEnded(const Attempt& attempt) {
   if (attempt.adopted) return !MayLive(attempt.shim);
   siginfo_t info{};

@@ -105,7 +105,7 @@ TEST_F(ShimLauncherTest, TheTaskStartsInACleanEnvironment) {
   LaunchOrder order = Order(
       "pwd; umask; echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; ls /proc/self/fd; "
       "readlink /proc/$$/fd/0; env | wc -l; "
-      // The shell itself reads this file, because it blocks signals for a moment while it forks.
+      // The shell reads this file itself, because it blocks signals for a moment when it forks.
       "while read -r line; do case $line in SigBlk*|SigIgn*|NoNewPrivs*) echo \"$line\";; esac; "
       "done < /proc/self/status");
   ::signal(SIGUSR2, SIG_IGN);
@@ -369,7 +369,7 @@ TEST_F(ShimLauncherTest, NeverUsesCheckpointsOfAnotherCarmad) {
   EXPECT_EQ(Run(order).exit_code, 0);
   EXPECT_EQ(Out(), "") << "another folder";
 
-  // These names are similar by chance, or come from an older version.
+  // These names are similar by coincidence, or come from an older version.
   const std::string plain = root_ + "/carma-5.ckpt";
   std::filesystem::rename(folder, plain);
   launcher_->Forget(kTask, 1, Dir());

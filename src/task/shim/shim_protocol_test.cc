@@ -77,8 +77,8 @@ TEST(ShimProtocol, OwnerStartedAndReportParseBackUnchanged) {
 }
 
 TEST(ShimProtocol, FilesNameEveryMember) {
-  // The member `process` has two names. An empty ShimReport is a successful start. So it has
-  // neither the three members of a failed start nor the tail, which is written separately.
+  // The member `process` has two names. An empty ShimReport describes a successful start, so it
+  // lacks the three members of a failed start. It also lacks the tail, which is written separately.
   EXPECT_EQ(base::NamesOf<ShimOwner>().size(), base::MemberCount<ShimOwner>() + 1);
   EXPECT_EQ(base::NamesOf<ShimStarted>().size(), base::MemberCount<ShimStarted>() + 1);
   EXPECT_EQ(base::NamesOf<ShimReport>().size(), base::MemberCount<ShimReport>() - 4);

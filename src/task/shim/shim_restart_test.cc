@@ -281,7 +281,7 @@ TEST_F(ShimRestartTest, AShutdownCountsAsLostNotAsFailed) {
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
-// This is how a cluster ends a job: each process gets its own signal, and the shim gets it last.
+// A cluster ends a job like this: it signals each process separately, and the shim last.
 TEST_F(ShimRestartTest, AShutdownThatReachesTheTaskFirstCountsAsLost) {
   launcher_->Start(Order("exec sleep 1000"));
   const ShimEvent started = NextStarted();

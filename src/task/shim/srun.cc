@@ -50,8 +50,8 @@ int GpusOfTask(const SrunPlan& plan) {
   return std::max(1, static_cast<int>(plan.gpus.size()));
 }
 
-// Parses "none", "single:2", "per_task:1" or "map_gpu:0,1,2". Other forms choose the closest GPUs
-// and do not change which GPUs are visible; for those the result is empty.
+// Parses "none", "single:2", "per_task:1" or "map_gpu:0,1,2". Returns empty for other forms, which
+// choose the closest GPUs and do not change which GPUs are visible.
 Result<std::optional<GpuBinding>> ReadBinding(std::string_view text) {
   if (text.starts_with("verbose,")) text.remove_prefix(8);
   if (text == "none") return GpuBinding{};
@@ -180,9 +180,9 @@ class Reader {
 // Signals that end a script or announce its end, and SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-// The signals in kPassedOn and SIGCHLD. They are blocked and waited for, so that none arrives
-// between a fork and the child's entry in the list, and none is sent to a pid that now belongs to
-// another process.
+// The signals in kPassedOn and SIGCHLD. They are blocked and waited for. So no signal arrives
+// between a fork and the child's entry in the list, and no signal is sent to a pid that now belongs
+// to another process.
 sigset_t WaitedFor() {
   sigset_t signals;
   ::sigemptyset(&signals);

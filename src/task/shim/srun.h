@@ -22,7 +22,7 @@ struct GpuBinding {
 
 struct SrunPlan {
   int ntasks = 1;
-  // The task's GPUs, as in CUDA_VISIBLE_DEVICES; TakeGpus leaves the step's.
+  // The task's GPUs, as in CUDA_VISIBLE_DEVICES. TakeGpus() reduces them to the GPUs of the step.
   std::vector<std::string> gpus;
   std::optional<int> step_gpus;  // number of GPUs that the step requests; empty: all of the task's
   GpuBinding binding;
@@ -40,7 +40,7 @@ struct SrunPlan {
 Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
                           const std::map<std::string, std::string>& environment);
 
-// If the step requests fewer GPUs than the task has, leaves only the step's GPUs in the plan.
+// If the step requests fewer GPUs than the task has, reduces the plan's GPUs to those of the step.
 // Blocks until other steps of the task have freed enough GPUs. The step holds its GPUs as long as
 // the result exists.
 std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan,

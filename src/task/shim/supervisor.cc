@@ -23,14 +23,14 @@
 namespace carma::task {
 namespace {
 
-// Time between two rounds of KILL. They are repeated, because a process that was being forked may
-// have escaped the previous round.
+// Time between two rounds of KILL. There are several rounds, because a process that was being
+// forked may have escaped the previous one.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
 // Longest time between two rounds if processes do not end, because each round reads every process
 // of the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
-// When a machine or an allocation ends, all processes get a signal, in any order. So a task that
-// died of SIGTERM or SIGINT within this time may not have ended on its own.
+// When a machine or an allocation ends, the system signals all processes in any order. So a task
+// that died of SIGTERM or SIGINT within this time may not have ended on its own.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
 // How long a container tool's helpers have to end by themselves once the tool has ended.
 constexpr std::int64_t kHelpersNs = 300'000'000;
@@ -153,8 +153,8 @@ void Supervisor::ReadSignals() {
     } else if (number == LimitSignal()) {
       ChangeLimits();
     } else {
-      // A task that had ended on its own keeps its exit status, even if the system is now ending
-      // the shim too.
+      // A task that has ended on its own keeps its exit status, even if the system is now ending
+      // the shim.
       if (number != StopSignal() && (!status_ || SteadyNs() < same_signal_until_ns_))
         report_.lost = true;
       same_signal_until_ns_ = 0;
@@ -230,7 +230,7 @@ void Supervisor::Warn() {
     return;
   }
   if (SignalHandlers(warning_.number, warning_.spares_main) > 0) return;
-  // The task may have just begun, and programs take a while until they handle signals.
+  // The task may have only just begun, and programs need a while before they handle signals.
   warn_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
   const std::string name = ::sigabbrev_np(warning_.number);
@@ -293,7 +293,7 @@ int Supervisor::SignalHandlers(int number, bool spares_main) {
 // another process; from then on, each process is signalled individually.
 void Supervisor::SignalAll(std::initializer_list<int> numbers) {
   rights_.DropPrivileges();
-  // While the container has no process yet, the tool itself is asked to end.
+  // While the container has no process yet, the signal goes to the tool itself.
   const bool kills = std::ranges::find(numbers, SIGKILL) != numbers.end();
   const std::vector<base::ProcessStat> inside =
       container_ && !kills ? Inside() : std::vector<base::ProcessStat>();
@@ -338,7 +338,7 @@ int Supervisor::PollTimeoutMs() const {
   const std::optional<int> look =
       pump_.progress() == nullptr ? std::nullopt : pump_.progress()->DueInMs();
   if (until_ns == 0) return dead ? 0 : look.value_or(-1);
-  // Rounded up, because a wait that ends slightly early would spin until the deadline.
+  // Rounded up. A wait that ends slightly early would spin until the deadline.
   const std::int64_t left_ms = (until_ns - SteadyNs() + 999'999) / 1'000'000;
   return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, look.value_or(3'600'000)));
 }
@@ -346,7 +346,7 @@ int Supervisor::PollTimeoutMs() const {
 bool Supervisor::HostOom() const {
   const std::optional<std::int64_t> kills = group_ == nullptr ? std::nullopt : group_->OomKills();
   if (!kills || *kills <= oom_baseline_.value_or(0)) return false;
-  // If the group above counts, the count may come from a neighbour. So it only counts if the main
+  // A count of the group above may include a neighbour's kills. So it is used only if the main
   // process itself died of KILL.
   return group_->CountsOomKills() || (report_.signal == SIGKILL && !killed_);
 }

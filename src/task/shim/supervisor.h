@@ -22,18 +22,18 @@
 
 namespace carma::task {
 
-// The signal that carmad sends to make the shim stop the task. Only the daemon's user can send it,
+// The signal by which carmad makes the shim stop the task. Only the daemon's user can send it,
 // even after a restart of carmad. A signal sent before the shim listens stays pending, because the
 // shim starts with all signals blocked.
 int StopSignal();
-// The signal that carmad sends to make the shim warn the task before its time limit. Older shims
+// The signal by which carmad makes the shim warn the task before its time limit. Older shims
 // ignore this signal because they block all signals.
 int WarnSignal();
 
-// The signal that carmad sends to make the shim ask the task to checkpoint.
+// The signal by which carmad makes the shim ask the task to checkpoint.
 int SaveSignal();
 
-// The signal that carmad sends to make the shim apply new GPU memory limits (kLimitsFile).
+// The signal by which carmad makes the shim apply new GPU memory limits (kLimitsFile).
 int LimitSignal();
 
 // The signal that a task gets before its time limit.
@@ -70,7 +70,7 @@ class Supervisor {
   // change: called at LimitSignal() with the shim's own rights. It returns why it failed, or
   // nothing.
   void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
-  // Returns when the main process and all its descendants are gone. Fills in the whole report
+  // Returns when the main process and all its descendants are gone. The report is then complete
   // except for the start.
   ShimReport Run();
 
@@ -94,7 +94,7 @@ class Supervisor {
   std::vector<base::ProcessStat> Inside() const;
   // Called when the tool has ended. Ends its helpers without grace.
   void HurryHelpers();
-  // Sends KILL to every process. Called again until no process is left.
+  // Sends KILL to every process. It is called repeatedly until no process is left.
   void KillAll();
   void CheckDeadline();
   int PollTimeoutMs() const;

@@ -17,8 +17,8 @@ struct SizeUnit {
 constexpr SizeUnit kSizeUnits[] = {
     {"GiB", 1024}, {"MiB", 1}, {"KiB", 1.0 / 1024}, {"B", 1.0 / (1 << 20)}};
 
-// The phrases by which one form of the line names the two numbers. A size comes after its phrase,
-// or before it.
+// The phrases that mark the two numbers in one form of the line. A size comes either after its
+// phrase or before it.
 struct Form {
   std::string_view allocated;
   std::string_view reserved;
@@ -34,7 +34,7 @@ constexpr Form kForms[] = {
     {"carma_summary: allocated ", "reserved ", false, false},
 };
 
-// The size that ends at position `end` and has two words: "500.00 MiB".
+// The size that ends at position `end` and consists of two words: "500.00 MiB".
 std::int64_t SizeBefore(std::string_view line, std::size_t end) {
   const std::string_view text = line.substr(0, end);
   const std::size_t unit = text.rfind(' ');

@@ -1,5 +1,5 @@
 // Extracts memory figures of PyTorch's allocator from the task's output. Out-of-memory errors
-// contain them, and carma_summary.py prints them at the end of a training run.
+// contain such figures, and carma_summary.py prints them at the end of a training run.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct AllocatorWords {
 // Empty if there are no figures or if they are impossible. Works for PyTorch 1.10 and newer.
 std::optional<AllocatorWords> FindAllocatorWords(std::string_view stderr_tail);
 
-// Parses a size for people at the start of the text, such as "2.50 GiB …", "2.5GiB …", "512 bytes
-// …". Returns MiB, rounded up; 0 for any other text and for more than a GPU has.
+// Parses a human-readable size at the start of the text, such as "2.50 GiB …", "2.5GiB …", "512
+// bytes …". Returns MiB, rounded up. Returns 0 for any other text, and for more than a GPU has.
 std::int64_t SizeInMib(std::string_view text);
 
 }  // namespace carma::task

@@ -1,4 +1,4 @@
-// The resource needs and behaviour of a finished run. Values only.
+// The resource needs and behaviour of a finished run, as plain values.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct FormulaSplit {
   friend bool operator==(const FormulaSplit&, const FormulaSplit&) = default;
 };
 
-// Number of newest observations that are kept per signature, and in total.
+// Number of observations that are stored per signature, and in total. The newest ones stay.
 inline constexpr int kRunsPerSignature = 16;
 inline constexpr int kMaxObservations = 20'000;
 

@@ -13,12 +13,12 @@
 namespace carma::task {
 namespace {
 
-// A message this close to the end may still explain the end. A Python traceback, torchrun's table
-// and TensorFlow's call stacks fit; a warning that the task survived long ago does not.
+// A message this close to the end may still explain it. The range covers a Python traceback,
+// torchrun's table and TensorFlow's call stacks, but not a warning that the task survived long ago.
 constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 constexpr std::size_t kTailLines = 200;
 
-constexpr double kFull = 0.98;  // the device was at its limit, which counts even without a text
+constexpr double kFull = 0.98;        // the device was at its limit, which needs no supporting text
 constexpr double kNearlyFull = 0.90;  // supports a text that only suggests a lack of memory
 
 enum class Strength {
@@ -59,9 +59,9 @@ constexpr std::array kSignatures{
     Signature{{"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", ""}, Strength::kSuspected},
 };
 
-// Faults of the MPS server that affect its clients because a neighbour broke the server or the
-// server was asked to end them (CUDA run-time errors 806, 807, 810). A refused connection or client
-// slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
+// Faults of the MPS server that affect its clients, because a neighbour broke the server or because
+// the server was asked to end them (CUDA run-time errors 806, 807, 810). A refused connection or
+// client slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
 constexpr std::array<std::string_view, 9> kMpsFaults{
     "cudaErrorMpsRpcFailure",
     "cudaErrorMpsServerNotReady",
@@ -120,7 +120,7 @@ bool Has(std::string_view line, std::string_view part) {
 std::vector<std::string_view> LastLines(std::string_view text) {
   if (text.size() > kTailBytes) {
     text.remove_prefix(text.size() - kTailBytes);
-    // The first line is cut now. It stays, because it may still be useful.
+    // The first line is now incomplete. It is kept, because it may still be useful.
   }
   std::vector<std::string_view> lines;
   for (std::string_view line : base::Split(text, '\n')) {
@@ -157,8 +157,8 @@ std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
   return found;
 }
 
-// Whether the line is one with which Python ends: "ValueError: …", "torch.cuda.OutOfMemoryError:
-// …", "KeyboardInterrupt".
+// Whether the line is one of those with which Python ends: "ValueError: …",
+// "torch.cuda.OutOfMemoryError: …", "KeyboardInterrupt".
 bool IsExceptionLine(std::string_view line) {
   const std::string_view name = line.substr(0, line.find(':'));
   const bool dotted_name = !name.empty() && std::ranges::all_of(name, [](char c) {
@@ -213,8 +213,8 @@ bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }
 
-// The last line for which `says` is true. A line that only points to an explanation counts if no
-// other line matches.
+// The last line for which `says` is true. A line that only points to an explanation is used only if
+// no other line matches.
 template <class Says>
 std::optional<std::size_t> LastThat(const std::vector<std::string_view>& lines, Says says) {
   std::optional<std::size_t> pointer;
@@ -251,8 +251,8 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Whether the signal comes from a user or the kernel and not from the task's own fault. A lack of
-// GPU memory never causes one of these signals.
+// Whether a user or the kernel sends this signal. It is then no fault of the task itself, and a
+// lack of GPU memory never causes it.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();
@@ -288,8 +288,8 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   return words;
 }
 
-// The message of a task that ran out of memory. Empty if the task survived that and ended when the
-// MPS server broke.
+// The message of a task that ran out of memory. Empty if the task survived that and only ended when
+// the MPS server broke.
 std::optional<Finding> OwnOom(const ExitEvidence& evidence,
                               const std::vector<std::string_view>& lines) {
   const std::optional<Finding> found = ExplainingOom(lines, evidence.device_full);

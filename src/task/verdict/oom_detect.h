@@ -1,5 +1,5 @@
 // Decides why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a fault
-// of its GPU, a fault of its own program on the GPU, a fault of a neighbour, or another cause.
+// of its GPU, a fault of its own program on the GPU, a neighbour's fault, or another cause.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,9 @@ struct ExitEvidence {
   bool neighbour_blamed = false;  // another task of this server was held responsible
 };
 
-// The last line about a lack of GPU memory in printable form, or empty. Knows the forms of PyTorch,
-// TensorFlow, JAX, CUDA and cuBLAS/cuDNN in docs/use/tasks.md. Only the last 16 KiB and 200 lines
-// are read, because the program survived anything earlier. TensorFlow's harmless warnings are
+// The last line about a lack of GPU memory in printable form, or empty. Recognises the forms of
+// PyTorch, TensorFlow, JAX, CUDA and cuBLAS/cuDNN in docs/use/tasks.md. Reads only the last 16 KiB
+// and 200 lines, because the program survived anything earlier. TensorFlow's harmless warnings are
 // returned too; ClassifyExit decides whether they count.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
