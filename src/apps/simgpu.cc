@@ -43,7 +43,7 @@ struct Arguments {
   std::string recovery;
 };
 
-// Returns the exit code of --keep; empty if there is no server to keep.
+// Returns the exit code of --keep, or nothing if there is no server to keep.
 std::optional<int> Keep(const Arguments& arguments) {
   const Result<std::string> wanted = carma::simgpu::NormalShape(arguments.shape);
   if (!wanted) return Complain(wanted.error());
@@ -131,7 +131,7 @@ int Reset(Arguments& arguments, Server* server) {
   return done ? 0 : Complain(done.error());
 }
 
-// Acts as a foreign process that holds memory until it is killed and never computes.
+// Acts as a foreign process that only holds memory until it is killed.
 int Hold(Arguments& arguments, Server* server) {
   const carma::base::ProcessId self = carma::base::SelfProcess();
   carma::simgpu::Arrival arrival{.pid = self.pid,
@@ -188,8 +188,8 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   arguments.state = carma::base::GetEnv(kStateVariable);
   const auto add = [&](const char* name, const char* what, bool attaches, auto run) {
     CLI::App* verb = app.add_subcommand(name, what);
-    // CLI11's own handling would let the variable override the option, because all verbs share the
-    // value.
+    // All verbs share the value, so CLI11's own handling would let the variable override the
+    // option.
     CLI::Option* state = verb->add_option(
         "--state", arguments.state, std::string("the server's file ($") + kStateVariable + ")");
     if (arguments.state.empty()) state->required();

@@ -82,7 +82,7 @@ void AddCheckpoint(CLI::App& app, TrainingOptions& options) {
                  "file to save to and to resume from");
 }
 
-// Reads the variables by which the CUDA driver configures MPS in a program's environment.
+// Reads the environment variables with which the CUDA driver configures MPS for a program.
 carma::base::Result<carma::base::Unit> ReadMps(TrainingOptions& options) {
   using carma::base::GetEnv;
   options.mps_pipes = GetEnv("CUDA_MPS_PIPE_DIRECTORY");

@@ -5,7 +5,7 @@
 namespace carma::slurm {
 namespace {
 
-// A line in the form of Slurm 22.05's scontrol.
+// A line as printed by scontrol of Slurm 22.05.
 std::string Line(const std::string& name, const std::string& state, int used_gib,
                  const std::string& more = "") {
   return "NodeName=" + name +

@@ -34,7 +34,7 @@ class Connection {
     std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
     fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd_ < 0) return Fail("connecting to", errno);
-    // If the backlog is full, connect() returns EAGAIN, for which poll() cannot wait.
+    // connect() returns EAGAIN if the backlog is full. poll() cannot wait for room in the backlog.
     while (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       if (errno == ENOENT || errno == ECONNREFUSED) gone_ = true;
       if (errno != EAGAIN && errno != EINTR) return Fail("connecting to", errno);
