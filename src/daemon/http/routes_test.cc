@@ -52,7 +52,7 @@ class RoutesTest : public ::testing::Test {
         },
         "no GPU yet");
   }
-  // uid: empty for a request over TCP.
+  // uid: empty if the request comes over TCP.
   api::Response Ask(const std::string& method, const std::string& path,
                     std::optional<std::uint32_t> uid, const std::string& token = "") {
     api::Request request{.method = method, .path = path};
