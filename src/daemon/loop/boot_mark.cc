@@ -13,8 +13,8 @@
 
 namespace carma::daemon {
 
-// Uses the process that starts the services of the system or user, because no service outlives that
-// process.
+// The process that starts the services of the system or user identifies the start, because no
+// service outlives it.
 std::string MachineStart() {
   const std::string boot_id = base::BootId();
   if (boot_id.empty()) return {};

@@ -63,7 +63,7 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
-// A metric that is absent while its value is unknown.
+// A metric that is left out while its value is unknown.
 struct SometimesGauge {
   const char* name;
   const char* help;
@@ -137,7 +137,7 @@ void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
   }
 }
 
-// Writes the numbers of marked tasks, for example of tasks that are idle or over their promise.
+// Writes how many tasks are idle, exceed their promise, use other GPUs, or must leave.
 void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
   const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
   std::size_t idle = 0;
@@ -165,7 +165,8 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
           static_cast<double>(elsewhere));
 }
 
-// Writes all states, even those without tasks, because series used by alerts must not vanish.
+// Writes a series for every state, even if no task has it, because series used by alerts must not
+// disappear.
 void WriteTaskCounts(store::Store& store, const Counters& counters, api::MetricsText& out) {
   std::map<core::TaskState, std::int64_t> by_state;
   const auto counted = store.Counts();
@@ -192,7 +193,8 @@ void WriteTaskCounts(store::Store& store, const Counters& counters, api::Metrics
   });
 }
 
-// Whether a task with this reason waits for GPUs, not for a release, a time or a dependency.
+// Whether a task that waits for this reason waits for GPUs rather than for a release, a time or a
+// dependency.
 bool IsForGpus(core::ReasonCode why) {
   switch (why) {
     case core::ReasonCode::kHeld:
@@ -210,8 +212,8 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // Older tasks come first, so reasons are rarely computed once a task that waits for GPUs is
-    // found.
+    // The oldest tasks come first. Once a task that waits for GPUs is found, reasons of later tasks
+    // rarely need to be computed.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
@@ -245,7 +247,7 @@ void WriteUsers(Engine& engine, api::MetricsText& out) {
   }
 }
 
-// Writes cores and memory of the server if they are counted.
+// Writes the server's cores and memory if CARMA counts them.
 void WriteHost(const Engine& engine, api::MetricsText& out) {
   const core::HostView host = engine.scheduler().Host().View();
   if (host.cpus > 0) {
@@ -305,7 +307,8 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
 
 void Counters::Count(const core::TaskRecord& record) {
   const bool launching = record.state == core::TaskState::kLaunching;
-  // A launching task is reported again once its sharing is chosen. Only the first report counts.
+  // A launching task is reported a second time when its sharing has been chosen. Only the first
+  // report is counted.
   if (launching && record.attempt->sharing.method == core::SharingMethod::kUnknown) {
     ++dispatches;
     wait_seconds.Observe(base::Seconds(*record.attempt->launched - record.queued_since));
@@ -313,8 +316,8 @@ void Counters::Count(const core::TaskRecord& record) {
   if (!launching && record.reason.code == core::ReasonCode::kOutOfMemory) ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
-  // If the user stated the memory, the method's name is not used, because users choose it, and each
-  // name would be a time series.
+  // If the user stated the memory, "given" replaces the method's name. Users choose that name, and
+  // each name would make another time series.
   const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;

@@ -22,7 +22,8 @@ class ReturningJobsTest : public SlurmProgramsFixture {
     SlurmProgramsFixture::TearDown();
   }
 
-  // Begins a new run of the daemon, which continues from the state that the previous run stored.
+  // Starts a new run of the daemon, which continues from the state that the previous run has
+  // stored.
   void Open() {
     returning_.reset();
     NewLoop();
