@@ -83,7 +83,8 @@ std::string WhyItStays(const Job& job) {
     return "it has several nodes or parts";
   if (!job.asked_nodes.empty()) return "it requests specific nodes";
   if (!job.reservation.empty()) return "it belongs to a reservation";
-  if (job.carma_gib == 0 || job.other_gres) return "it does not request gres/carma alone";
+  if (job.carma_gib == 0 || job.other_gres)
+    return "it does not request gres/carma, or requests other gres too";
   if (job.restarts >= kMostRestarts) return "it was restarted before";
   if (job.on_hold) return "it is held after this run";
   return "";

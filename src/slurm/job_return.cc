@@ -179,7 +179,7 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   if (!run.out_of_memory) {
     back.retries = kMostVictimRestarts;
     back.comment =
-        fmt::format("carma: ended by a neighbour's or its GPU's fault on {}", kNodePlace);
+        fmt::format("carma: ended by a fault of a neighbour or its GPU on {}", kNodePlace);
     return back;
   }
   if (run.most_retries == 0) return Conflict("it allows no retries");
@@ -199,7 +199,7 @@ JobReturn LeaveNode(const Job& job) {
   return {
       .job = job.id,
       .restart = job.restarts,
-      .comment = fmt::format("carma: waited on {} for GPUs, goes to another node", job.node_list),
+      .comment = fmt::format("carma: waited on {} for GPUs, moving to another node", job.node_list),
       .exclude = job.node_list};
 }
 

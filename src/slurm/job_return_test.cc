@@ -316,7 +316,7 @@ TEST_F(JobElsewhere, ExcludesItsNodeAndIsWatchedToItsEnd) {
   EXPECT_FALSE(back.MayBeDropped());
   EXPECT_EQ(Step(), "update");
   EXPECT_EQ(job.excluded, "n0");
-  EXPECT_EQ(job.admin_comment, "carma: waited on n0 for GPUs, goes to another node");
+  EXPECT_EQ(job.admin_comment, "carma: waited on n0 for GPUs, moving to another node");
   EXPECT_EQ(job.carma_gib, 10);
   EXPECT_EQ(Step(), "release");
   EXPECT_EQ(Step(), "");

@@ -74,7 +74,7 @@ std::string ForecastDrift::JudgeMemory(const Method& method, double coverage) {
   const double limit = method.sentence.empty() ? kByChance : kByChanceAgain;
   if (broken > 0 && ChanceOfAtLeast(broken, count, expected) < limit) {
     return fmt::format(
-        "{} of the last {} tasks estimated by {} used more than they were promised, about {:.0f} "
+        "{} of the last {} tasks estimated by {} used more than they were promised; about {:.0f} "
         "were expected",
         broken, count, name, expected * static_cast<double>(count));
   }

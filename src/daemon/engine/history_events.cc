@@ -26,7 +26,7 @@ store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const S
                            .text = fmt::format("by {}", submitter.user)};
   if (submitter.task) event.text += fmt::format(" in task {}", *submitter.task);
   if (!submitter.remark.empty()) event.text += fmt::format(", {}", submitter.remark);
-  if (count > 1) event.text += fmt::format(", {} tasks starting with this one", count);
+  if (count > 1) event.text += fmt::format(", the first of {} tasks", count);
   return event;
 }
 

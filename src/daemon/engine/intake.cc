@@ -399,7 +399,9 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   // Another submission with the same name may have been accepted while this one was stored in
   // pieces.
   const std::optional<Submitted> known = CARMA_TRY(Repeated(submission));
-  if (known) return Conflict("request {} now names another submission", by.request);
+  if (known)
+    return Conflict("request name '{}' was used for another submission in the meantime",
+                    by.request);
   return store_.PutRequest({by.uid, by.request, first, count}, submitted);
 }
 

@@ -13,9 +13,9 @@ using task::MpsControl;
 namespace {
 
 constexpr const char* kOnlyLimited =
-    "Its share of the SMs is a limit, not reserved: its MPS server runs without SM partitions.";
+    "Its share of the SMs is only a limit, because its MPS server runs without SM partitions.";
 constexpr const char* kNeedsShare =
-    "its user's MPS server on this GPU has SM partitions, and it asks for no --sm-share "
+    "its user's MPS server on this GPU has SM partitions, but the task has no --sm-share "
     "(collocation.sm_partitions)";
 
 }  // namespace

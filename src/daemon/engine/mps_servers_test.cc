@@ -93,7 +93,7 @@ TEST_F(MpsServersTest, EachClientOfAServerWithPartitionsHasOne) {
   EXPECT_EQ(first->partition, fake_.id.gpus + "/D1/x");
   EXPECT_EQ(first->sms, 52) << "13 of 27 chunks, rounded down";
   EXPECT_EQ(Attach(kSecond, 0.3)->partition, fake_.id.gpus + "/D2/x");
-  EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("it asks for no --sm-share"));
+  EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("the task has no --sm-share"));
   EXPECT_THAT(Attach(core::TaskId{4}, 0.4).error().message, HasSubstr("RESOURCE_CONFIGURATION"));
   ASSERT_TRUE(Attach(core::TaskId{5}, 0.1)) << "no back-off";
   servers_->Detach(kSecond, 1);

@@ -81,11 +81,12 @@ std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) 
       options_.mps != nullptr) {
     if (start.placement.size() == 1 || options_.mps_servers != task::MpsScope::kGpu)
       return std::nullopt;
-    sharing.note = "It uses several GPUs, and an MPS server serves one (collocation.mps_servers).";
+    sharing.note =
+        "It uses several GPUs, but an MPS server serves only one (collocation.mps_servers).";
   }
   if (record != nullptr && record->request->sm_share) {
     if (!sharing.note.empty()) sharing.note += ' ';
-    sharing.note += "Its share of the SMs is not limited: only MPS can do that.";
+    sharing.note += "Its share of the SMs is not limited, because only MPS can limit it.";
   }
   if (sharing.method == SharingMethod::kStreams)
     sharing.group_limit_mib = GroupLimitMib(start.placement, start.bound_mib);

@@ -163,7 +163,7 @@ void Monitor::TakeVerdict(std::size_t i, std::vector<core::Event>& events) {
   const std::string& why = device.cuda_trouble.empty() ? device.rules.why() : device.cuda_trouble;
   if (why == device.drain_told) return;
   device.drain_told = why;
-  base::LogWarn("gpu_rules", {{"gpu", i}, {"why", why.empty() ? "all is well again" : why}});
+  base::LogWarn("gpu_rules", {{"gpu", i}, {"why", why.empty() ? "no problem any more" : why}});
   if (!options_.health.drain) return;
   const auto gpu = static_cast<core::GpuIndex>(i);
   if (why.empty()) {
@@ -322,7 +322,7 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   const Device& device = Of(gpu);
   if (device.unattributed_alert) {
     alerts.push_back(
-        fmt::format("{} in use by no process that the driver lists: left by ended processes, or "
+        fmt::format("{} is used by no process that the driver lists: left by ended processes, or "
                     "used by another container",
                     base::FormatMib(device.use.unattributed_mib.value_or(0))));
   }

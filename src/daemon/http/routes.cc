@@ -168,7 +168,7 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
     const bool by_token = !call.request.peer;
     if (by_token) {
       if (!who.token_of.empty() && who.token_of != name)
-        return reply(Denied("the token belongs to {}, and user number {} now has another name",
+        return reply(Denied("the token belongs to {}, but user id {} now has another name",
                             who.token_of, who.uid));
       who.groups = known->groups;
       if (!who.groups.empty()) who.gid = known->gid;
@@ -177,12 +177,12 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
     // would have its own limits.
     if (known->name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid) {
       return reply(
-          Denied("user number {} has no name on this server, and may only look at it", who.uid));
+          Denied("user id {} has no name on this server and gets read-only access", who.uid));
     }
     const bool admin = IsAdmin(options, who.uid, name);
     if (!admin && !IsAllowed(options, who, name)) {
       return reply(
-          Denied("{} may only look at this server; administrators grant access in "
+          Denied("{} has read-only access to this server; administrators grant more in "
                  "daemon.allow_users and daemon.allow_groups",
                  base::Printable(name, 60)));
     }

@@ -322,7 +322,7 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
     TakeLimitsTrial("no whole GPU answers", {});
     return DecideSharing(std::move(devices));
   }
-  OpenRoutes("carmad is trying to limit GPU memory");
+  OpenRoutes("carmad is testing whether it can limit GPU memory");
   std::vector<std::string> limiter = {options_.reader_path, gpu::kMemoryLimitsWord,
                                       in_force_.settings.nvml_library};
   // Shims have a clean environment, so the variable for the simulated driver must be passed on
@@ -350,7 +350,7 @@ void RealDaemon::DecideSharing(std::vector<gpu::DeviceInfo> devices) {
   config::Settings& settings = in_force_.settings;
   if (!core::Shares(settings.policy)) settings.collocation = core::SharingMethod::kAlone;
   if (settings.collocation) return OpenEngine(std::move(devices));
-  OpenRoutes("carmad is asking NVIDIA's MPS control daemon");
+  OpenRoutes("carmad is testing NVIDIA's MPS control daemon");
   trial_.Ask(
       [setup = MpsSetupOf(in_force_.settings, options_.shim_path), limit = settings.mps_timeout,
        shared = settings.mps_servers == task::MpsScope::kShared] {

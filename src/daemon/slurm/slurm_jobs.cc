@@ -42,7 +42,7 @@ JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
                  scheduler.config().recovery_step_mib, scheduler.config().slots);
   if (!back) {
     return {std::nullopt,
-            fmt::format("job {} is not started again: {}", key->job, back.error().message)};
+            fmt::format("job {} is not requeued: {}", key->job, back.error().message)};
   }
   return {RowOf(record.id, *back), ""};
 }

@@ -136,7 +136,7 @@ Reply CallCarmad(const std::string& socket, std::string_view method, std::string
   Reply reply;
   if (connection.Open() && connection.Send(request) && connection.Receive(text)) {
     reply = ParseReply(text);
-    if (reply.status == 0) reply.trouble = "reading from " + socket + ": not an HTTP answer";
+    if (reply.status == 0) reply.trouble = "reading from " + socket + ": not an HTTP response";
   } else {
     reply.trouble = connection.trouble();
     reply.gone = connection.gone();

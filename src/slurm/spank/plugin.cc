@@ -148,15 +148,15 @@ spank_option OptionOf(Option option, const char* name, const char* value, const 
 
 spank_option options[] = {
     OptionOf(kMemory, "carma-mem", "SIZE",
-             "GPU memory that it needs on each GPU, such as 12G. CARMA assigns its GPUs"),
+             "GPU memory that the job needs on each GPU, such as 12G. CARMA assigns the GPUs"),
     OptionOf(kGpus, "carma-gpus", "N",
-             "number of GPUs that CARMA assigns to it on its node (default 1)"),
-    OptionOf(kExclusive, "carma-exclusive", nullptr, "no other task may use its GPUs"),
+             "number of GPUs that CARMA assigns to the job on its node (default 1)"),
+    OptionOf(kExclusive, "carma-exclusive", nullptr, "no other task may use the job's GPUs"),
     OptionOf(kSmShare, "carma-sm-share", "SHARE",
              "at most this share of each GPU's multiprocessors, such as 30%"),
     OptionOf(kSummary, "carma-summary", "FILE",
-             "summary of its model, from which CARMA estimates the memory"),
-    OptionOf(kBatchSize, "carma-batch-size", "N", "batch size for that estimate"),
+             "summary of the job's model, from which CARMA estimates the memory"),
+    OptionOf(kBatchSize, "carma-batch-size", "N", "batch size for the estimate of --carma-summary"),
     OptionOf(kRetries, "carma-retries", "N",
              "number of restarts after running out of GPU memory (default 3)"),
 };

@@ -128,7 +128,8 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& a
   const Json* owner = in.Raw("owner");
   if (key == nullptr && owner == nullptr) return Unit{};
   if (call.caller.uid != 0 && call.caller.uid != ::geteuid())
-    return Denied("key and owner: only root and the user of carmad may ask for another user");
+    return Denied(
+        "key and owner: only root and carmad's own user may request a lease for another user");
   if (key == nullptr || owner == nullptr)
     return Invalid("body: expected both key and owner, or neither");
   auto of = CARMA_TRY(base::FieldsFromJson<Owner>(*owner, "/owner", base::Unknown::kRefused));

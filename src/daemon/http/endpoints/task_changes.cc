@@ -211,7 +211,8 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
   const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
   if (verb == "hold" && !waits) return "only a waiting task can be held";
   if (verb == "release" && !waits) return "only a waiting task can be released";
-  if (verb == "requeue" && state == core::TaskState::kStopping) return "it is being stopped";
+  if (verb == "requeue" && state == core::TaskState::kStopping)
+    return "requeue it once it has ended";
   return std::nullopt;
 }
 
