@@ -189,8 +189,8 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   arguments.state = carma::base::GetEnv(kStateVariable);
   const auto add = [&](const char* name, const char* what, bool attaches, auto run) {
     CLI::App* verb = app.add_subcommand(name, what);
-    // All verbs share the value, so CLI11's own handling would let the variable override the
-    // option.
+    // CLI11's own handling of environment variables would let the variable override the option,
+    // because all verbs share one value.
     CLI::Option* state = verb->add_option(
         "--state", arguments.state, std::string("the server's file ($") + kStateVariable + ")");
     if (arguments.state.empty()) state->required();

@@ -90,7 +90,8 @@ void Engine::Requeue(core::TaskId id, const std::string& what, Done done) {
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }
 
-// A change in progress is one that no turn has handled yet or that is not durable yet.
+// Whether a change of the task is in progress, because no turn has handled it yet or it is not
+// durable yet.
 bool Engine::IsBeingChanged(core::TaskId id) const {
   const auto is_edit = [&](const store::EditedDescription& edit) { return edit.task == id; };
   const auto changes_priority = [&](const core::Event& event) {

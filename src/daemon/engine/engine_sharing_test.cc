@@ -1,5 +1,5 @@
-// Tests how the engine lets tasks share GPUs, and how it explains why they ended, based on reports
-// of the driver and MPS servers.
+// Tests how the engine lets tasks share GPUs. Also tests how it explains why tasks ended, based on
+// reports of the driver and MPS servers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>

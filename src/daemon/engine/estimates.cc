@@ -62,8 +62,8 @@ class Memory {
   EstimateResult result_;
 };
 
-// A summary is untrusted input, and a large summary needs much memory. Errors from either must not
-// end the daemon.
+// A summary is untrusted input, and a large summary needs much memory. An error while reading it
+// must not end the daemon.
 estimate::Summary ReadSafely(const EstimateService::Read& read, const EstimateJob& job) {
   const std::string path = job.spec.model_summary.value_or("");
   try {

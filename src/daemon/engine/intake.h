@@ -149,7 +149,7 @@ class Intake {
   // compared.
   void WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                           core::TaskId first, std::string& warning);
-  // Stores the rows that belong to the submission and not to its single tasks.
+  // Stores the rows about the submission as a whole, as opposed to its single tasks.
   Result<Unit> PutAsWhole(const Submission& submission, core::TaskId first, base::Time submitted);
   // The earlier submission with the same name; empty if the name is new.
   Result<std::optional<Submitted>> Repeated(const Submission& submission);

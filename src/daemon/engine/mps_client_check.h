@@ -1,6 +1,6 @@
 // Finds processes that compute without using their task's MPS server. If a process's environment
-// has no pipe directory or another one, it still runs on the GPU and gets no error. But it takes
-// turns with its neighbours, and its task's limits do not apply. Pure.
+// has no pipe directory or a different one, the process still runs on the GPU and gets no error.
+// But it takes turns with its neighbours, and its task's limits do not apply. Pure.
 #pragma once
 
 #include <sys/types.h>

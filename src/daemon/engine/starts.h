@@ -30,7 +30,7 @@ class Starts {
   // Registers an attempt from an earlier run. Must be called before the core gets the attempt, so
   // that a repeated stop finds its shim. gid: group of the task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
-  // Called once when the daemon starts. Removes what ended attempts have left. kept: returns
+  // Called once when the daemon starts. Removes what ended attempts have left behind. kept: returns
   // whether an attempt was adopted.
   void Sweep(const std::function<bool(core::TaskId, int attempt)>& kept) const;
   // How an attempt shares its GPUs without an MPS server; empty if it needs an MPS server.
@@ -54,7 +54,7 @@ class Starts {
   void FollowPromises(base::Time now);
   // Must be called when the attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);
-  // Removes the files that the attempt left.
+  // Removes the files that the attempt has left behind.
   void Forget(core::TaskId id, int attempt);
 
   std::string AttemptDir(core::TaskId id, int attempt) const;

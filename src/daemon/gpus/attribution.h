@@ -27,8 +27,7 @@ class Attribution {
   void AddRoot(core::TaskId task, const base::ProcessId& process);
   void Remove(core::TaskId task);
   // The task of a process; empty if the process is foreign. The answer stays the same until
-  // Retain() drops it, even if the process has just ended, or if the parents that connected it to
-  // the task have.
+  // Retain() drops it, even if the process or the parents that connect it to the task have ended.
   std::optional<core::TaskId> Find(pid_t pid, const SeenProcess& seen);
   // Like the other Find(), but reads the process from /proc now.
   std::optional<core::TaskId> Find(pid_t pid) { return Find(pid, SeeProcess(pid)); }

@@ -19,8 +19,8 @@ namespace carma::daemon {
 struct TaskUse {
   std::int64_t used_mib = 0;  // memory of the task's processes, as far as known
   bool memory_told = true;    // the memory of all its processes is known
-  // The fraction of recent time in which kernels of its processes ran, 0..1; empty if it is not
-  // reported for one of the processes.
+  // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if it is
+  // not reported for one of the processes.
   std::optional<double> kernel_time = 0;
   std::vector<pid_t> pids;
 };

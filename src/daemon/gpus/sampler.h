@@ -34,8 +34,8 @@ class Sampler {
    public:
     virtual ~Taker() = default;
     // Called once, before LeftAlone and TakeRound, with the GPUs that the driver lists. If the
-    // driver does not answer, called with the stored GPUs, but only if SamplerOptions::only is
-    // empty. Otherwise the stored GPUs may be those of an earlier carmad that managed other GPUs.
+    // driver does not answer, called with the stored GPUs instead, but only if SamplerOptions::only
+    // is empty. Otherwise these may be the GPUs of an earlier carmad that managed other GPUs.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // Returns the GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;

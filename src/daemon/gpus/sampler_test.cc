@@ -11,7 +11,7 @@
 namespace carma::daemon {
 namespace {
 
-// A driver that behaves at its next calls as the test has set.
+// A driver whose behaviour in the next calls is set by the test.
 class FakeDriver : public gpu::Probe {
  public:
   enum class Mood { kWell, kGone, kSilent, kHangs };

@@ -1,4 +1,4 @@
-// Reads from /proc about the processes on the GPUs. This happens on the thread that reads the GPUs.
+// Reads information about the processes on the GPUs from /proc, on the thread that reads the GPUs.
 #pragma once
 
 #include <sys/types.h>

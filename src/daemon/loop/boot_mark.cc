@@ -13,8 +13,8 @@
 
 namespace carma::daemon {
 
-// The process that starts the services of the system or user identifies the start, because no
-// service outlives it.
+// The boot id and the start time of the process that runs the services of the system or user. No
+// service outlives that process.
 std::string MachineStart() {
   const std::string boot_id = base::BootId();
   if (boot_id.empty()) return {};

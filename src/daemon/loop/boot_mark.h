@@ -1,4 +1,4 @@
-// Records in the state folder during which start of the machine it was last used.
+// Detects restarts of the machine by a mark in the state folder.
 #pragma once
 
 #include <string>

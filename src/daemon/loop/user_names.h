@@ -35,8 +35,8 @@ class UserNames {
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
   // Calls back on the loop, at once if the user is cached, and never after destruction. While the
-  // database hangs or fails, expired entries are used as well, and for `keep` further callers are
-  // answered at once. Errors: kUnavailable if there is no entry.
+  // database hangs or fails, expired entries are used as well, and further callers are answered at
+  // once until `keep` has passed. Errors: kUnavailable if there is no entry.
   void Ask(std::uint32_t uid, Call call);
 
  private:

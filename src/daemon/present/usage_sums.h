@@ -38,7 +38,7 @@ class UsageSums {
   // period.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
-  // For a running attempt, the end is the current time and there is no exit.
+  // A running attempt must have the current time as its end, and no exit.
   void Add(const store::EndedAttempt& attempt);
   // Must not be called before the last attempt has been added.
   void Add(const store::GpuUsage& usage);

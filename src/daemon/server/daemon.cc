@@ -85,8 +85,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Reports once to the process that started this daemon that the daemon serves. From then on
   // requests no longer wait until the GPUs are known.
   void TellServing();
-  // Decide the method for collocation.method = "auto". Kernel limits on memory are tried first,
-  // then the sharing methods.
+  // These functions decide the method for collocation.method = "auto". Kernel limits on memory are
+  // tried first, then the sharing methods.
   void TakeLimitsTrial(const std::string& why_not, const std::vector<std::string>& limiter);
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);

@@ -47,7 +47,7 @@ class EngineHostTest : public ::testing::Test {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // Starts the daemon's part again, as after a restart.
+  // Replaces the EngineHost, as a restart of the daemon would.
   void Open() {
     host_.reset();
     loop_meter_.reset();

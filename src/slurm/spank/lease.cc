@@ -30,7 +30,7 @@ std::string TroubleOf(const Reply& reply, const Document& body) {
   return OneLine(said.empty() ? "carmad answered " + Number(reply.status) : said, kMostReason);
 }
 
-// Whether carmad is restarting or its answer was lost on the way.
+// Whether to repeat the call, because carmad is restarting or its answer was lost.
 bool IsAway(const Reply& reply) {
   return reply.status == 0 || reply.status == 503;
 }

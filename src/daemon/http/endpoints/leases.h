@@ -1,6 +1,6 @@
 // Endpoints for leases, which give GPUs to processes started by another launcher. Users see their
-// own leases, administrators see all. According to the kernel, each process of a lease must run as
-// the lease's owner.
+// own leases, administrators see all. A lease accepts only processes that run as its owner
+// according to the kernel.
 #pragma once
 
 #include "daemon/http/endpoints.h"

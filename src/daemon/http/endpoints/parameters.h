@@ -65,8 +65,8 @@ Result<DrainAsked> ReadDrain(const Call& call, base::Time now);
 // Logs one line about a request that was carried out, with these fields and the caller's "user" and
 // "uid" (from the kernel or the token).
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
-// Logs a change of the engine when the returned function is called. If the store cannot write the
-// change now and it takes effect later, the line has the reason as "not_yet".
+// Logs a change of the engine. done: the result that its Engine::Done was called with. If the store
+// cannot write the change now and it takes effect later, the line has the reason as "not_yet".
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller,
               const Result<Unit>& done);
 

@@ -27,8 +27,8 @@ constexpr std::size_t kMostRows = 1'000;
 // Limit on the number of tasks checked for an answer in queue order. Therefore a page with few rows
 // may have a next page.
 constexpr std::size_t kMostLooks = 1'000;
-// Up to these numbers of rows without an expected start and of queued tasks, building a list takes
-// less time than forking the process.
+// If a list has at most kFewRows rows without an expected start, or if the queues have at most
+// kShortQueue tasks, building the list takes less time than forking the process.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kShortQueue = 20'000;
 
@@ -137,8 +137,8 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// Those of the requested states whose tasks are only in the store: finished tasks and tasks that
-// are being accepted.
+// The requested states whose tasks exist only in the store: finished tasks and tasks that are being
+// accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
     const bool wanted =

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMaxWaitS = 3600;
 
-// What the store has about a task.
+// The store's data about a task.
 struct Known {
   store::StoredTask stored;
   std::vector<std::string> remarks;  // remarks on its estimate

@@ -26,9 +26,10 @@ Result<Unit> ChangeTask(const SharedServices& services, const Call& call,
                         const api::Responder& reply);
 Result<Unit> SetPriority(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
-// Takes {"verb":"cancel","tasks":[3,4]}. Applies one change of ChangeTask to up to
-// api::kMostChanges tasks. Answers once the changes of all tasks are durable. Errors, such as tasks
-// of other users or in the wrong state, are reported for each task and do not affect the others.
+// Takes {"verb":"cancel","tasks":[3,4]}. Applies one of ChangeTask's changes to up to
+// api::kMostChanges tasks. Answers once the changes of all tasks are durable. Errors, such as for
+// tasks of other users or in the wrong state, are reported for each task and do not affect the
+// others.
 Result<Unit> ChangeTasks(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
 
