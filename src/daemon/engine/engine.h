@@ -112,7 +112,6 @@ class Engine {
   // Must be the last call before destruction. Drops requests that wait for an answer and accepts no
   // new ones.
   void Stop();
-  // Handles the launcher's events.
   void PollLauncher();
 
   const core::Scheduler& scheduler() const { return scheduler_; }

@@ -48,7 +48,6 @@ class Reservations {
   std::optional<core::Time> tell_again_;
 };
 
-// The reservation's row in the store.
 store::ReservationRow RowOf(const core::Reservation& booking);
 
 }  // namespace carma::daemon

@@ -155,7 +155,6 @@ class Monitor {
   std::string TextOf(std::size_t i, const gpu::ReadError& error) const;
   void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now, GpuUse use);
   core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;
-  // Applies the health rules to the reading.
   void TakeHealth(std::size_t i, const gpu::Reading& reading, std::vector<core::Event>& events);
   // Requests a drain or ends it if the verdict of the health rules or of NoteCuda() has changed.
   void TakeVerdict(std::size_t i, std::vector<core::Event>& events);

@@ -29,7 +29,6 @@ Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
 // Used only on the loop's thread. Another thread, which may hang, reads files and groups.
 class Configuration {
  public:
-  // The settings that are in force now.
   struct InForce {
     config::Settings settings;  // keys that need a restart keep old values
     std::vector<std::uint32_t> allow_groups;

@@ -75,7 +75,6 @@ std::optional<double> Unattributed(const Monitor& monitor, core::GpuIndex gpu) {
   return mib ? std::optional(static_cast<double>(*mib) * kMib) : std::nullopt;
 }
 
-// A value of the last reading.
 template <std::optional<double> gpu::Reading::*kValue>
 std::optional<double> LastRead(const Monitor& monitor, core::GpuIndex gpu) {
   const std::optional<gpu::Reading>& last = monitor.LastReading(gpu);

@@ -78,7 +78,6 @@ class EngineHost : private Engine::Host {
   // Takes over from an earlier carmad. Errors: those of Engine::Start(). After an error the loop
   // must be stopped.
   Result<Unit> Start(std::vector<core::GpuInfo> gpus);
-  // The services that the endpoints need.
   EngineServices Services();
   // The GPUs that must not be read.
   std::set<std::size_t> LeftAlone() const;
