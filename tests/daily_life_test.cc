@@ -105,7 +105,8 @@ TEST_F(DailyLife, LimitsNamesAndTheLevelOfTheLogFollowTheConfiguration) {
     site.Set("daemon.admins", "[]");
     site.Set("daemon.allow_users", "[\"somebody-else\"]");
     Reload();
-    EXPECT_THAT(site.Carma({"resume", "0"}, {.uid = OtherUser()}).err, HasSubstr("may only look"));
+    EXPECT_THAT(site.Carma({"resume", "0"}, {.uid = OtherUser()}).err,
+                HasSubstr("has read-only access"));
   }
   site.Set("daemon.log_level", "\"error\"");
   Reload();
@@ -148,7 +149,7 @@ TEST_F(DailyLife, AMissingGroupAdmitsNoUserAndIsReported) {
   }));
   if (IsRoot()) {
     const Ran refused = site.Carma({"submit", "--", "/bin/true"}, {.uid = OtherUser()});
-    EXPECT_THAT(refused.err, HasSubstr("may only look"));
+    EXPECT_THAT(refused.err, HasSubstr("has read-only access"));
   }
 }
 

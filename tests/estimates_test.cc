@@ -252,7 +252,7 @@ TEST_F(Estimates, BrokenPromisesAreReported) {
   for (const std::uint64_t id : ids) site.Await(id);
   EXPECT_THAT(site.Status().troubles,
               ElementsAre("estimates: 8 of the last 8 tasks estimated by structural used more than "
-                          "they were promised, about 1 were expected"));
+                          "they were promised; about 1 were expected"));
 }
 
 TEST_F(Estimates, ABadSummaryIsReportedWithoutDelay) {

@@ -447,7 +447,7 @@ TEST_F(SeveralUsers, UsersWithoutPermissionMayOnlyLook) {
   site.Start();
   const Ran refused = site.Carma({"submit", "--", "/bin/true"}, Other());
   EXPECT_EQ(refused.code, 1) << refused.Text();
-  EXPECT_THAT(refused.err, HasSubstr("may only look at this server"));
+  EXPECT_THAT(refused.err, HasSubstr("has read-only access to this server"));
   EXPECT_TRUE(site.Carma({"list"}, Other()).Ok());
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
   struct stat socket {};

@@ -430,7 +430,7 @@ TEST_F(Mps, TasksWithAShareHaveTheirOwnSmsIfTheDriverSupportsPartitions) {
   EXPECT_THAT(Ask("lspart"), ::testing::ContainsRegex(" 6 +21 +24 +84"));
   const std::uint64_t without = site.Submit({"--gpu-mem", "1G", "--", "/bin/true"});
   EXPECT_EQ(site.Await(without).sharing, "streams");
-  EXPECT_THAT(site.Task(without).sharing_note, HasSubstr("it asks for no --sm-share"));
+  EXPECT_THAT(site.Task(without).sharing_note, HasSubstr("the task has no --sm-share"));
 
   // The next carmad must find out which SM partition belongs to which task.
   site.Restart(SIGKILL);

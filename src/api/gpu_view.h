@@ -173,7 +173,7 @@ struct GpuView {
     field("leave_by_ms", gpu.leave_by_ms, "When its tasks must have left (ms since the epoch).");
     field("sm_active_p95", gpu.sm_active_p95, "SM activity, 95th percentile of the window.");
     field("sm_active_ewma", gpu.sm_active_ewma,
-          "SM activity, exponentially weighted: follows changes faster than the mean.");
+          "Exponentially weighted SM activity, which follows changes faster than the mean.");
     field("metrics", gpu.metrics, "The last reading, with the source of each value.");
     field("activity_source", gpu.activity_source, "Where its SM activity comes from.",
           {.words = ",none,gpm,dcgm"});

@@ -1,5 +1,5 @@
-// Describes this build: "commit 0123456789ab, Release build by g++ 12.2.0". The text is made by
-// cmake/commit.cmake.
+// Describes this build, for example "commit 0123456789ab, Release build by g++ 12.2.0".
+// cmake/commit.cmake generates the text.
 #pragma once
 
 extern const char* const kBuildText;

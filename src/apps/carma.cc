@@ -9,8 +9,8 @@
 
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  // A child of `carma doctor`; checked before anything else, because the CUDA driver needs a fresh
-  // process.
+  // `carma doctor` starts this program as a child. The child's work begins here, before anything
+  // else, because the CUDA driver needs a fresh process.
   if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord)
     return carma::gpu::HoldContext();
   carma::cli::Context context;

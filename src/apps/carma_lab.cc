@@ -1,5 +1,5 @@
-// carma-lab: the programs behind `carma simulate`, `trace`, `profile` and `estimate evaluate`,
-// which carma starts.
+// carma-lab: implements `carma simulate`, `trace`, `profile` and `estimate evaluate`. carma starts
+// it for these commands.
 #include <string_view>
 #include <vector>
 
@@ -11,10 +11,10 @@
 
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  // A child of `carma profile` that measures the memory of a CUDA context, as in carma.
+  // `carma profile` starts this program as a child to measure the memory of a CUDA context.
   if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord)
     return carma::gpu::HoldContext();
-  // Another child of `carma profile` runs as a keeper (lab/verbs/profile/keeper.h).
+  // `carma profile` also starts this program as a keeper (lab/verbs/profile/keeper.h).
   if (argc >= 2 && std::string_view(argv[1]) == carma::cli::kKeepWord)
     return carma::cli::RunKeeper({argv + 2, argv + argc});
   carma::cli::Context context;

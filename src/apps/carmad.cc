@@ -50,7 +50,7 @@ struct Flags {
   int parent = 0;  // the daemon exits when this process exits; 0: none
 };
 
-// Writes exactly one line, whatever the message quotes.
+// Always writes exactly one line, even if the message contains line breaks.
 int Refuse(const carma::base::Error& error, int exit_code) {
   const std::string prefix(carma::base::PriorityPrefix(carma::base::LogLevel::kError));
   std::fprintf(stderr, "%scarmad: %s\n", prefix.c_str(),
@@ -62,7 +62,7 @@ std::string SimulatedState(const Flags& flags) {
   return flags.state_dir + "/gpus";
 }
 
-// Searches the folders again each time, because files in carma.d come and go.
+// Looks for configuration files each time, because files in carma.d may have been added or removed.
 carma::config::Sources FindSources(const Flags& flags) {
   carma::config::Sources sources = carma::config::StandardSources(
       flags.config.empty() ? std::nullopt : std::optional(flags.config), ::getuid() == 0);
@@ -76,7 +76,7 @@ carma::config::Sources FindSources(const Flags& flags) {
   return sources;
 }
 
-// Runs carma-simgpu and returns 0 if it succeeds. said: descriptor for its messages.
+// Runs carma-simgpu. Returns 0 if it succeeds. said: descriptor for its messages.
 int RunSimgpu(std::vector<std::string> words, int said) {
   words.insert(words.begin(), carma::base::ExecutableDir() + "/carma-simgpu");
   const auto spawned = carma::base::Spawn(words, {.files = {"/dev/null", "/dev/null", said}});
@@ -87,8 +87,8 @@ int RunSimgpu(std::vector<std::string> words, int said) {
   return status;
 }
 
-// Makes a simulated server, with a database separate from that of the real GPUs. An existing
-// simulated server is kept with the tasks that run on it.
+// Creates a simulated server, with a database separate from that of the real GPUs. A simulated
+// server that already exists is kept, together with its running tasks.
 Result<Unit> MakeSimulated(Flags& flags) {
   if (flags.state_dir.empty()) {
     const std::string shape = std::exchange(flags.simulate, "");
@@ -111,12 +111,12 @@ Result<Unit> MakeSimulated(Flags& flags) {
                      why.empty() ? "carma-simgpu does not run" : carma::base::Trim(why));
 }
 
-// Makes the daemon end with its parent. Returns false if the parent has already ended.
+// Makes the daemon exit when its parent exits. Returns false if the parent has already exited.
 bool EndsWithParent(pid_t parent) {
   return ::prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && ::getppid() == parent;
 }
 
-// Redirects standard error to this file: our log and the messages of libraries.
+// Redirects standard error to this file, for our log and for messages of libraries.
 Result<Unit> UseLog(const std::string& path) {
   const carma::base::UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
@@ -145,7 +145,8 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
   }
   const auto daemon = carma::daemon::Daemon::Make(std::move(options));
   if (!daemon) return Refuse(daemon.error(), 1);
-  // Not done earlier, so that errors of the start are printed where carmad was started.
+  // Standard error is not redirected earlier, so that errors during the start appear in the
+  // terminal where carmad was started.
   if (!flags.log.empty()) {
     if (const Result<Unit> used = UseLog(flags.log); !used) return Refuse(used.error(), 1);
   }
@@ -155,7 +156,8 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
 
 int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   if (flags.log.empty()) flags.log = loaded.settings.state_dir + "/carmad.log";
-  // The daemon changes to "/" and reloads its configuration from there later.
+  // The path must be absolute, because the daemon changes to "/" and later reloads its
+  // configuration from there.
   for (std::string* path : {&flags.config, &flags.log}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }
@@ -177,7 +179,7 @@ int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   return code == 0 ? 1 : code;
 }
 
-// Describes the error in one line, with the option that was probably meant.
+// Describes the error in one line and suggests the option that was probably meant.
 std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extra = app.remaining();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || extra.empty())
@@ -232,7 +234,7 @@ int Run(int argc, char** argv) {
     std::puts("configuration is valid");
     return 0;
   }
-  // A pilot (our parent) has already checked this.
+  // With --parent, the parent process (`carma pilot`) has already checked this.
   if (!flags.beside && flags.parent == 0) {
     if (const Result<Unit> alone = carma::daemon::CheckBesideServer(loaded->settings); !alone)
       return Refuse(alone.error(), 1);
@@ -244,12 +246,12 @@ int Run(int argc, char** argv) {
 
 }  // namespace
 
-// If a library throws an unexpected exception (out of descriptors or memory), the daemon prints one
-// line and exits. Tasks keep running, and the service manager restarts the daemon.
+// If a library throws an unexpected exception (no descriptors or memory left), the daemon prints
+// one line and exits. Tasks continue to run, and the service manager restarts the daemon.
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  // malloc_trim does not return the free end of the arenas of threads, which is ten megabytes after
-  // a batch of many tasks.
+  // malloc_trim does not release the unused end of the arenas of threads, which is about ten
+  // megabytes after a batch of many tasks.
   ::mallopt(M_ARENA_MAX, 1);
   try {
     return Run(argc, argv);

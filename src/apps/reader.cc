@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (std::string_view(argv[1]) == carma::gpu::kHoldContextWord) return carma::gpu::HoldContext();
-  // The reader must not outlive the daemon, even if it hangs in the driver.
+  // The reader must not outlive the daemon, even if the reader hangs in the driver.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto served = carma::gpu::ServeReader(carma::base::UniqueFd(0), argv[1]);
   if (served) return 0;

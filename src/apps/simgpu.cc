@@ -1,4 +1,5 @@
-// carma-simgpu: makes, shows and disturbs a simulated GPU server (docs/inside/simgpu.md).
+// carma-simgpu: creates and shows a simulated GPU server, and injects faults into it
+// (docs/inside/simgpu.md).
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -43,7 +44,7 @@ struct Arguments {
   std::string recovery;
 };
 
-// Returns the exit code of --keep; empty if there is no server to keep.
+// Returns the exit code of --keep, or nothing if there is no server to keep.
 std::optional<int> Keep(const Arguments& arguments) {
   const Result<std::string> wanted = carma::simgpu::NormalShape(arguments.shape);
   if (!wanted) return Complain(wanted.error());
@@ -131,7 +132,7 @@ int Reset(Arguments& arguments, Server* server) {
   return done ? 0 : Complain(done.error());
 }
 
-// Acts as a foreign process that holds memory until it is killed and never computes.
+// Acts as a foreign process that only holds memory until it is killed.
 int Hold(Arguments& arguments, Server* server) {
   const carma::base::ProcessId self = carma::base::SelfProcess();
   carma::simgpu::Arrival arrival{.pid = self.pid,
@@ -176,7 +177,7 @@ void AddDamage(CLI::App& damage, Arguments& arguments) {
       ->check(count);
   damage.add_option("--rows-remapped", arguments.rows_remapped, "memory rows replaced so far")
       ->check(count);
-  damage.add_flag("--remap-pending", arguments.remap_pending, "a reset will replace one more");
+  damage.add_flag("--remap-pending", arguments.remap_pending, "a reset will replace one more row");
   damage.add_flag("--remap-failed", arguments.remap_failed, "no spare row is left");
   damage.add_option(
       "--recovery", arguments.recovery,
@@ -188,8 +189,8 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   arguments.state = carma::base::GetEnv(kStateVariable);
   const auto add = [&](const char* name, const char* what, bool attaches, auto run) {
     CLI::App* verb = app.add_subcommand(name, what);
-    // CLI11's own handling would let the variable override the option, because all verbs share the
-    // value.
+    // CLI11's own handling of environment variables would let the variable override the option,
+    // because all verbs share one value.
     CLI::Option* state = verb->add_option(
         "--state", arguments.state, std::string("the server's file ($") + kStateVariable + ")");
     if (arguments.state.empty()) state->required();
@@ -200,7 +201,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
       add("show", "show GPUs, processes and faults", true, Show),
       add("fault", "inject a fault into a GPU or the driver", true, SetFault),
       add("clear", "end faults", true, Clear),
-      add("xid", "let the driver report a critical error of a GPU", true, Xid),
+      add("xid", "make the driver report a critical error (Xid) of a GPU", true, Xid),
       add("damage", "give a GPU errors that last until it is reset", true, Damage),
       add("reset", "clear a GPU's faults as a reset would", true, Reset),
       add("hold", "act as a foreign process that holds memory until it is killed", true, Hold),
@@ -211,32 +212,35 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
                   "for example 2xA100-40GB,A100-80GB:mig=3g.40gb+1g.10gb")
       ->capture_default_str();
   create.add_flag("--keep", arguments.keep,
-                  "keep an existing server if it has this shape, else fail");
+                  "keep an existing server if it has this shape, otherwise fail");
   create.add_option("--time-scale", arguments.options.time_scale,
                     "simulated seconds per real second");
   create.add_option("--seed", arguments.options.seed, "seed of the UUIDs");
   create.add_flag("--memory-limits", arguments.options.memory_limits,
                   "the driver limits the memory of cgroups, as r615 and newer do");
   create.add_option("--origin-time-ms", arguments.origin_time_ms,
-                    "time of day at creation; default: now");
+                    "the server's time at creation (default: now)");
   verbs[1].app->add_flag("--json", arguments.json, "print JSON");
   CLI::App& fault = *verbs[2].app;
   fault.add_option("--kind", arguments.kind, std::string(carma::simgpu::kFaultKinds))->required();
-  fault.add_option("--code", arguments.code, "error: NVML's name or number")->capture_default_str();
-  fault.add_option("--function", arguments.function, "error: only from this NVML function");
+  fault.add_option("--code", arguments.code, "name or number of the NVML error (--kind error)")
+      ->capture_default_str();
+  fault.add_option("--function", arguments.function,
+                   "only this NVML function fails (--kind error)");
   for (const std::size_t i : {2u, 3u}) {
     verbs[i].app->add_option("--gpu", arguments.gpu, "number of the GPU");
     verbs[i].app->add_flag("--driver", arguments.driver, "the whole driver");
   }
   CLI::App& xid = *verbs[4].app;
-  xid.add_option("gpu", arguments.gpu, "number of the GPU, or of an instance as show lists it")
+  xid.add_option("gpu", arguments.gpu, "number of the GPU or instance, as shown by 'show'")
       ->required();
   xid.add_option("xid", arguments.xid, "the error's number")->required()->check(CLI::Range(1, 999));
   AddDamage(*verbs[5].app, arguments);
   verbs[6].app->add_option("gpu", arguments.gpu, "number of the GPU")->required();
   CLI::App& hold = *verbs[7].app;
-  hold.add_option("--gpu", arguments.gpu, "number of the GPU, or of an instance")->required();
-  hold.add_option("--mib", arguments.mib, "how much")
+  hold.add_option("--gpu", arguments.gpu, "number of the GPU or instance, as shown by 'show'")
+      ->required();
+  hold.add_option("--mib", arguments.mib, "amount of memory")
       ->required()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   return verbs;
@@ -246,7 +250,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
 
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  CLI::App app{"Create, show and disturb a simulated GPU server", "carma-simgpu"};
+  CLI::App app{"Create a simulated GPU server, show it, and inject faults", "carma-simgpu"};
   app.set_version_flag("--version", CARMA_VERSION);
   app.require_subcommand(1);
   Arguments arguments;

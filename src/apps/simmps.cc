@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
   app.add_flag("-d", background, "start the daemon in the background");
   app.add_flag("-f", foreground, "start the daemon in the foreground");
   std::string protocol;
-  app.add_option("-p,--protocol", protocol, "2 or 3; the daemon's environment has precedence")
+  app.add_option("-p,--protocol", protocol,
+                 "protocol 2 or 3, unless the daemon's environment sets it")
       ->check(CLI::IsMember({"2", "3"}));
   bool quit = false;
   app.add_flag("-q,--quit", quit, "end the daemon (protocol 3)");
@@ -27,9 +28,10 @@ int main(int argc, char** argv) {
   carma::simgpu::MpsDaemonOptions options;
   const bool r590 = carma::simgpu::MpsBehaves(folders, "r590");
   if (r590 || carma::simgpu::MpsBehaves(folders, "r580"))
-    app.add_flag("-M,--multiuser-server", options.multi_user, "clients of all users on one server");
+    app.add_flag("-M,--multiuser-server", options.multi_user,
+                 "one server for the clients of all users");
   if (r590)
-    app.add_flag("-S,--static-partitioning", options.partitions, "each client has SMs of its own");
+    app.add_flag("-S,--static-partitioning", options.partitions, "each client gets its own SMs");
   app.allow_extras();  // protocol 3: the command is given as arguments
   try {
     app.parse(argc, argv);

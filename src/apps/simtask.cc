@@ -19,20 +19,21 @@ void AddWork(CLI::App& app, TrainingOptions& options) {
                  "memory per GPU; the last value applies to the rest")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  app.add_option("--sm-active", options.sm_active, "SM activity alone, 0..1, per GPU")
+  app.add_option("--sm-active", options.sm_active, "SM activity when running alone, 0..1, per GPU")
       ->delimiter(',')
       ->check(kShare);
-  app.add_option("--sensitivity", options.sensitivity, "how much neighbours slow it (s)")
+  app.add_option("--sensitivity", options.sensitivity,
+                 "how much the task is slowed down by neighbours (s)")
       ->check(CLI::Range(0.0, 1e3));
-  app.add_option("--pressure", options.pressure, "how much it slows neighbours (p)")
+  app.add_option("--pressure", options.pressure, "how much the task slows down neighbours (p)")
       ->check(CLI::Range(0.0, 1e3));
   app.add_option("--solo-s", options.solo_s,
-                 "simulated seconds of work when alone; without it: a quick task")
+                 "simulated seconds of work when running alone (default: a quick task)")
       ->check(kSpan);
   app.add_option("--first-batch-share", options.first_batch_share,
                  "share of the memory taken before the first batch")
       ->check(kShare);
-  app.add_option("--epochs", options.epochs, "progress lines on stdout")
+  app.add_option("--epochs", options.epochs, "number of progress lines on stdout")
       ->check(CLI::Range(0, 1'000'000));
   app.add_option("--log-flood", options.log_flood_bytes,
                  "bytes written to stdout when the work begins")
@@ -42,26 +43,27 @@ void AddWork(CLI::App& app, TrainingOptions& options) {
 void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework) {
   app.add_option("--framework", framework,
                  "framework whose messages to print: pytorch, tensorflow, jax");
-  app.add_option("--crash-s", options.crash_s, "time from a failed allocation to the end")
+  app.add_option("--crash-s", options.crash_s, "seconds from a failed allocation to the end")
       ->check(kSpan);
   app.add_option("--grow-at", options.grow_at, "share of the work after which memory grows")
       ->check(kShare);
-  app.add_option("--grow-mib", options.grow_mib, "by how much, per GPU")
+  app.add_option("--grow-mib", options.grow_mib, "growth of memory per GPU (--grow-at)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  app.add_option("--fail-at", options.fail_at, "share of the work after which it fails")
+  app.add_option("--fail-at", options.fail_at, "share of the work after which the task fails")
       ->check(kShare);
-  app.add_option("--exit-code", options.exit_code, "the exit code of that failure")
+  app.add_option("--exit-code", options.exit_code, "exit code of the failure (--fail-at)")
       ->check(CLI::Range(0, 255));
   app.add_option("--kill-self-at", options.kill_self_at,
-                 "share of the work after which a signal kills it")
+                 "share of the work after which a signal kills the task")
       ->check(kShare);
-  app.add_option("--signal", options.signal, "the number of that signal")->check(CLI::Range(1, 64));
-  app.add_option("--hang-at", options.hang_at, "share of the work after which it hangs")
+  app.add_option("--signal", options.signal, "number of the signal (--kill-self-at)")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--hang-at", options.hang_at, "share of the work after which the task hangs")
       ->check(kShare);
   app.add_option("--fault-at", options.fault_at,
-                 "share of the work after which its kernel breaks the GPU's context")
+                 "share of the work after which a kernel breaks the GPU's context")
       ->check(kShare);
-  app.add_option("--xid", options.xid, "error number that the driver then reports; 0: none")
+  app.add_option("--xid", options.xid, "Xid that the driver reports after --fault-at; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(0, 999));
   app.add_flag("--ignore-term", options.ignore_term, "ignore SIGTERM");
@@ -75,14 +77,14 @@ void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework
 
 void AddCheckpoint(CLI::App& app, TrainingOptions& options) {
   app.add_option("--checkpoint-signal", options.checkpoint_signal,
-                 "USR1, USR2 or HUP: save progress")
+                 "signal that makes the task save its progress: USR1, USR2 or HUP")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, int>{{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}}));
   app.add_option("--checkpoint-file", options.checkpoint_file,
-                 "file to save to and to resume from");
+                 "file in which progress is saved and from which the task resumes");
 }
 
-// Reads the variables by which the CUDA driver configures MPS in a program's environment.
+// Reads the environment variables with which the CUDA driver configures MPS for a program.
 carma::base::Result<carma::base::Unit> ReadMps(TrainingOptions& options) {
   using carma::base::GetEnv;
   options.mps_pipes = GetEnv("CUDA_MPS_PIPE_DIRECTORY");
@@ -114,7 +116,7 @@ int main(int argc, char** argv) {
   AddFailures(app, options, framework);
   AddCheckpoint(app, options);
   app.add_option("--load-s", load_s,
-                 "time from the start of the process to the first allocation (14, quick tasks 0)")
+                 "seconds from the start to the first allocation (default: 14, quick tasks 0)")
       ->check(kSpan);
   try {
     app.parse(argc, argv);

@@ -1,5 +1,5 @@
-// The files of the web page. They are compiled into the program, so nothing is installed or loaded
-// from elsewhere.
+// The files of the web page. They are compiled into the program, so there is nothing to install and
+// nothing is loaded from another server.
 #pragma once
 
 #include <string>
@@ -17,17 +17,17 @@ struct File {
 
 inline constexpr std::string_view kIndex = "index.html";
 
-// The page may only load from this server. It has no inline scripts or styles, and other sites
-// cannot put it into a frame.
+// The page may load files only from this server. It has no inline scripts or styles and cannot be
+// put into a frame by other sites.
 inline constexpr std::string_view kPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-// A report has inline styles and no scripts.
+// A report has inline styles but no scripts.
 inline constexpr std::string_view kReportPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'";
 
-// Returns null for an unknown name. Files are compressed at the first call.
+// Returns null if there is no file with this name. The files are compressed on the first call.
 const File* Find(std::string_view name);
 
 }  // namespace carma::page

@@ -13,7 +13,7 @@ std::string Gzip(std::string_view text, Effort effort) {
   const int level = effort == Effort::kOnce ? Z_BEST_COMPRESSION : Z_BEST_SPEED;
   CARMA_CHECK(
       ::deflateInit2(&stream, level, Z_DEFLATED, kGzipFormat, kMemory, Z_DEFAULT_STRATEGY) == Z_OK,
-      "no memory to pack a text");
+      "not enough memory to compress a text");
   std::string packed(::deflateBound(&stream, text.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));  // only read by zlib
   stream.avail_in = static_cast<uInt>(text.size());

@@ -7,14 +7,14 @@
 namespace carma::slurm {
 namespace {
 
-// A job that was restarted this many times for any cause is not moved.
+// After this many restarts, whatever their cause, a job is not moved.
 constexpr int kMostRestarts = 2;
 
 std::int64_t NumberOf(std::string_view text) {
   return base::ParseInt(text.substr(0, text.find_first_not_of("0123456789"))).value_or(0);
 }
 
-// The amount of carma in "gpu:a100:4(S:0-1),carma:156" or "gpu:a100:0(IDX:N/A),carma:12".
+// Reads the amount of "carma" from a list such as "gpu:a100:4(S:0-1),carma:156".
 std::int64_t CarmaIn(std::string_view gres) {
   constexpr std::string_view kName = "carma:";
   for (const std::string_view each : base::Split(gres, ',')) {
@@ -83,7 +83,8 @@ std::string WhyItStays(const Job& job) {
     return "it has several nodes or parts";
   if (!job.asked_nodes.empty()) return "it requests specific nodes";
   if (!job.reservation.empty()) return "it belongs to a reservation";
-  if (job.carma_gib == 0 || job.other_gres) return "it does not request gres/carma alone";
+  if (job.carma_gib == 0 || job.other_gres)
+    return "it does not request gres/carma, or requests other gres too";
   if (job.restarts >= kMostRestarts) return "it was restarted before";
   if (job.on_hold) return "it is held after this run";
   return "";

@@ -1,5 +1,5 @@
-// Moves a Slurm job that waits on a full node to a node with room. Slurm decides only once where a
-// job runs, so the job is requeued and excludes its node for a while (job_return.h). Pure.
+// Moves a Slurm job that waits on a full node to a node with room. Slurm never moves a job that has
+// a node, so the job is requeued and excludes its old node for a while (job_return.h). Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-// Lines of `scontrol --details --oneliner show node`. Other lines are skipped.
+// Parses the output of `scontrol --details --oneliner show node` and skips other lines.
 std::vector<Node> ReadNodes(std::string_view text);
 // The nodes that a job excludes, from the output of `squeue --format=%A|%x|`. Empty if Slurm does
-// not show the job.
+// not list the job.
 std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id);
 
-// Why the job must stay on its node, as a clause: it is not a restartable batch job of one node, or
-// its user has chosen the node. Empty if it may move.
+// Why the job must stay on its node, as a clause: its user has chosen the node, or it is not a
+// batch job on one node that Slurm may restart. Empty if the job may move.
 std::string WhyItStays(const Job& job);
-// A node with room for the job: at most half of the node's GPU memory is allocated once the job is
-// there, or the job is alone on it. Empty if there is none.
+// A node with room for the job; empty if there is none. Either the job is alone there, or at most
+// half of the node's GPU memory is allocated once it has moved.
 std::optional<std::string> NodeFor(const Job& job, std::span<const Node> nodes);
 
 }  // namespace carma::slurm

@@ -5,7 +5,7 @@
 namespace carma::slurm {
 namespace {
 
-// A line in the form of Slurm 22.05's scontrol.
+// A line as printed by scontrol of Slurm 22.05.
 std::string Line(const std::string& name, const std::string& state, int used_gib,
                  const std::string& more = "") {
   return "NodeName=" + name +
@@ -99,8 +99,8 @@ TEST(Elsewhere, KeepsJobsThatMustStay) {
       {"specific nodes", [](Job& job) { job.asked_nodes = "n0"; }},
       {"reservation", [](Job& job) { job.reservation = "course"; }},
       {"held", [](Job& job) { job.on_hold = true; }},
-      {"gres/carma alone", [](Job& job) { job.other_gres = true; }},
-      {"gres/carma alone", [](Job& job) { job.carma_gib = 0; }},
+      {"gres/carma, or", [](Job& job) { job.other_gres = true; }},
+      {"gres/carma, or", [](Job& job) { job.carma_gib = 0; }},
       {"restarted before", [](Job& job) { job.restarts = 2; }},
   };
   for (const Case& each : cases) {

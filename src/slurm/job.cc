@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kColumns = 16;
 constexpr std::size_t kMostOfWord = 300;
 constexpr std::string_view kCarma = "carma:";
-// Slurm's reasons for jobs that are held, by a user or an administrator or until they are released.
+// The reasons that Slurm reports for held jobs.
 constexpr std::array<std::string_view, 3> kHeldReasons{"JobHeldAdmin", "JobHeldUser",
                                                        kHeldByRequeue};
 constexpr std::array<std::string_view, 5> kRunningStates{"RUNNING", "COMPLETING", "SUSPENDED",
@@ -34,7 +34,7 @@ std::string_view WithoutPrefix(std::string_view each) {
   return each.starts_with("gres:") || each.starts_with("gres/") ? each.substr(5) : each;
 }
 
-// Reads "gres:carma:12", "gres:gpu:1,gres:carma:12" or "gres/carma:12".
+// Parses "gres:carma:12", "gres:gpu:1,gres:carma:12" or "gres/carma:12".
 void ReadGres(std::string_view tres, Job& job) {
   for (std::string_view each : base::Split(ValueIn(tres), ',')) {
     each = WithoutPrefix(each);
@@ -67,7 +67,7 @@ std::unexpected<base::Error> NoJob(std::string_view line) {
   return Invalid("not a line of squeue: {}", base::Printable(line, 100));
 }
 
-// The id in a job's first line; empty for other lines.
+// Returns the job id at the start of a line, or nothing if the line does not start with a job.
 std::optional<std::int64_t> JobBegunBy(std::string_view line) {
   const std::vector<std::string_view> raw = base::Split(line, '|');
   if (raw.size() < kColumns) return std::nullopt;
@@ -76,7 +76,7 @@ std::optional<std::int64_t> JobBegunBy(std::string_view line) {
 
 Result<Job> ParseJob(std::string_view line) {
   const std::vector<std::string_view> raw = base::Split(line, '|');
-  // A separator ends each column; the last column may itself contain separators.
+  // Every column ends with a separator. The last column may contain separators too.
   if (raw.size() < kColumns + 1 || !base::Trim(raw.back()).empty()) return NoJob(line);
   std::array<std::string_view, kColumns> words;
   std::transform(raw.begin(), raw.begin() + kColumns, words.begin(), base::Trim);
@@ -144,7 +144,7 @@ Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id) {
   for (const std::string_view line : base::Split(text, '\n')) {
     const std::optional<std::int64_t> number = JobBegunBy(line);
     if (found && number) break;
-    // The comment is the last column and may have several lines.
+    // The comment is the last column and may span several lines.
     if (found) found = std::string_view(found->data(), line.data() + line.size());
     if (!number && !any && !base::Trim(line).empty()) return NoJob(line);
     if (number == static_cast<std::int64_t>(id)) found = line;

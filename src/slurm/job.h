@@ -1,6 +1,6 @@
-// A job as shown by Slurm's squeue. scontrol shows more, but its owner chooses some of that text
-// (names, paths) and could imitate the values read here. Only administrators can write the comment
-// read here.
+// A job as shown by Slurm's squeue. scontrol shows more, but job owners choose some of its output
+// (names, paths) and could use it to fake other fields. The comment that is read here can only be
+// written by administrators.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace carma::slurm {
 
-// The reason of jobs that `scontrol requeuehold` has put back.
+// The reason shown for jobs that `scontrol requeuehold` has requeued.
 inline constexpr std::string_view kHeldByRequeue = "job requeued in held state";
-// The reason of jobs whose script has ended with an exit code that is not 0.
+// The reason shown for jobs whose script ended with a nonzero exit code.
 inline constexpr std::string_view kScriptFailed = "NonZeroExitCode";
 
 struct Job {
@@ -37,25 +37,25 @@ struct Job {
   std::int64_t cpus = 0;        // allocated
   std::int64_t memory_mib = 0;  // allocated
   std::string admin_comment;    // empty: none; may have several lines
-  // From ExcludedNodes() (elsewhere.h), only for jobs that are sent elsewhere.
+  // The result of ExcludedNodes() (elsewhere.h), set only for jobs that move to another node.
   std::optional<std::string> excluded;
   friend bool operator==(const Job&, const Job&) = default;
 
   bool Waits() const { return state == "PENDING"; }
-  // Whether this is a component of a heterogeneous job ("4711+1"), which Slurm requeues only as a
-  // whole.
+  // Whether this is a component of a heterogeneous job ("4711+1"). Slurm can only requeue all
+  // components together.
   bool IsComponent() const { return name.find('+') != std::string::npos; }
   bool Held() const;
-  // Whether the job still has processes, or their end has not been reported yet.
+  // Whether the job still has processes or Slurm has not reported their end yet.
   bool Runs() const;
-  // Returns `gres` with its claim replaced by `gib`.
+  // Returns `gres` with the amount of "carma" replaced by `gib`.
   std::string GresWith(std::int64_t gib) const;
-  // Whether the job may be rerun: it runs, or its script has just failed. A job that was cancelled
-  // or reached its time limit is completing for another reason.
+  // Whether the job may be requeued, because it is running or its script has just failed. A job
+  // that was cancelled or reached its time limit may not.
   bool MayGoBack() const;
 };
 
-// The columns for -O of `squeue --noheader --array --states=all`.
+// The columns for squeue's option -O (with --noheader --array --states=all).
 extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
 inline constexpr std::size_t kMostOfComment = 300;  // longer ones are cut

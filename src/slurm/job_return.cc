@@ -12,10 +12,10 @@ namespace carma::slurm {
 namespace {
 
 constexpr std::int64_t kMibPerGib = 1'024;
-// A job that was restarted this many times for other reasons is left to its user.
+// A victim of other failures is requeued at most this many times.
 constexpr int kMostVictimRestarts = 10;
-// A job that was asked to leave is not at fault, but this number of departures means that something
-// else is wrong.
+// A job that was asked to leave is not at fault. But after this many departures something else must
+// be wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
 constexpr std::string_view kBeside = " | carma: ";  // kOurs after somebody else's comment
@@ -28,27 +28,28 @@ NextStep GiveUp(std::string why) {
   return {NextStep::What::kGiveUp, {}, {}, std::move(why)};
 }
 
-// The offset of our part of a comment, after the part of other people; the comment's size if there
-// is none.
+// The offset of CARMA's part of a comment, which follows the text of other people. If CARMA has no
+// part, returns the comment's size.
 std::size_t OursIn(std::string_view comment) {
   return comment.starts_with(kOurs) ? 0 : std::min(comment.rfind(kBeside), comment.size());
 }
 
-// The words for scontrol that change the job; empty if there is nothing to change.
+// The arguments of the scontrol call that changes the job; empty if there is nothing to change.
 std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name};
-  // Slurm may refuse the claim, for example if no node has that much. Then only the comment is set.
+  // Slurm refuses the claim if no node has that much memory, for example. Then only the comment is
+  // set.
   if (back.claim_gib > 0 && job.carma_gib > 0 && back.refusals < kMostRefusals / 2)
     words.push_back("Gres=" + job.GresWith(back.claim_gib));
   std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
   if (!comment.empty()) comment += " | ";
   comment += back.comment;
-  // squeue cuts longer comments, so text by others would be lost.
+  // squeue truncates longer comments, so other people's text would be lost.
   if (comment.size() < kMostOfComment) words.push_back("AdminComment=" + comment);
   return words.size() > 2 ? words : std::vector<std::string>();
 }
 
-// The next step while Slurm still has the failed run.
+// The next step while Slurm still shows the failed run.
 NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.batch) return GiveUp("Slurm restarts only batch scripts");
   if (job.IsComponent()) return GiveUp("it is part of a heterogeneous job");
@@ -56,7 +57,7 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.MayGoBack()) return GiveUp(fmt::format("the job has ended ({})", job.state));
   const bool more = back.claim_gib > 0;
   const int had = more ? RetriesToldIn(job.admin_comment) : job.restarts;
-  // A user may have replaced CARMA's comment each time, so restarts are limited too.
+  // A user may replace CARMA's comment, which counts the retries. So restarts are limited too.
   const int most = more ? back.retries + kMostVictimRestarts : back.retries;
   if (had >= back.retries || job.restarts >= most) {
     return GiveUp(fmt::format("no retry is left after {} restart{}", job.restarts,
@@ -68,7 +69,7 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
 NextStep Done() {
   return {NextStep::What::kDone, {}, {}, {}};
 }
-// Whether the job is moving into the queue.
+// Whether Slurm is moving the job back to its queue.
 bool IsUnderway(const Job& job) {
   return job.state == "COMPLETING" || job.state.starts_with("REQUEUE");
 }
@@ -78,7 +79,7 @@ NextStep Watch() {
   return {NextStep::What::kWatch, ReturnStep::kRelease, {}, {}};
 }
 
-// Sends the job elsewhere if it is still the run that waits for GPUs on this node.
+// Requeues the job for another node if it is still the same run, waiting for GPUs on this node.
 NextStep SendElsewhere(const Job& job) {
   if (std::string why = WhyItStays(job); !why.empty()) return GiveUp(std::move(why));
   if (job.excluded != "") return GiveUp("it excludes nodes");
@@ -96,7 +97,7 @@ NextStep NextElsewhere(const JobReturn& back, const Job& job, bool long_in_queue
   const int restart = back.restart.value_or(job.restarts);
   const bool first = job.restarts == restart + 1;
   if (job.restarts == restart) return SendElsewhere(job);
-  // Returning to this node is better than being held for ever.
+  // A job that returns to this node is better off than a job that is held for ever.
   if (back.step == ReturnStep::kRaise && back.refusals >= kMostRefusals / 2 && job.Held())
     return Run(ReturnStep::kRelease, {"release", job.name});
   const bool excludes = job.excluded == back.exclude;
@@ -147,7 +148,7 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
   const int restart = back.restart.value_or(job->restarts);
   if (job->restarts > restart + 1) return Done();  // the job was restarted without us
   if (job->Waits()) {
-    // If Slurm refuses to change the job, it is released anyway.
+    // If Slurm has refused to change the job, the job is released unchanged.
     std::vector<std::string> words = Changes(back, *job);
     if (back.step != ReturnStep::kRelease && back.refusals < kMostRefusals && !words.empty())
       return Run(ReturnStep::kRaise, std::move(words));
@@ -155,14 +156,14 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
                                         : Done();
   }
   if (job->restarts == restart) return SendBack(back, *job);
-  // Otherwise a user has released the job.
+  // If Slurm is not requeueing the job, a user has released it.
   return IsUnderway(*job) ? NextStep{} : Done();
 }
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // The job's claim can be read, but not its comment, so the raise is repeated until it is known to
-  // be done.
+  // CARMA can read back the job's claim but not its comment. So kRaise is repeated until scontrol
+  // has confirmed it.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }
@@ -178,7 +179,7 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   if (!run.out_of_memory) {
     back.retries = kMostVictimRestarts;
     back.comment =
-        fmt::format("carma: ended by a neighbour's or its GPU's fault on {}", kNodePlace);
+        fmt::format("carma: ended by a fault of a neighbour or its GPU on {}", kNodePlace);
     return back;
   }
   if (run.most_retries == 0) return Conflict("it allows no retries");
@@ -186,7 +187,7 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   const std::int64_t next_mib =
       run.most_mib > 0 ? std::min(run.wanted_mib, run.most_mib) : run.wanted_mib;
   const std::int64_t all_mib = next_mib * std::max(1, run.gpus);
-  // Rounded down if the claim is all of the GPUs' memory, otherwise up.
+  // Rounds down if the claim is all memory of the GPUs, so that it fits; otherwise rounds up.
   back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
                                             : (all_mib + kMibPerGib - 1) / kMibPerGib;
   back.comment = fmt::format("carma: out of GPU memory on {} ({} to {})", kNodePlace,
@@ -198,7 +199,7 @@ JobReturn LeaveNode(const Job& job) {
   return {
       .job = job.id,
       .restart = job.restarts,
-      .comment = fmt::format("carma: waited on {} for GPUs, goes to another node", job.node_list),
+      .comment = fmt::format("carma: waited on {} for GPUs, moving to another node", job.node_list),
       .exclude = job.node_list};
 }
 

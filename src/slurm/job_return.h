@@ -1,6 +1,6 @@
-// Requeues a Slurm job with its new claim after it ran out of GPU memory, was ended by a neighbour,
-// was asked to leave its GPUs, or had to wait on a full node. Pure: each step follows from the
-// request and from Slurm's state and may be repeated, so a crash at any point does no harm.
+// Requeues a Slurm job that ran out of GPU memory (with a larger claim), was ended by a neighbour,
+// was asked to leave its GPUs, or waits on a full node. Pure. Each step depends only on the request
+// and Slurm's state and may be repeated, so a crash at any point does no harm.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace carma::slurm {
 
-// The next step; it may have been done already.
+// The next step. After a crash it may already be done.
 enum class ReturnStep {
   kAsked,    // nothing was done
   kRequeue,  // scontrol requeuehold
@@ -31,23 +31,24 @@ inline constexpr std::pair<ReturnStep, std::string_view> kReturnWords[] = {
     {ReturnStep::kRelease, "release"},
 };
 
-// A requeue in progress, stored until the job waits again with its new claim or cannot be requeued.
+// A requeue in progress. It is stored until the job waits in Slurm's queue with its new claim or
+// cannot be requeued.
 struct JobReturn {
   std::uint64_t job = 0;
-  // Restart count of the failed run; empty until it is read from Slurm.
+  // The restart count of the failed run; empty until it has been read from Slurm.
   std::optional<int> restart;
   int retries = 0;             // allowed retries; for a victim, allowed restarts of any cause
   std::int64_t claim_gib = 0;  // the new claim; 0: unchanged
   std::string comment;         // for sacct, one line; has kNodePlace (waits.h) until Begun()
-  // The node on which the job waits, if it is sent elsewhere; else empty. Slurm cannot change the
-  // exclusions of a running job, so CARMA removes its exclusion when the job is back in Slurm's
-  // queue.
+  // The node on which a job waits that is moved to another node; otherwise empty. Slurm cannot
+  // change the excluded nodes of a running job, so CARMA removes this one when the job is back in
+  // Slurm's queue.
   std::string exclude;
   bool on_hold = false;  // a user held the job while it ran, so it is not released
   ReturnStep step = ReturnStep::kAsked;
   int refusals = 0;  // of this step
 
-  // Whether the return may be dropped because nothing was done yet.
+  // Whether the requeue may be dropped because no step has been taken yet.
   bool MayBeDropped() const { return !exclude.empty() && step == ReturnStep::kAsked; }
 
   static void VisitFields(auto& field, auto& back) {
@@ -65,10 +66,10 @@ struct JobReturn {
 };
 
 // Number of out-of-memory retries according to the comment ("… retry 2 of 3"). Restarts for other
-// causes (a neighbour, a node, an administrator) do not count.
+// causes (a neighbour, a node, an administrator) are not counted.
 int RetriesToldIn(std::string_view admin_comment);
 
-// The return is given up once Slurm has refused a step this many times.
+// The requeue is abandoned once Slurm has refused a step this many times.
 inline constexpr int kMostRefusals = 20;
 
 struct NextStep {
@@ -85,21 +86,21 @@ struct NextStep {
   std::string why;  // kGiveUp: one sentence
 };
 
-// After this time in the queue, a job that was sent elsewhere may run on any node again.
+// After this time in Slurm's queue, a job that was moved off its node may run on any node again.
 inline constexpr std::chrono::minutes kLongInQueue{5};
 
-// Fills in the run's number and node once Slurm has shown the job.
+// Fills in the run's restart count and node from the job that Slurm shows.
 JobReturn Begun(JobReturn back, const Job& job);
-// job: as Slurm shows it now; empty if Slurm does not know it. long_in_queue: kLongInQueue has
-// passed since its release.
+// job: as Slurm shows it now; empty if Slurm no longer lists it. long_in_queue: whether
+// kLongInQueue has passed since the job was released.
 NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue = false);
-// The state of the plan once Slurm has done that step.
+// Returns the plan after Slurm has carried out the step.
 JobReturn After(JobReturn back, ReturnStep done);
 
-// A failed run with its claim and its allowed retries.
+// A failed run, and the memory and retries that its job may have.
 struct FailedRun {
-  // If false, the job was ended by a neighbour's or its GPU's fault, or was asked to leave; its
-  // claim stays the same.
+  // False if the job was asked to leave or was ended by a fault of a neighbour or its GPU. Its
+  // claim then stays the same.
   bool out_of_memory = false;
   bool left = false;  // was asked to checkpoint, as by a drain, and will continue later
   int most_retries = 3;
@@ -111,7 +112,7 @@ struct FailedRun {
 };
 // Plans the requeue. Errors: kConflict with the reason if the job is not requeued.
 Result<JobReturn> ReturnOf(const FailedRun& run);
-// Plans to send elsewhere a job that waits on its only node.
+// Plans to move a job off the only node on which it waits.
 JobReturn LeaveNode(const Job& job);
 
 }  // namespace carma::slurm

@@ -63,7 +63,7 @@ class OneJob {
   }
 };
 
-// A program that stores its plan before each step, and may be killed before or after any step.
+// A program that stores its plan before each step and can be killed before or after any step.
 class Desk {
  public:
   explicit Desk(OneJob& slurm) : slurm_(slurm) {}
@@ -270,7 +270,8 @@ TEST(JobReturn, AJobThatSlurmDoesNotCountIsNotRaised) {
             (std::vector<std::string>{"update", "JobId=10", "AdminComment=carma: more"}));
 }
 
-// A fake Slurm with one job that waits on n0 for GPUs. Requests are assignments to the job.
+// A fake Slurm with one job that waits for GPUs on n0. The job is changed by assignments such as
+// those of scontrol.
 class JobElsewhere : public ::testing::Test {
  protected:
   JobElsewhere() {
@@ -278,7 +279,7 @@ class JobElsewhere : public ::testing::Test {
     job.excluded = "";
     back = LeaveNode(job);
   }
-  // Performs the next request and returns its first word; "" if there is none.
+  // Carries out the next request and returns its first word, or "" if there is no request.
   std::string Step(bool long_in_queue = false) {
     back = Begun(back, job);
     last = Next(back, job, long_in_queue);
@@ -315,7 +316,7 @@ TEST_F(JobElsewhere, ExcludesItsNodeAndIsWatchedToItsEnd) {
   EXPECT_FALSE(back.MayBeDropped());
   EXPECT_EQ(Step(), "update");
   EXPECT_EQ(job.excluded, "n0");
-  EXPECT_EQ(job.admin_comment, "carma: waited on n0 for GPUs, goes to another node");
+  EXPECT_EQ(job.admin_comment, "carma: waited on n0 for GPUs, moving to another node");
   EXPECT_EQ(job.carma_gib, 10);
   EXPECT_EQ(Step(), "release");
   EXPECT_EQ(Step(), "");

@@ -5,7 +5,7 @@
 namespace carma::slurm {
 namespace {
 
-// Lines in the form of Slurm 22.05's squeue.
+// Lines as printed by squeue of Slurm 22.05.
 constexpr const char* kArray =
     "2                   |2_2                 |PENDING             |job requeued in held state  "
     "|1   |1   |1     |gres:carma:17          |1     |      |   |main|(null)|"

@@ -1,4 +1,5 @@
-// The AdminComment of jobs that wait on their node for GPUs, shown by Slurm's commands. Pure.
+// Builds the AdminComment of jobs that wait on their node for GPUs. Slurm's commands show it to
+// users. Pure.
 #pragma once
 
 #include <chrono>
@@ -16,16 +17,16 @@ struct WaitingJob {
   std::string why;  // one line
 };
 
-// Whether the comment is about waiting and may be replaced. Comments by people or about retries
-// stay.
+// Whether the comment is about waiting and may therefore be replaced. Comments about retries or by
+// people are not replaced.
 bool IsOfWaits(std::string_view admin_comment);
 
-// Placeholder for the node's Slurm name in a comment.
+// Placeholder in a comment for the node's name in Slurm.
 inline constexpr std::string_view kNodePlace = "%n";
 std::string WithNodeName(std::string text, std::string_view node);
 
-// Sets the comment of a job that has waited long enough, at most once a minute and only if the text
-// changes. Removes it when the job no longer waits.
+// Sets the comment of a job once it has waited for a while, then updates it at most once a minute
+// if the text has changed. Removes it when the job no longer waits.
 class WaitComments {
  public:
   using Moment = std::chrono::steady_clock::time_point;
@@ -36,9 +37,10 @@ class WaitComments {
     friend bool operator==(const Comment&, const Comment&) = default;
   };
   explicit WaitComments(std::chrono::milliseconds quiet) : quiet_(quiet) {}
-  // waiting: all jobs that wait now. Returns the due comment with the oldest update, or nothing.
+  // Returns the due comment that was updated longest ago, or nothing. waiting: all jobs that wait
+  // now.
   std::optional<Comment> Next(Moment now, std::span<const WaitingJob> waiting);
-  // Stops commenting on the job.
+  // Stops updating the job's comment.
   void Forget(std::uint64_t job);
 
  private:

@@ -463,7 +463,7 @@ TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
   daemon.status->troubles.emplace_back("GPU 1: the driver does not answer");
   EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "both problems are reported with the GPU";
   daemon.gpus[1].trouble = daemon.gpus[2].trouble;
-  daemon.status->troubles = {"GPU 1: 4.0 GiB in use by no process"};
+  daemon.status->troubles = {"GPU 1: 4.0 GiB is used by no process"};
   EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "an alert is shown beside the cause of the closing";
   daemon.status->driver = "it hangs";
   daemon.status->troubles = {"driver: it hangs"};

@@ -12,8 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// Programs notice a broken driver within this time of their start. The import of frameworks takes
-// longest.
+// A program notices a broken driver within this time of its start. Most of it is spent importing
+// frameworks.
 constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {
@@ -39,8 +39,8 @@ void Ends::Forget(core::TaskId id) {
 
 // ---- why attempts ended ----
 
-// Whether other evidence may still explain the end: it was not caused by carmad, it was an error,
-// and there is no out-of-memory message.
+// Whether other evidence may still explain the end, because it was an error that carmad did not
+// cause and the output has no out-of-memory message.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&
          (event.exit_code != 0 || event.signal != 0) &&
@@ -61,8 +61,8 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// Time counts from the launch, because start and end may be reported together. A task that must not
-// be restarted, such as a lease, keeps its reported end.
+// The time counts from the launch, because a short task's start and end may be reported together.
+// The reported end of a task that must not be restarted, such as a lease, is not changed.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&
@@ -80,8 +80,8 @@ void Ends::GiveBack(core::TaskId id, int attempt, const std::string& trouble) {
       .id = id, .attempt = attempt, .text = trouble, .retryable = true, .interrupted = true});
 }
 
-// A fault appears in the driver's next reading, and the control daemon reports the state of an MPS
-// server.
+// GPU faults appear in the driver's next reading. Faults of an MPS server are reported by its
+// control daemon.
 void Ends::Take(const task::ShimEvent& event) {
   const core::TaskRecord* record = core_.Find(event.id);
   if (record != nullptr && record->attempt->number == event.attempt)
@@ -93,8 +93,8 @@ void Ends::Take(const task::ShimEvent& event) {
   if (record == nullptr || !IsOpen(event, *record)) return judge({});
   std::function<void()> ask = [judge] { judge({}); };
   if (NeedsMpsEvidence(event, *record)) {
-    // The MPS server's evidence is requested after the driver's reading, because the first task to
-    // be examined may be blamed for the faults of the other tasks.
+    // The MPS server's evidence is requested after the driver's reading. Otherwise the first task
+    // to be examined might be blamed for the faults of other tasks.
     ask = [this, judge, id = event.id, attempt = event.attempt] {
       options_.mps->AskEvidence(id, attempt, judge);
     };
@@ -172,7 +172,7 @@ void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& eviden
     const std::optional<core::TaskId> origin = gpus_.FaultyTask(at.gpu, LaunchOf(record));
     if (origin == record.id) evidence.made_fault = true;
     if (origin && origin != record.id) evidence.fault_of = fmt::format("task {}", *origin);
-    // A lost GPU reports no Xid.
+    // No Xid is reported for a lost GPU.
     if (evidence.device_fault.empty()) evidence.device_fault = gpus_.LostGpu(at.gpu);
   }
   if (!evidence.program_fault.empty()) evidence.neighbours = HasNeighbours(record);
@@ -210,7 +210,7 @@ void Ends::NoteEnd(const core::TaskRecord& record,
 
 std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   const auto attempt = ended_.extract(core::Number(record.id));
-  // Only attempts with reliable measurements are learned from.
+  // CARMA learns only from attempts with reliable measurements.
   if (!attempt || unclear_.contains(core::Number(record.id))) return std::nullopt;
   if (!estimate::Teaches(record, attempt.mapped().watched)) return std::nullopt;
   Result<store::StoredTask> stored = store_.Get(record.id);

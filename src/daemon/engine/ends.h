@@ -1,5 +1,5 @@
-// Decides why attempts ended, from their output, the driver and their MPS server, and what is
-// learned from them.
+// Decides why attempts ended, based on their output, the driver and their MPS server. Makes
+// observations of finished attempts, from which CARMA learns.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ namespace carma::daemon {
 class GpuEvidence {
  public:
   virtual ~GpuEvidence() = default;
-  // The highest share of the GPU's memory that was in use in the last moments.
+  // The largest fraction of the GPU's memory that was in use in the last moments.
   virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
-  // The Xids that this GPU reported in the last few seconds, newest last. Xids before `since` are
-  // left out, because they are not the task's fault.
+  // The Xids that this GPU reported in the last few seconds, newest last. Excludes Xids before
+  // `since`, which were not caused by the task.
   virtual std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) = 0;
   // The task whose process caused the last fault on this GPU after the given time, according to the
-  // kernel's log. Empty: no fault, or an unknown cause.
+  // kernel's log. Empty if there was no fault or its cause is unknown.
   virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
-  // Why this GPU can no longer be reached, according to its last reading; empty if it can.
+  // Why this GPU was unreachable in its last reading; empty if it was reachable.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
   // Tries CUDA on these GPUs, then calls `call` with the reason why it fails on one of them. The
   // reason is empty if CUDA works or the result is unclear.
@@ -43,33 +43,35 @@ class GpuEvidence {
                        std::function<void(const std::string& trouble)> call) {
     call("");
   }
-  // Calls back, never before returning, when a reading that begins after this call has been taken
-  // or is overdue.
+  // Calls `call` once a reading that begins after this call has been taken or is overdue. Never
+  // calls it before returning.
   virtual void AfterNextReading(std::function<void()> call) = 0;
 };
 
 class Ends {
  public:
-  // All arguments must outlive this object. It only reads the core, and posts TaskExited.
+  // All arguments must outlive this object, which only reads the core and posts TaskExited.
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
-  // Takes the end of an attempt as reported by its shim (kExited). If the output explains the end,
-  // or nothing could explain it, the end is posted at once. Otherwise it is posted after the
-  // driver's next reading and the answer of the MPS server.
+  // Takes the end of an attempt as reported by its shim (kExited). The end is posted at once if the
+  // output explains it or if no other evidence could. Otherwise it is posted after the driver's
+  // next reading and the answer of the MPS server.
   void Take(const task::ShimEvent& event);
 
-  // Records tasks whose memory the driver did not report, because their peaks are unreliable.
+  // Records the tasks whose memory the driver did not report. Their peaks are unreliable.
   void Watch(const core::GpuSampled& sampled);
-  // The observation of the attempt that has just left its GPUs. Returned once; empty: none.
+  // Returns the observation of the attempt that has just left its GPUs, but only on the first call;
+  // empty if there is no observation.
   std::optional<task::Observation> Learn(const core::TaskRecord& record);
-  // Must be called once the task is stored as final.
+  // Must be called once the task's final state is stored.
   void Forget(core::TaskId id);
 
  private:
   struct EndedAttempt {
     estimate::RanOn where;
-    // Since the start of the attempt or of this daemon, whichever is later.
+    // How long the attempt was watched: since it started or since this daemon started, whichever is
+    // later.
     base::Duration watched{0};
     std::optional<task::AllocatorWords> told;  // from the output of the attempt
   };
@@ -78,9 +80,9 @@ class Ends {
   bool IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const;
   bool NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record);
   bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Whether the attempt's output shows, shortly after its start, that it could not initialise CUDA.
+  // Whether the attempt's output shows that it could not initialise CUDA shortly after its start.
   bool CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Ends an attempt whose GPU is at fault. The attempt does not count.
+  // Ends an attempt whose GPU is at fault. This attempt is not counted.
   void GiveBack(core::TaskId id, int attempt, const std::string& trouble);
   void Judge(core::TaskId id, int attempt, const MpsEvidence& mps);
   core::ExitInfo Classify(const task::ShimEvent& event, const MpsEvidence& mps);
@@ -94,11 +96,11 @@ class Ends {
   GpuEvidence& gpus_;
   PostEvent post_;
   base::Time opened_;  // this daemon saw no earlier events
-  // Ends for which more evidence is needed before they are posted to the core.
+  // Ends that are posted to the core only after more evidence has arrived.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
-  // Attempts reported as ended by their shims, until the core has handled them.
+  // Attempts whose end the shim has reported but the core has not handled yet.
   std::unordered_map<std::uint64_t, EndedAttempt> ended_;
-  // Tasks whose memory the driver has failed to report at least once.
+  // Tasks whose memory the driver failed to report at least once.
   std::unordered_set<std::uint64_t> unclear_;
 };
 

@@ -14,7 +14,7 @@ namespace carma::daemon {
 
 namespace {
 
-// The task that the event is about; empty if it is not about a single task.
+// The task to which the event belongs; empty if the event does not belong to a single task.
 std::optional<core::TaskId> TaskOf(const core::Event& event) {
   return std::visit(
       [](const auto& each) -> std::optional<core::TaskId> {
@@ -24,7 +24,7 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
       event);
 }
 
-// The answer to a change that cannot be written now and will take effect later.
+// The error for a change that cannot be stored now but will take effect later.
 base::Error NotYet(const std::string& why) {
   return {ErrorCode::kIo, "not written yet; takes effect as soon as it can be written: " + why};
 }
@@ -99,8 +99,8 @@ void Engine::Post(core::Event event, Done done) {
     return;
   }
   if (const auto* sampled = std::get_if<core::GpuSampled>(&event)) ends_.Watch(*sampled);
-  // While the store refuses writes, no turn handles samples. So the newest event of each kind
-  // replaces older ones.
+  // While the store refuses writes, turns handle no samples. So only the newest event of each kind
+  // is kept.
   const auto older = store_trouble_.empty()
                          ? events_.end()
                          : std::ranges::find_if(events_, std::bind_front(IsNewer, event));
@@ -148,7 +148,8 @@ void Engine::ForgetCalibration(Done done) {
   host_.RequestTurn();
 }
 
-// The attempts that must be counted if limits of gpu_hours now cover a longer period than before.
+// Returns the attempts that must be added if limits on gpu_hours now cover a longer period than
+// before.
 std::optional<std::vector<core::Taken>> Engine::EndedFor(const core::PolicyConfig& policy) {
   const auto longest = [](const core::PolicyConfig& of) {
     core::Duration span{0};
@@ -205,14 +206,14 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
 
 void Engine::Stop() {
   stopped_ = true;
-  // The callbacks are moved out first, because some request another change or answer when they are
-  // destroyed.
+  // The callbacks are moved out first, because the destructors of some request another change or
+  // another answer.
   const std::vector<Done> next = std::exchange(next_.done, {});
   const std::vector<Done> decided = std::exchange(decided_.done, {});
   const auto early = std::exchange(early_, {});
 }
 
-// Detects a removed store even if there is nothing to write.
+// Notices that the store was removed, even if there is nothing to write.
 void Engine::LookAfterStore() {
   if (!store_trouble_.empty()) return;
   const Result<Unit> in_place = store_.InPlace();
@@ -248,16 +249,16 @@ void Engine::Turn() {
   }
 }
 
-// Submissions have separate commits, so that they are refused on a full disk before the core gets
-// them. Returns false if the store refused.
+// Submissions are committed separately and before the core gets them, so that they can be refused
+// if the disk is full. Returns false if the store refused.
 bool Engine::AcceptSubmissions() {
   const Result<Unit> accepted = intake_.AcceptShare(events_);
   if (!accepted) NoteStoreTrouble(accepted.error());
   return accepted.has_value();
 }
 
-// Callers do not wait while the disk is full: submissions are refused, and changes of tasks take
-// effect as soon as there is space.
+// Callers are answered at once when the disk is full. Submissions are refused, and changes of tasks
+// take effect as soon as there is space.
 void Engine::AnswerWithTrouble() {
   intake_.RefuseAll({ErrorCode::kIo, store_trouble_});
   for (Done& done : std::exchange(next_.done, {})) done(std::unexpected(NotYet(store_trouble_)));
@@ -271,7 +272,7 @@ void Engine::Collect(std::vector<core::Action> actions) {
       next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
-        // The sharing becomes durable with the decision itself; the core gets it in the next turn.
+        // The sharing is stored together with the decision. The core gets it in the next turn.
         const auto row = next_.rows.records.find(start->id);
         if (row != next_.rows.records.end()) row->second.record.attempt.Edit().sharing = *sharing;
         Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});
@@ -297,13 +298,14 @@ void Engine::NoteChange(const core::TaskChanged& change) {
     if (seen) next_.rows.observations.push_back(*std::move(seen));
     NoteJobReturn(record);
   }
-  // Nothing is stored until the estimate is known, because a restart requests it again.
+  // Nothing is stored before the estimate is known. After a restart the estimate is requested
+  // again.
   if (record.state == core::TaskState::kEstimating) return;
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
 }
 
-// The plan is stored in one batch with the end of the task, so that a restarted carmad continues
-// with it.
+// The plan is stored in the same batch as the task's end, so that a restarted carmad carries it
+// out.
 void Engine::NoteJobReturn(const core::TaskRecord& record) {
   if (!options_.job_return || !MayComeBack(record, scheduler_.config().slots)) return;
   JobReturnPlan plan = options_.job_return(record);
@@ -351,13 +353,13 @@ void Engine::NoteDrains() {
 
 bool Engine::Flush() {
   if (decided_.Empty()) return true;
-  // Changes whose callers wait for an answer must become durable immediately, because answers are
-  // sent only for durable changes.
+  // If callers wait for an answer, their changes must become durable immediately, because only
+  // durable changes are confirmed.
   const store::Durability durability =
       decided_.done.empty() ? decided_.rows.Urgency(passing_) : store::Durability::kNow;
   if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {
     NoteStoreTrouble(kept.error());
-    // Callers get their answers now, but the decisions wait for the disk.
+    // Callers are answered now, but the decisions wait until the store accepts writes.
     for (Done& done : std::exchange(decided_.done, {}))
       done(std::unexpected(NotYet(store_trouble_)));
     host_.RetryTurnLater();

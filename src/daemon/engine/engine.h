@@ -1,8 +1,8 @@
-// The daemon without its loop: each turn hands events to the core, stores its decisions and carries
-// them out. Single-threaded. Every change is durable before it is carried out or answered.
-// The engine uses Intake (submissions), Starts (launches and how tasks share) and Ends (why tasks
-// ended). Its own files are engine.cc (turns), engine_start.cc (what an earlier run left) and
-// engine_requests.cc (requests other than submissions).
+// The daemon without its event loop. Each turn passes events to the core, stores the core's
+// decisions and then carries them out. Single-threaded. Every change is durable before it is
+// carried out or answered. The engine uses Intake (submissions), Starts (launches and how tasks
+// share GPUs) and Ends (why tasks ended). Its own code is in engine.cc (turns), engine_start.cc
+// (taking over from an earlier run) and engine_requests.cc (requests other than submissions).
 #pragma once
 
 #include <cstdint>
@@ -37,14 +37,14 @@ class Engine {
   class Host : public GpuEvidence {
    public:
     virtual void RequestTurn() = 0;  // Turn() must be called soon, once
-    // The loop answers with TakeEstimate() or Post(EstimateReady).
+    // The loop answers each job with TakeEstimate() or Post(EstimateReady).
     virtual void RequestEstimates(std::vector<EstimateJob> jobs) = 0;
     virtual void WakeAt(base::Time when) = 0;  // Post(WakeUp) must be called then
-    // The store failed, so Turn() must be called again in a second.
+    // The store has failed. Turn() must be called again a second later.
     virtual void RetryTurnLater() = 0;
     virtual void TaskChanged(const core::TaskChanged& change) = 0;  // the change is durable
     virtual void NoticesChanged() {}  // the store has new notices or new results
-    // The rows are durable.
+    // Called once the rows are durable.
     virtual void JobReturnsChanged(const std::vector<store::JobReturnRow>&) {}
   };
   using Done = std::function<void(Result<Unit>)>;
@@ -52,81 +52,84 @@ class Engine {
   Engine(EngineOptions options, store::Store& store, task::Launcher& launcher, base::Clock& clock,
          Host& host);
 
-  // Restores the state of an earlier run: drains, queued tasks, and running tasks (through their
-  // shims).
+  // Restores the state of an earlier run: drained GPUs, queued tasks and running tasks (through
+  // their shims).
   Result<Unit> Start(std::vector<core::GpuInfo> gpus);
 
-  // Calls `answer` once the tasks are durable. Errors: those of Intake::AcceptShare; kIo: nothing
+  // Calls `answer` once the tasks are durable. Errors: those of Intake::AcceptShare; kIo if nothing
   // was accepted.
   void Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer);
   // The next turn handles the event. `done` is called once its effects are durable, or with kIo if
   // they will become durable only later.
   void Post(core::Event event, Done done = nullptr);
-  // Posts EstimateReady and stores the other results. If there are very many, each turn handles
-  // only a share.
+  // Posts EstimateReady and stores the other results. Each turn handles only a share of very many
+  // results.
   void TakeEstimate(EstimateResult result);
-  // Returns to the shipped calibration; `done` is called once this is durable.
+  // Resets the calibration to the shipped one. `done` is called once this is durable.
   void ForgetCalibration(Done done);
-  // Adds a line about a change that is posted next to the task's history.
+  // Adds a line to the task's history about a change that is posted next.
   void Note(core::TaskId id, const std::string& what);
-  // Requeues a finished task; a running task is stopped first. what: for its history, as in Note().
+  // Requeues a finished task, or stops a running task and then requeues it. what: for the history,
+  // as in Note().
   void Requeue(core::TaskId id, const std::string& what, Done done);
-  // Changes the request of an unfinished task; if the task holds GPUs, only what core::TaskEdited
-  // allows. what: one line for the history. Errors: those of Intake::CheckEdit; kUnavailable while
-  // the task's memory is being estimated or another change of the task is not stored yet.
+  // Changes the request of an unfinished task. If the task holds GPUs, only the changes listed at
+  // core::TaskEdited are allowed. what: one line for the history. Errors: those of
+  // Intake::CheckEdit; kUnavailable while the task's memory is being estimated or another change of
+  // the task is not stored yet.
   void Edit(const store::StoredTask& task, const task::TaskSpec& wanted, const std::string& what,
             Done done);
-  // Stores a drain or its end and posts it to the core (core::DrainRequested, ResumeRequested).
+  // Stores the beginning or end of a drain and posts it to the core (core::DrainRequested,
+  // ResumeRequested).
   void Drain(const core::DrainRequested& drain, Done done = nullptr);
   void Resume(const core::ResumeRequested& resume, Done done = nullptr);
-  // Closes the server because the machine will shut down. This is stored until the machine has been
-  // restarted (EngineOptions::machine_start) or Open() is called.
+  // Closes the server because the machine will shut down. The server stays closed until the machine
+  // has been restarted (EngineOptions::machine_start) or Open() is called.
   void Close(const core::ServerClosed& closing, Done done = nullptr);
   void Open(Done done = nullptr);
-  // When and why the server closes; empty if it is open.
+  // When and why the server closes; empty if the server is open.
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
   // Numbers and stores a reservation and passes it to the core. Errors: kInvalid for unknown GPUs,
   // kConflict if another reservation has these GPUs at that time.
   Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
-  // Removes a reservation; `who` is the user who asked. Errors: kNotFound.
+  // Removes a reservation. who: the user who requested this. Errors: kNotFound.
   Result<Unit> Unbook(core::ReservationId id, const std::string& who, Done done = nullptr);
   const Reservations& reservations() const { return reservations_; }
-  // Applies new options; those that need a restart must have their old values. Running attempts
+  // Applies new options. Options that need a restart must keep their old values. Running attempts
   // keep the values with which they started.
   void Follow(const EngineOptions& options);
-  // Adds a notice about the server (not about a task's state), which is stored with the next turn.
+  // Adds a notice about the server (not about a task's state). It is stored in the next turn.
   void AddNotice(store::Notice notice);
-  // Stores the result of sending a notice. A final result also enters the history.
+  // Stores the result of sending a notice. Final results are also added to the history.
   void TakeNoticeResult(store::Notice notice);
-  // Stores the progress of requeueing a job, with a line for the history (empty: none). `done` is
-  // called once both are durable.
+  // Stores the progress of requeueing a job and adds a line to the history unless `told` is empty.
+  // `done` is called once both are durable.
   void KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done);
-  // Adds rows that are stored with the next turn and need no event.
+  // Adds rows that are stored in the next turn. They need no event.
   void AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits);
 
-  // Handles the posted events, stores the decisions of the core and carries them out.
+  // Passes the posted events to the core, stores its decisions and carries them out.
   void Turn();
-  // Must be the last call before destruction: drops requests that wait for an answer, and accepts
-  // no more.
+  // Must be the last call before destruction. Drops requests that wait for an answer and accepts no
+  // new ones.
   void Stop();
-  // Handles the launcher's events.
   void PollLauncher();
 
   const core::Scheduler& scheduler() const { return scheduler_; }
   const task::CgroupControls& controls() const { return options_.controls; }
   const NoticeRules& notice_rules() const { return options_.notices; }
-  // All attempts that hold GPUs, as if they ended now.
+  // All attempts that hold GPUs, as they would be recorded if they ended now.
   std::vector<store::EndedAttempt> RunningAttempts() const;
   Attribution& attribution() { return attribution_; }
   ProcessFaces& faces() { return faces_; }
   ProgressBoard& progress() { return progress_; }
   const ProgressBoard& progress() const { return progress_; }
-  // Where to read the progress of a running attempt that has a shim.
+  // Where to read the progress of a running attempt. The attempt must have a shim.
   ProgressBoard::Place ProgressOf(const core::TaskRecord& record) const;
   store::Store& store() { return store_; }
-  // Why the store accepts no writes (a full disk, a removed database); empty if it accepts them.
+  // Why the store refuses writes (for example a full disk or a removed database); empty if it
+  // accepts them.
   const std::string& store_trouble() const { return store_trouble_; }
-  // Number of tasks accepted since the start.
+  // Number of tasks accepted since this engine started.
   std::uint64_t submissions() const { return intake_.accepted(); }
   std::vector<std::string> MpsServers() const { return starts_.MpsServers(); }
   std::optional<core::GpuIndex> GpuByUuid(const std::string& uuid) const;
@@ -162,13 +165,14 @@ class Engine {
   void NoteJobReturn(const core::TaskRecord& record);
   store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
-  // Returns false if the store refused. Then the decisions are kept, and none has been carried out.
+  // Returns false if the store refused. In this case no decision has been carried out, and all are
+  // kept for the next try.
   bool Flush();
   void PerformAll(Decided decided);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Forget(const core::TaskRecord& record);
   void TakeShimEvent(const task::ShimEvent& event);
-  // Reports that the kernel does not limit the memory of the task's group although it should.
+  // Logs that the kernel does not limit the memory of the task's control group although it should.
   void NoteNoLimit(const core::TaskRecord& record, const std::string& why);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;
 
@@ -189,7 +193,7 @@ class Engine {
   std::optional<core::ServerClosed> closing_;
   std::vector<core::Event> events_;
   std::deque<EstimateResult> estimated_;  // results that no turn has handled yet
-  // Events that the core would still ignore, because it does not have their tasks yet.
+  // Events of tasks that the core does not have yet. The core would ignore these events.
   std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // grows until the next turn
   Decided decided_;  // decisions of the last turn, until they are durable

@@ -1,4 +1,4 @@
-// Tests which observations the engine makes at the end of a task, and which ends give none.
+// Tests which observations the engine makes when tasks end, and when it makes none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 constexpr core::GpuIndex kGpu{0};
 
-// An engine with one GPU, a real store, and a launcher and loop that the test controls.
+// An engine with one GPU and a real store. The test controls the launcher and the loop.
 class ObservationTest : public ::testing::Test, public Engine::Host, public task::Launcher {
  protected:
   void SetUp() override {
@@ -71,7 +71,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
     engine_->Turn();
     return id;
   }
-  // Starts the next attempt, shows it with this much memory, and lets it run for this long.
+  // Starts the next attempt, reports this much memory for it, and lets it run for this long.
   void Run(core::TaskId id, std::int64_t seen_mib, base::Duration span, bool attributed = true) {
     ++attempt_;
     ASSERT_EQ(started_, attempt_) << "the task was not started";
@@ -197,7 +197,8 @@ TEST_F(ObservationTest, TimeWithoutADaemonIsUnknown) {
 
 TEST_F(ObservationTest, LearnsALowerLimitFromOutOfMemoryAndThePeakFromTheRetry) {
   const core::TaskId id = Submit();
-  // Because of this process the task may have had too little memory; alone it would not be retried.
+  // The task may have had too little memory because of the foreign process. Without that process it
+  // would not be retried.
   strangers_ = 1;
   Run(id, 5'600, base::Duration(5'000));
   End(id, 1,

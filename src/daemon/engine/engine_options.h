@@ -54,16 +54,17 @@ struct EngineOptions {
   task::MpsScope mps_servers = task::MpsScope::kGpu;
   bool sm_partitions = false;    // use MPS partitions for tasks with a share of the SMs
   bool mps_memory_limit = true;  // limit each MPS client process to its task's claim plus margin
-  // The command that sets GPU memory limits of control groups, as in task::LaunchOrder; empty: the
-  // kernel enforces no such limit. With mps_memory_limit all processes of a task together may use
-  // its claim plus margin.
+  // The command that sets GPU memory limits of control groups, as in task::LaunchOrder; empty if
+  // the kernel does not enforce limits. With mps_memory_limit all processes of a task together may
+  // use its claim plus margin.
   std::vector<std::string> limiter;
-  // The loop on which user names of processes arrive (process_faces.h); null: user ids are shown
-  // instead.
+  // The loop that receives the user names of processes (process_faces.h); null: user ids are shown
+  // instead of names.
   std::shared_ptr<boost::asio::io_context> loop;
-  // Collects observations from finished tasks; null: nothing is learned.
+  // Collects observations from finished tasks; null: CARMA does not learn from tasks.
   std::shared_ptr<estimate::History> history;
-  // Called for tasks whose attempt has ended (see MayComeBack()); null: no Slurm job is requeued.
+  // Called for tasks whose attempt has ended (see MayComeBack()); null: Slurm jobs are not
+  // requeued.
   std::function<JobReturnPlan(const core::TaskRecord&)> job_return;
 };
 

@@ -1,4 +1,5 @@
-// The engine's requests other than submissions: closing, reserving, requeueing, editing.
+// Handles the engine's requests other than submissions: closing the server, reservations,
+// requeueing and edits.
 
 #include <algorithm>
 #include <utility>
@@ -89,7 +90,8 @@ void Engine::Requeue(core::TaskId id, const std::string& what, Done done) {
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }
 
-// A change counts even if no turn has handled it yet or it is not durable yet.
+// Whether a change of the task is in progress, because no turn has handled it yet or it is not
+// durable yet.
 bool Engine::IsBeingChanged(core::TaskId id) const {
   const auto is_edit = [&](const store::EditedDescription& edit) { return edit.task == id; };
   const auto changes_priority = [&](const core::Event& event) {

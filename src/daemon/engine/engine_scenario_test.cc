@@ -1,5 +1,5 @@
-// Plays the scenario files through the daemon's engine, including restarts, with a real store and a
-// fake launcher, clock and host.
+// Plays the scenario files on the daemon's engine, including restarts. The store is real; launcher,
+// clock and host are fakes.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -85,8 +85,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
     return engine_->Start(gpus_);
   }
-  // Makes reservations through the engine, which numbers them. The numbers in a scenario rise from
-  // 1 too.
+  // Makes reservations through the engine, which numbers them from 1. The scenarios do the same.
   void Book(const std::vector<core::ReservedPeriod>& periods) {
     const auto wanted = [&](core::ReservationId id) {
       return std::ranges::find(periods, id, [](const core::ReservedPeriod& each) {
@@ -105,7 +104,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
       ASSERT_EQ(*id, each.booking.id);
     }
   }
-  // Stores a task without Submit(), because Submit() chooses numbers and a scenario has its own.
+  // Stores a task directly, because Submit() chooses task numbers and a scenario has its own.
   void Keep(const core::TaskSubmitted& submitted) {
     task::TaskSpec spec;
     spec.name = "t";

@@ -1,5 +1,5 @@
-// Tests how the engine lets tasks share GPUs, and how it explains their ends by the reports of the
-// driver and MPS servers.
+// Tests how the engine lets tasks share GPUs. Also tests how it explains why tasks ended, based on
+// reports of the driver and MPS servers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// MPS servers that record requests; the test gives the answers.
+// MPS servers that record requests. The test supplies the answers.
 class FakeServers : public MpsServers {
  public:
   void Attach(const MpsClient& client, Attached answer) override {
@@ -308,8 +308,8 @@ TEST_F(SharingTest, TheLimitFollowsThePromisesOfOtherTasks) {
   ASSERT_EQ(launcher_.limited.size(), 1U);
   EXPECT_EQ(launcher_.limited[0],
             (std::pair(stands, std::vector<std::string>{"GPU-0", "8540", "20000"})));
-  // A task that grows is promised its claim again, but other tasks still have a part of this
-  // memory.
+  // The growing task is promised its whole claim again, but part of that memory was promised to
+  // other tasks.
   seen_mib[stands] = 15'000;
   sample();
   EXPECT_EQ(limit(stands), 20'000);

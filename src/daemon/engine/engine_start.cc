@@ -14,7 +14,7 @@
 
 namespace carma::daemon {
 
-// Translates placements by the GPUs' UUIDs, because indexes may have changed since the earlier run.
+// Finds the GPUs of placements by UUID, because GPU indexes may have changed since the earlier run.
 Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   core::TaskRecord record = std::move(stored.record);
   core::TaskRequest request = record.request;
@@ -33,14 +33,14 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   return record;
 }
 
-// A smaller difference is the time between the start of a process and its report.
+// Smaller differences are ignored, because a process starts a little before its start is reported.
 constexpr std::chrono::seconds kClockStep{30};
 
-// The machine's clock may have been set since the earlier run. Without this, the step would count
-// as run time of the running tasks: they would reach their time limits, and be charged for it.
+// The machine's clock may have been set since the earlier run. Uncorrected, the step would count as
+// run time: running tasks would reach their time limits and be charged for the step.
 void Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
-  // A pause after a failure began when the task was queued again.
+  // After a failure the pause begins when the task is queued again.
   if (record.not_before)
     *record.not_before -= record.queued_since - std::min(record.queued_since, now);
   record.submitted = std::min(record.submitted, now);
@@ -49,13 +49,13 @@ void Engine::FollowClock(core::TaskRecord& record) const {
   const std::optional<base::Time> started = record.attempt->started;
   std::optional<base::Duration> age;
   if (started) age = task::SinceStart(starts_.AttemptDir(record.id, record.attempt->number));
-  // If nothing says how long it has run, as with a lease, at least no time is in the future.
+  // If the run time is unknown, as for leases, only times in the future are corrected.
   base::Duration step =
       now - std::max(now, started.value_or(record.attempt->launched.value_or(now)));
   if (age) {
     const double scale = 1e9 / static_cast<double>(clock_.RealSpan(base::Duration(1'000)).count());
     const base::Time began = now - std::chrono::duration_cast<base::Duration>(*age * scale);
-    // A start that happened while no carmad ran was reported late.
+    // The recorded start is late if the task started while carmad was not running.
     const base::Time launched = std::min(record.attempt->launched.value_or(*started), *started);
     step = began - std::clamp(began, launched, *started);
   }
@@ -109,7 +109,7 @@ Result<Unit> Engine::RestoreReservations() {
   return Unit{};
 }
 
-// Usage older than this many half-lives is negligible.
+// Usage older than this many half-lives hardly counts.
 constexpr int kHalfLivesRead = 16;
 
 Result<Unit> Engine::RestoreAttempts() {
@@ -124,8 +124,8 @@ Result<Unit> Engine::RestoreAttempts() {
 Result<Unit> Engine::TakeOver() {
   std::vector<store::StoredTask> unfinished = CARMA_TRY(store_.Unfinished());
   std::set<std::pair<core::TaskId, int>> with_process;
-  // Numbers follow the order of submission. So if the clock was ahead when a task was submitted,
-  // the next task's time is the latest possible.
+  // Tasks are numbered in the order of submission. So if the clock was ahead when a task was
+  // submitted, the task was submitted no later than the next task.
   base::Time next = clock_.Now();
   for (store::StoredTask& stored : unfinished | std::views::reverse) {
     core::TaskRecord& record = stored.record;
@@ -139,7 +139,7 @@ Result<Unit> Engine::TakeOver() {
     intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
-    // An older task's later time shows that the clock was behind when this task was submitted.
+    // If an older task has a later time, the clock was behind when this task was submitted.
     if (record.submitted < last) {
       record.submitted = last;
       record.queued_since = std::max(record.queued_since, last);
@@ -152,8 +152,8 @@ Result<Unit> Engine::TakeOver() {
     }
     events_.push_back(core::TaskRestored{std::move(record)});
   }
-  // An earlier carmad may have been killed between the end of an attempt and the removal of its
-  // folder.
+  // An earlier carmad may have been killed after an attempt ended and before its folder was
+  // removed.
   starts_.Sweep([&](core::TaskId id, int attempt) { return with_process.contains({id, attempt}); });
   Turn();
   base::LogInfo("engine_started",

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Estimates are made in slices, so that the first of thousands of tasks does not wait for the last.
+// Estimates are made in slices, so that the first of thousands of tasks need not wait for the last.
 constexpr std::size_t kMostPerSlice = 2'000;
 
 EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
@@ -36,7 +36,7 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
          a.spec.model_summary == b.spec.model_summary;
 }
 
-// Makes only one estimate for equal successive tasks, because tasks of an array differ only in
+// Makes only one estimate for successive equal tasks, because the tasks of an array differ only in
 // their index.
 class Memory {
  public:
@@ -62,7 +62,8 @@ class Memory {
   EstimateResult result_;
 };
 
-// A summary is untrusted text, and a large one needs much memory. Neither may end the daemon.
+// A summary is untrusted input, and a large summary needs much memory. An error while reading it
+// must not end the daemon.
 estimate::Summary ReadSafely(const EstimateService::Read& read, const EstimateJob& job) {
   const std::string path = job.spec.model_summary.value_or("");
   try {
@@ -140,7 +141,7 @@ void EstimateService::Ask(std::vector<EstimateJob> jobs, Take take) {
   if (!reading_) ReadNext();
 }
 
-// This needs no time limit, because it reads no file and so cannot hang.
+// No time limit is needed, because nothing is read from a file that could hang.
 void EstimateService::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
   plain_.Ask(
       [slice, summary = std::move(summary), appraiser = appraiser_] {
@@ -156,7 +157,8 @@ void EstimateService::ReadNext() {
   waiting_.pop_front();
   if (stuck_ >= kMostStuck) return GiveUp();
   const auto first = reader_.Within(time_limit_, [this] {
-    // The thread may hang in a file system for ever. If it returns, its result is ignored.
+    // The thread may hang in a file system for ever. If it returns after all, its result is
+    // ignored.
     reader_.Abandon();
     ++stuck_;
     base::LogWarn(
@@ -180,7 +182,7 @@ void EstimateService::ReadNext() {
       });
 }
 
-// Estimates without the summary are still possible.
+// Tasks can still be estimated without the summary.
 void EstimateService::GiveUp() {
   estimate::Summary summary;
   summary.trouble = fmt::format("{}: not read within {} s (estimate.time_limit)",

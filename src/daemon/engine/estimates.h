@@ -1,5 +1,5 @@
-// Estimates the memory of new tasks. Summaries are read and estimators run on separate threads
-// within time limits, never on the loop.
+// Estimates the memory of new tasks. Separate threads read summaries and run estimators within time
+// limits, so that the loop never waits.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ struct EstimateResult {
   core::KindId kind{};
   core::Profile profile;
   store::Forecast forecast;
-  // Includes reading and parsing, divided among tasks with the same file.
+  // Includes reading and parsing the summary, divided among the tasks with the same summary.
   std::chrono::nanoseconds took{0};
 };
 
@@ -46,23 +46,23 @@ class EstimateService {
   using Read = std::function<Result<std::string>(const EstimateJob&)>;
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
-  // `take` is called on the loop, once for every job. `read` returns the text of a job's summary;
-  // it runs on a separate thread and may hang for ever.
+  // `take` is called on the loop and gets exactly one result for each job. `read` returns the text
+  // of a job's summary. It runs on a separate thread and may hang for ever.
   EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,
                   Read read = ReadSummaryFile);
 
   // Tasks without a summary are answered without waiting for other tasks. If a file is not read in
-  // time, its thread is abandoned, and its tasks are answered as if they had no summary. While
-  // kMostStuck threads are abandoned, no summary is read at all.
-  // If `take` is given, it gets these results instead, in parts and in any order.
+  // time, its thread is abandoned and its tasks are estimated without the summary. Once kMostStuck
+  // threads have been abandoned and still hang, no more summaries are read. If `take` is given, it
+  // gets the results of these jobs, in parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
-  // Applies to later calls of Ask.
+  // Applies the new settings to later calls of Ask.
   void Follow(estimate::AppraisalRules rules, base::Duration time_limit);
 
-  // Reads with the rights of the task's user. Errors: kDenied if the user id now belongs to another
-  // user.
+  // Reads the summary with the rights of the task's user. Errors: kDenied if the user id now
+  // belongs to another user.
   static Result<std::string> ReadSummaryFile(const EstimateJob& job);
 
   static constexpr int kMostStuck = 4;

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Two fully connected layers as printed by torchsummary.
+// The output of torchsummary for two fully connected layers.
 constexpr const char* kSummary =
     "----------------------------------------------------------------\n"
     "        Layer (type)               Output Shape         Param #\n"
@@ -103,7 +103,7 @@ class EstimateServiceTest : public ::testing::Test {
         },
         [files = files_](const EstimateJob& job) { return files->Read(*job.spec.model_summary); });
   }
-  // Runs the loop until this many jobs are answered.
+  // Runs the loop until this many jobs have been answered.
   void Await(std::size_t count) {
     Await([&] { return results_.size() >= count; });
     ASSERT_EQ(results_.size(), count);
@@ -201,7 +201,8 @@ TEST_F(EstimateServiceTest, AbandonsNoMoreThanAFewThreads) {
   EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "not even tried";
   EXPECT_THAT(results_[kTasks].forecast.remarks, ElementsAre(HasSubstr("reads are still pending")));
   files_->LetGo();
-  // The threads return one by one. Their results are too late, but after that files are read again.
+  // The hanging reads return one by one. Their results come too late, but afterwards files are read
+  // again.
   bool read_again = false;
   for (int round = 0; round < 1'000 && !read_again; ++round) {
     results_.clear();

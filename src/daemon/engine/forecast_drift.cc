@@ -12,14 +12,14 @@
 namespace carma::daemon {
 namespace {
 
-// There are two thresholds, so that a single task does not toggle the state.
+// Two different thresholds keep a single task from turning the warning on and off.
 constexpr double kByChance = 1e-3, kByChanceAgain = 1e-2;
 // Minimum number of tasks for a meaningful median.
 constexpr std::size_t kLeastForMedian = 20;
 constexpr double kMuchTooHigh = 0.5;
 constexpr double kFarOff = 1.5;
 constexpr std::string_view kMemory = "memory_mib", kActivity = "sm_active", kSlowdown = "slowdown";
-// The method used if nothing can be predicted.
+// The method that is recorded if nothing can be predicted.
 constexpr const char* kNoPrediction = "prior";
 
 double MedianRatio(const std::deque<report::Forecast>& forecasts) {
@@ -31,7 +31,8 @@ double MedianRatio(const std::deque<report::Forecast>& forecasts) {
   return *middle;
 }
 
-// A sentence about a drift of SM activity or slowdown, which are not promised; empty: no drift.
+// A sentence about a drift of SM activity or slowdown, which are predicted but not promised; empty
+// if there is no drift.
 std::string JudgeMedian(const std::deque<report::Forecast>& last) {
   if (last.size() < kLeastForMedian) return "";
   const double median = MedianRatio(last);
@@ -52,7 +53,7 @@ bool IsPredicted(const report::Forecast& forecast, const core::TaskRecord& recor
 }  // namespace
 
 double ChanceOfAtLeast(std::size_t least, std::size_t count, double chance) {
-  // Each term of the binomial distribution is computed from the previous one.
+  // Computes each term of the binomial distribution from the previous term.
   double term = std::pow(1 - chance, static_cast<double>(count)), below = 0;
   for (std::size_t n = 0; n < least; ++n) {
     below += term;
@@ -73,7 +74,7 @@ std::string ForecastDrift::JudgeMemory(const Method& method, double coverage) {
   const double limit = method.sentence.empty() ? kByChance : kByChanceAgain;
   if (broken > 0 && ChanceOfAtLeast(broken, count, expected) < limit) {
     return fmt::format(
-        "{} of the last {} tasks estimated by {} used more than they were promised, about {:.0f} "
+        "{} of the last {} tasks estimated by {} used more than they were promised; about {:.0f} "
         "were expected",
         broken, count, name, expected * static_cast<double>(count));
   }

@@ -1,5 +1,5 @@
-// Checks for each method whether predictions of memory, SM activity and slowdown were right for the
-// last finished tasks. Pure.
+// Checks for each method whether its predictions of memory, SM activity and slowdown were right for
+// the last finished tasks. Pure.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,22 @@ namespace carma::daemon {
 
 class ForecastDrift {
  public:
-  // The last kLast tasks of a method count. A method with fewer than kLeast tasks is not checked.
+  // Only the last kLast tasks of a method count. A method with fewer than kLeast tasks is not
+  // checked.
   static constexpr std::size_t kLast = 40;
   static constexpr std::size_t kLeast = 8;
 
-  // Records a finished task. Memory stated by its user is no prediction and is ignored. coverage:
-  // the share of promises that should be kept (estimate.coverage; 0: the most likely value is
-  // promised, which half of the tasks exceed). Returns a sentence about a new drift (the last one
-  // if there are several); empty: no new drift.
+  // Records a finished task. Memory that was stated by the user is not a prediction and is ignored.
+  // coverage: the share of promises that should be kept (estimate.coverage). If it is 0, the most
+  // likely value is promised, which half of the tasks exceed. Returns a sentence about a new drift,
+  // or about the last of several; empty if there is no new drift.
   std::string Take(const core::TaskRecord& record, double coverage);
 
   // The current drifts, one sentence each, by quantity and method. A memory method drifts once it
   // breaks more promises than chance would in one of 1000 cases, until chance would do so in one of
-  // 100; also while half of its tasks need less than half of the prediction. SM activity and
-  // slowdown are not promised: they drift while half of the tasks are above 1.5 times the
-  // prediction, or half are below 1 / 1.5 of it.
+  // 100. It also drifts while half of its tasks need less than half of the prediction. Methods for
+  // SM activity and slowdown drift while half of the tasks are above 1.5 times the prediction, or
+  // half are below 1 / 1.5 of it.
   std::vector<std::string> Sentences() const;
 
  private:
@@ -43,7 +44,8 @@ class ForecastDrift {
   std::map<std::pair<std::string, std::string>, Method> methods_;  // by quantity and name
 };
 
-// Probability that at least `least` of `count` independent events with this chance occur.
+// The probability that at least `least` of `count` independent events occur if each has this
+// chance.
 double ChanceOfAtLeast(std::size_t least, std::size_t count, double chance);
 
 }  // namespace carma::daemon

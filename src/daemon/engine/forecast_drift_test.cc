@@ -31,7 +31,7 @@ TEST(ForecastDrift, IsReportedOnceIfTooManyPromisesAreBroken) {
   EXPECT_EQ(told, 1);
   EXPECT_THAT(drift.Sentences(),
               ElementsAre("6 of the last 12 tasks estimated by structural used more than they were "
-                          "promised, about 1 were expected"));
+                          "promised; about 1 were expected"));
 }
 
 TEST(ForecastDrift, EndsWhenPromisesAreKeptAgain) {

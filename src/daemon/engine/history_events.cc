@@ -26,7 +26,7 @@ store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const S
                            .text = fmt::format("by {}", submitter.user)};
   if (submitter.task) event.text += fmt::format(" in task {}", *submitter.task);
   if (!submitter.remark.empty()) event.text += fmt::format(", {}", submitter.remark);
-  if (count > 1) event.text += fmt::format(", {} tasks starting with this one", count);
+  if (count > 1) event.text += fmt::format(", the first of {} tasks", count);
   return event;
 }
 
@@ -42,7 +42,7 @@ std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
       .what = std::string(core::TaskStateName(record.state)),
       .text = core::ReasonLine(launching ? record.attempt->placement_reason : record.reason)};
   if (!gpu_uuids.empty()) event.gpu_uuid = gpu_uuids.front();
-  // The event's row has only one GPU, so several are named in its text.
+  // The event's row can name only one GPU. If there are several, the text names them.
   if (event.text.empty() && gpu_uuids.size() > 1)
     event.text = fmt::format("GPUs {}", GpuNumbers(record));
   return event;

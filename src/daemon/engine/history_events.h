@@ -1,4 +1,4 @@
-// Makes events of the history about tasks and GPUs, as rows that the store will number. Pure.
+// Makes history events about tasks and GPUs, as rows that the store will number. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,30 +15,30 @@
 
 namespace carma::daemon {
 
-// The event for `count` tasks that were submitted together; it belongs to the first task.
+// The event for `count` tasks that were submitted together. It is recorded for the first task.
 store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const Submitter& submitter,
                                   base::Time now);
-// The event for a task's new state and its reason. gpu_uuids: the GPUs of its placement. Empty for
-// states that every submission passes through.
+// The event for a task's new state and its reason; empty for states that every submitted task
+// passes through. gpu_uuids: the GPUs of its placement.
 std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
                                              const std::vector<std::string>& gpu_uuids,
                                              base::Time now);
-// The event for a task edited by a user.
+// The event for a user's edit of a task.
 store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Time now);
-// The event for a task that was asked to checkpoint because it must leave.
+// The event for asking a task to checkpoint because it must leave its GPUs.
 store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Time now);
-// The event for a notice that was sent, or that could not be sent.
+// The event for a notice that was sent or could not be sent.
 store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now);
 // The event for a change of a task's Slurm job.
 store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Time now);
-// The event for a GPU that was closed, or, without `why`, reopened.
+// The event for a GPU that was closed, or that was reopened if `why` is not given.
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
                               base::Time now);
-// The event for a reservation that was made, or removed by a user.
+// The event for a reservation that a user has made or removed.
 store::StoredEvent ReserveEvent(const core::Reservation& booking, const std::string& removed_by,
                                 base::Time now);
 
-// The GPUs of a task's placement, such as "0,2".
+// The indexes of the GPUs in a task's placement, such as "0,2".
 std::string GpuNumbers(const core::TaskRecord& record);
 
 }  // namespace carma::daemon

@@ -24,7 +24,7 @@ TEST(HistoryEvents, ASubmissionIsOneEventOfItsFirstTask) {
   EXPECT_EQ(one.text, "by ann");
   const Submitter again{.user = "ann", .remark = "again"};
   EXPECT_EQ(SubmittedEvent(core::TaskId{7}, 3, again, kNow).text,
-            "by ann, again, 3 tasks starting with this one");
+            "by ann, again, the first of 3 tasks");
 }
 
 TEST(HistoryEvents, OmitsStatesThatEverySubmissionPassesThrough) {

@@ -17,10 +17,10 @@ namespace carma::daemon {
 
 namespace {
 
-// A share is counted in tasks plus dependencies, because each dependency is looked up. A long
-// description counts like several tasks: one for this many bytes.
+// The size of a share is counted in tasks plus dependencies, because each dependency is looked up.
+// A long description counts as several tasks, one for every kBytesPerTask bytes.
 constexpr std::size_t kBytesPerTask = 8192;
-// Largest number of remembered files; when it is exceeded, all are dropped.
+// Limit on the number of remembered output files. All are dropped when it is exceeded.
 constexpr std::size_t kMostOutputs = 20'000;
 
 std::size_t Weight(const TaskList& tasks, std::size_t i) {
@@ -39,7 +39,7 @@ core::TaskId Behind(core::TaskId first, std::size_t tasks) {
 
 Result<Unit> Intake::Open() {
   next_id_ = CARMA_TRY(store_.NextId());
-  // These submissions were not accepted, because carmad was killed before their last piece was
+  // These submissions were never accepted, because carmad was killed before their last piece was
   // stored.
   given_up_ = CARMA_TRY(store_.Arrivals());
   return Unit{};
@@ -96,8 +96,8 @@ Result<Unit> Intake::AcceptShare(std::vector<core::Event>& events) {
 
 // ---- submissions that fit into a share ----
 
-// Invalid submissions are refused before any row is written, so they do not affect the valid ones,
-// which share a commit. If the store fails, no submission is accepted.
+// Invalid submissions are refused before any row is written, because valid submissions share the
+// same commit. If the store fails, no submission is accepted.
 Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   std::vector<Submission> submissions;
   std::size_t weight = 0;
@@ -146,7 +146,8 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   return Unit{};
 }
 
-// To the core a task that it did not get yet does not exist.
+// Tasks that depend on a task that the core does not have yet must wait, because the core treats
+// unknown tasks as non-existent.
 bool Intake::WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const {
   if (untold_.empty()) return false;
   return std::ranges::any_of(news, [this](const core::TaskSubmitted& each) {
@@ -231,7 +232,7 @@ Result<Unit> Intake::PutPiece(Arrival& arrival) {
     arrival.first = *next_id_;
     arrival.submitted = clock_.Now();
   }
-  // Only the last batch must be durable immediately, because this makes all earlier batches durable
+  // Only the last batch must become durable immediately. This makes all earlier batches durable
   // too.
   Result<Unit> ok =
       store_.Begin(end == count ? store::Durability::kNow : store::Durability::kLater);
@@ -297,7 +298,8 @@ bool Intake::IsUntold(core::TaskId id) const {
   });
 }
 
-// Sends stored tasks to the core. Their dependencies may have ended since they were stored.
+// Sends stored tasks to the core. Dependencies are looked up again, because they may have ended
+// since the tasks were stored.
 Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
   std::size_t weight = 0;
   while (!untold_.empty() && weight < options_.turn_share) {
@@ -317,7 +319,7 @@ std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
   for (const Accepted& each : untold_) {
     if (!uid || each.news.back().request->uid == *uid) count += each.news.size() - each.told;
   }
-  // Large submissions after the first count only once their turn has come.
+  // Only the first large submission counts, and only once its check has begun.
   if (!large_.empty() && large_.front().checked > 0) {
     const Submission& submission = large_.front().submission;
     if (!uid || submission.submitter.uid == *uid) count += submission.tasks.size();
@@ -372,7 +374,7 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
   if (outputs_.size() > kMostOutputs) outputs_.clear();
   for (const auto& [pattern, path] : {std::pair(&spec.stdout_path, &task.stdout_path),
                                       std::pair(&spec.stderr_path, &task.stderr_path)}) {
-    // Names with %j are different for each task, so most tasks need no look-up.
+    // A name with %j is different for each task and needs no look-up. Most tasks have such names.
     if (pattern->empty() || pattern->contains("%j") || pattern->starts_with("/dev/")) continue;
     const auto [at, added] = outputs_.try_emplace(OutputKey(task, *path), task.record.id);
     const core::TaskId other = std::exchange(at->second, task.record.id);
@@ -394,14 +396,17 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   const std::size_t count = submission.tasks.size();
   CARMA_TRY(store_.AddEvent(SubmittedEvent(first, count, by, submitted)));
   if (by.request.empty()) return Unit{};
-  // Another submission of the same name may have arrived while this one was stored in pieces.
+  // Another submission with the same name may have been accepted while this one was stored in
+  // pieces.
   const std::optional<Submitted> known = CARMA_TRY(Repeated(submission));
-  if (known) return Conflict("request {} now names another submission", by.request);
+  if (known)
+    return Conflict("request name '{}' was used for another submission in the meantime",
+                    by.request);
   return store_.PutRequest({by.uid, by.request, first, count}, submitted);
 }
 
-// Avoids reading and parsing a large batch again for its estimates. A task without GPUs needs no
-// estimate.
+// Keeps the task's description, so that a large batch need not be read and parsed again for its
+// estimates. A task without GPUs needs no estimate.
 void Intake::KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index) {
   if (submission.tasks.Like(index).gpus == 0) return;
   new_jobs_.emplace(core::Number(id),

@@ -1,4 +1,4 @@
-// The checks that Intake makes of submissions and edits.
+// Intake's checks of submissions and edits.
 
 #include <algorithm>
 #include <map>
@@ -44,7 +44,8 @@ Result<Unit> Intake::CheckRoom(std::size_t wanted, std::uint32_t uid, std::strin
     return Conflict("the queue would hold more than {} tasks (task.max_queued)",
                     options_.max_queued_tasks);
   }
-  // The user's tasks are counted only if it can matter, because there may be very many.
+  // Counting the user's tasks is slow if there are very many, so this is skipped if the limit
+  // cannot be exceeded.
   if (all <= options_.max_queued_per_user) return Unit{};
   const std::size_t own = QueuedOf(uid);
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
@@ -89,7 +90,7 @@ Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const 
   return Invalid("task '{}' is refused: {}", base::Printable(name, 60), core::TextOf(*hit));
 }
 
-// Limits on waiting tasks count all tasks of the submission.
+// A limit on waiting tasks applies to all tasks of a submission together.
 Result<Unit> Intake::CheckQueueLimits(const Submission& submission) const {
   const Submitter& by = submission.submitter;
   std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::size_t>> alike;
@@ -131,7 +132,7 @@ Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size
   const task::TaskSpec* checked = nullptr;
   for (std::size_t i = begin; i < end; ++i) {
     const task::TaskSpec& spec = submission.tasks.Like(i);
-    // Repeated checks are skipped, because the tasks of an array have equal requests.
+    // Equal requests, such as those of an array's tasks, are checked only once.
     if (checked != nullptr && checked->gpus == spec.gpus &&
         checked->memory_mib == spec.memory_mib && checked->cpus == spec.cpus &&
         checked->host_memory_mib == spec.host_memory_mib && checked->own_cpus == spec.own_cpus &&
@@ -186,8 +187,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
   request.array = before.array;
   const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
-  // The rules may have changed since the submission. A running task must not reach a new time limit
-  // because its owner adds a comment.
+  // The limits may have changed since the submission. A running task must not be given a new time
+  // limit merely because its owner adds a comment.
   const auto payer = [](const auto& task) { return std::tie(task.account, task.qos); };
   const auto size = [](const auto& task) {
     return std::tie(task.gpus, task.memory_mib, task.cpus, task.host_memory_mib, task.time_limit);
@@ -211,7 +212,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   const std::optional<core::Duration> longest = core_.LongestAllowed(request);
   if (longest && !same_size)
     request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
-  // "12" may be meant as hours, but is twelve minutes.
+  // "12" means twelve minutes, but may have been meant as hours.
   const core::Duration ran = clock_.Now() - record.attempt->started.value_or(clock_.Now());
   if (core::HoldsGpus(record.state) && request.time_limit && ran >= *request.time_limit &&
       request.time_limit != before.time_limit) {

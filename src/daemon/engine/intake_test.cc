@@ -218,7 +218,7 @@ TEST_F(IntakeTest, KeepsNothingForEstimatesOfTasksWithoutGpus) {
       << "from the store, which has the edit of its GPUs";
 }
 
-// The numbers of the tasks that reach the core.
+// Runs shares and returns the numbers of the tasks that reach the core.
 std::vector<std::uint64_t> Numbers(const Result<std::vector<core::Event>>& events) {
   std::vector<std::uint64_t> numbers;
   for (const core::Event& event : events.value())
@@ -305,7 +305,7 @@ class LargeSubmissionTest : public IntakeTest {
     options_.turn_share = 2;
   }
   void SubmitFive(task::TaskSpec last = Spec()) { Submit({Spec(), Spec(), Spec(), Spec(), last}); }
-  // Stores shares of submissions until one is answered or reaches the core.
+  // Runs shares until a submission is answered or a task reaches the core.
   Result<std::vector<core::Event>> AcceptUntilNews() {
     while (intake_.HasMore()) {
       Result<std::vector<core::Event>> events = Accept();

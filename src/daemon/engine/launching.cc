@@ -39,9 +39,9 @@ Result<Launching> OpenLaunching(const config::Settings& settings, const std::str
 
 namespace {
 
-// Enables the controller dmem in all groups above the tasks' groups. The kernel requires this for
-// limits, and service managers leave it off. On kernels without dmem (before 6.14) the driver
-// counts the memory itself.
+// Enables the dmem controller in all groups above the tasks' groups. The kernel requires this for
+// limits, but service managers do not do it. On kernels without dmem (before 6.14) the driver
+// itself counts the memory.
 void PassOnDmem(const task::CgroupBase& groups) {
   for (std::size_t end = groups.root.size(); end != std::string::npos;
        end = end == groups.path.size()
@@ -62,7 +62,7 @@ std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<st
   const Result<task::TaskCgroup> group =
       task::TaskCgroup::Create(groups.path, fmt::format("carma-trial-{}", ::getpid()));
   if (!group) return group.error().message;
-  // The trial sets no soft limit, because this would affect the groups above.
+  // No soft limit is tried, because it would affect the groups above.
   constexpr std::int64_t kAnyMib = 1024;
   const std::vector<std::string> words = task::LimitWords({{gpu_uuid, 0, kAnyMib}});
   Result<Unit> tried = task::LimitGpuMemory(limiter, group->path(), words);

@@ -1,4 +1,4 @@
-// The launcher of this machine, with the control groups and limits that it uses.
+// Creates the launcher for this machine, with the control groups and limits that it uses.
 #pragma once
 
 #include <memory>
@@ -18,20 +18,21 @@ struct Launching {
   std::unique_ptr<task::LeaseLauncher> launcher;
   task::HostFacts machine;
   task::CgroupControls controls;
-  // The control group cannot limit the processes of a task.
+  // True if control groups cannot limit a task's number of processes. The limit then applies to the
+  // user.
   bool processes_counted_by_user = false;
   task::CgroupBase groups;           // the control groups of tasks are created in it
   std::vector<std::string> limiter;  // EngineOptions::limiter
 };
-// Why GPU memory limits cannot be set on this machine; empty if they can. Tried on one GPU with a
-// temporary group. Blocks as long as the driver does, at most a few seconds.
+// Why GPU memory limits cannot be set on this machine; empty if they can. Tries this on one GPU
+// with a temporary group. Blocks for as long as the driver does, at most a few seconds.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
 // Errors: those of task::MakeShimLauncher() and task::LeaseLauncher::Make().
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
-// Registers with the launcher the processes that wait for leases. The launcher itself finds granted
-// leases by their folders.
+// Passes the processes that wait for leases to the launcher. The launcher finds granted leases by
+// their folders.
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);
 
 }  // namespace carma::daemon

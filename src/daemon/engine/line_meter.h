@@ -1,4 +1,4 @@
-// Measures why and for how long the head of the queue waits, and makes rows for the store.
+// Measures for how long and for which reasons the head of the queue waits, as rows for the store.
 #pragma once
 
 #include <map>
@@ -12,9 +12,9 @@ namespace carma::daemon {
 
 class LineMeter {
  public:
-  // Reports that from now on the head waits for this reason; kNone: no task waits.
+  // Reports the reason for which the head waits from now on; kNone if no task waits.
   void See(core::ReasonCode reason, base::Time now);
-  // The waiting time since the last call of Close, one row per reason.
+  // The waiting times since the last call of Close, one row for each reason.
   std::vector<store::LineWait> Close(base::Time now);
 
  private:

@@ -1,6 +1,6 @@
-// Finds processes that compute without their task's MPS server. A process with another or no pipe
-// directory in its environment still runs on the GPU, but without its task's limits and in turns
-// with its neighbours, and gets no error. Pure.
+// Finds processes that compute without using their task's MPS server. If a process's environment
+// has no pipe directory or a different one, the process still runs on the GPU and gets no error.
+// But it takes turns with its neighbours, and its task's limits do not apply. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace carma::daemon {
 
-// Checks the clients of one server.
+// Compares the clients of one server with the processes on its GPUs.
 class MpsClientCheck {
  public:
   using Key = std::pair<core::TaskId, int>;  // a task and its attempt
@@ -23,10 +23,12 @@ class MpsClientCheck {
   // Records the processes of an attempt that the driver now lists on its GPUs.
   void Seen(const Key& who, const std::vector<pid_t>& pids);
   void Forget(const Key& who);
-  // The processes seen last. Pass them to Compare() with a list of clients that is made afterwards.
+  // The processes seen last. Take them before listing the server's clients, and pass both to
+  // Compare().
   const Processes& seen() const { return seen_; }
-  // clients: the server's clients, listed after `before` was seen. A process that is missing from
-  // two successive lists and still runs bypasses the server. Returns the newly found processes.
+  // Returns processes that bypass the server and were not reported before. A process bypasses the
+  // server if it still runs and is missing from two successive lists of clients. clients: the
+  // server's clients, listed after `before` was taken.
   Processes Compare(const Processes& before, const std::vector<pid_t>& clients);
   const Processes& outside() const { return outside_; }
 

@@ -5,7 +5,7 @@
 namespace carma::daemon {
 namespace {
 
-// Clients that one fault affects end within this time of each other.
+// Clients affected by the same fault end within this time of each other.
 constexpr auto kBlameSpan = std::chrono::seconds(30);
 
 }  // namespace
@@ -38,7 +38,8 @@ std::vector<std::pair<base::ProcessId, std::string_view>> MpsClients::NoteServer
     broken_.push_back({server->process, now});
   }
   for (const auto& [who, client] : clients_) {
-    // A server process still computes after its control daemon has gone.
+    // This checks the server's process, because it may still compute after its control daemon has
+    // ended.
     if (!client.server || base::Alive(*client.server)) continue;
     if (known(*client.server) != broken_.end()) continue;
     fresh.emplace_back(*client.server, "it has ended");
@@ -66,7 +67,7 @@ MpsEvidence MpsClients::EvidenceOf(const Key& who, Time now) const {
   evidence.broke = client.server && std::ranges::any_of(broken_, [&](const Broken& each) {
                      return each.server == *client.server && client.since < each.when;
                    });
-  // Only clients that were attached at the time of the fault can have been affected.
+  // A client can only be affected if it was attached when the fault occurred.
   if (blamed_ && blamed_->who != who && blamed_->server == client.server &&
       client.since < blamed_->when && now - blamed_->when < kBlameSpan)
     evidence.blamed = blamed_->who.first;

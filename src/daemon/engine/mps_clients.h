@@ -1,5 +1,5 @@
 // Records which attempts are clients of one user's MPS server, and which server processes have
-// broken. Its only I/O is the check whether a process lives.
+// broken. Its only I/O is checking whether a process is alive.
 #pragma once
 
 #include <chrono>
@@ -15,10 +15,10 @@
 
 namespace carma::daemon {
 
-// The fate of an attempt's server.
+// What happened to an attempt's server.
 struct MpsEvidence {
   bool broke = false;  // the server died, was replaced, or has a fault
-  // Another task on this server that has been held responsible.
+  // Another task on this server that was blamed for a fault.
   std::optional<core::TaskId> blamed;
 };
 
@@ -29,21 +29,21 @@ class MpsClients {
 
   bool empty() const { return clients_.empty(); }
   std::size_t size() const { return clients_.size(); }
-  // Adds a client whose server process is not known yet.
+  // Adds a client before its server process is known.
   void Add(const Key& who, Time now) { clients_[who] = {std::nullopt, now}; }
   void Remove(const Key& who) { clients_.erase(who); }
-  // Records that the server has now accepted the client. Returns false if the client has already
-  // left.
+  // Records that the server has accepted the client. Returns false if the client has already left.
   bool Seat(const Key& who, const base::ProcessId& server, Time now);
-  // Sets the server that the client has had since it was added. Returns false if the client has
-  // already left.
+  // Sets the server process to which the client has belonged since it was added. Returns false if
+  // the client has already left.
   bool Find(const Key& who, const base::ProcessId& server);
 
-  // Takes the result of a check of the server: records which servers of these clients have died,
-  // been replaced or had a fault. Returns newly broken servers, each with what happened to it.
+  // Takes the result of a check of the server, and records which servers of these clients have
+  // died, been replaced or had a fault. Returns the servers that have newly broken, and what
+  // happened to each.
   std::vector<std::pair<base::ProcessId, std::string_view>> NoteServer(
       const std::optional<task::MpsServer>& server, Time now);
-  // Records that this client ended by a fault of its own that affected its neighbours.
+  // Records that this client ended by its own fault, which affected its neighbours.
   void Blame(const Key& who, Time now);
   MpsEvidence EvidenceOf(const Key& who, Time now) const;
 
@@ -57,7 +57,7 @@ class MpsClients {
     std::optional<base::ProcessId> server;
     Time when;
   };
-  // A server that was found dead or with a fault. Later clients are not affected.
+  // A server that was found dead or faulty. Clients that came later are not affected.
   struct Broken {
     base::ProcessId server;
     Time when;

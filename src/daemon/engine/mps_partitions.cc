@@ -13,9 +13,9 @@ using task::MpsControl;
 namespace {
 
 constexpr const char* kOnlyLimited =
-    "Its share of the SMs is a limit, not reserved: its MPS server runs without SM partitions.";
+    "Its share of the SMs is only a limit, because its MPS server runs without SM partitions.";
 constexpr const char* kNeedsShare =
-    "its user's MPS server on this GPU has SM partitions, and it asks for no --sm-share "
+    "its user's MPS server on this GPU has SM partitions, but the task has no --sm-share "
     "(collocation.sm_partitions)";
 
 }  // namespace
@@ -25,7 +25,7 @@ Result<MpsLook> MpsPartitions::Join(const MpsControl& control, const Key& who, d
   Result<MpsLook> looked = Look(control, share, deadline);
   if (!looked) return looked;
   Result<MpsPlace> place = Give(control, who, share, deadline);
-  // The server is started again without partitions.
+  // No client uses the server, so it can be restarted without partitions.
   if (!place && place.error().code == ErrorCode::kUnavailable && looked->clients == 0) {
     if (!work_) {
       base::LogWarn("mps_no_partitions",

@@ -1,5 +1,5 @@
-// Manages the SM partitions of one MPS server and their owners. The calls talk to the control
-// daemon, so they must run on the server's worker, in the order in which attempts come and go.
+// Manages the SM partitions of one MPS server and their owners. All calls communicate with the
+// control daemon. They must run on the server's worker, in the order in which attempts come and go.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct MpsPlace {
   std::string note = {};  // a sentence why it has no partition although it should; or empty
 };
 
-// A server, and the number of its clients before this one joined.
+// A server, the number of its clients before this one joined, and the place of the new client.
 struct MpsLook {
   task::MpsServer server;
   std::size_t clients = 0;
@@ -31,24 +31,24 @@ class MpsPartitions {
   using Key = MpsClients::Key;
   using Deadline = task::MpsControl::Deadline;
 
-  // Makes the attempt a client of the server, which is started if necessary. share: of the SMs; 0:
-  // none requested. A server started for a share uses partitions if the GPU has them. Errors: those
-  // of task::MpsControl::Ready(); kConflict with a sentence: no partition is left, or the attempt
-  // requests none although each client needs one.
+  // Makes the attempt a client of the server and starts the server if necessary. share: requested
+  // fraction of the SMs; 0: none. A server started for a share uses partitions if the GPU supports
+  // them. Errors: those of task::MpsControl::Ready(); kConflict with a sentence if no partition is
+  // left, or if every client needs a partition and the attempt requests none.
   Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
                        Deadline deadline);
   // Registers the partition of an attempt from an earlier run of the daemon.
   void Adopt(const Key& who, const std::string& partition);
   // Must be called when the attempt has ended.
   void TakeBack(const task::MpsControl& control, const Key& who, Deadline deadline);
-  // Removes partitions that no attempt owns any more. They remain if a process still uses them when
-  // their attempt ends.
+  // Removes partitions that no attempt owns any more. A partition may outlive its attempt if a
+  // process still uses it.
   void Tidy(const task::MpsControl& control, Deadline deadline);
 
  private:
   Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
-  // Errors: kUnavailable if the GPU has no partitions, or if this attempt requests none and no
-  // other attempt owns one.
+  // Errors: kUnavailable if the GPU does not support partitions, or if neither this attempt
+  // requests a partition nor another attempt owns one.
   Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
                         Deadline deadline);
   void RemoveUnowned(const task::MpsControl& control, Deadline deadline);

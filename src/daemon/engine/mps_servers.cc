@@ -25,9 +25,9 @@ using task::MpsServer;
 
 constexpr int kMostDoublings = 5;
 constexpr auto kCloseLimit = std::chrono::seconds(3);
-// Extra time to end processes that did not end by themselves.
+// Extra time to kill processes that do not exit by themselves.
 constexpr auto kCloseSpare = std::chrono::seconds(2);
-// Extra time for an answer that is sent at the last moment.
+// Extra time for an answer that is sent just before the limit.
 constexpr auto kSpare = std::chrono::milliseconds(500);
 constexpr const char* kNoAnswer = "the MPS control daemon does not answer";
 
@@ -37,14 +37,14 @@ std::string Full(std::size_t clients) {
 
 using Key = MpsClients::Key;
 
-// A server and its clients.
+// An MPS server and its clients.
 struct Entry {
   Entry(const std::shared_ptr<asio::io_context>& loop, MpsControl made)
       : control(std::make_shared<const MpsControl>(std::move(made))),
         linger(*loop),
         probe(*loop),
         worker(loop, BackgroundWorker::AtEnd::kLeave) {}
-  // Shared with jobs of the worker.
+  // Shared with the worker's jobs.
   std::shared_ptr<const MpsControl> control;
   std::shared_ptr<MpsPartitions> partitions = std::make_shared<MpsPartitions>();
   MpsClients clients;
@@ -113,7 +113,7 @@ RealMpsServers::ServerKey RealMpsServers::KeyOf(const Entry& entry) {
 template <class T>
 void RealMpsServers::Do(Entry& entry, std::function<T(const MpsControl&)> job,
                         std::function<void(Entry&, T)> then) {
-  // `entry` stays valid, because a server is not removed while it has jobs.
+  // `entry` stays valid while the job runs, because a server with jobs is never removed.
   entry.worker.Ask([control = entry.control, job = std::move(job)] { return job(*control); },
                    [&entry, then = std::move(then)](T answer) { then(entry, std::move(answer)); });
 }
@@ -141,8 +141,8 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const bool full = entry.clients.size() > options_.clients;
   const bool waits = Clock::now() < entry.not_before;
   if (full || waits) {
-    // The count is checked here, because clients attached a moment ago may not be in the server's
-    // own list yet.
+    // The clients are counted here, because the server's own list may not have clients that were
+    // attached a moment ago.
     const std::string why = full ? Full(options_.clients) : entry.told;
     return finder_.Later([this, who, why, answer = std::move(answer)] {
       const base::Error error{ErrorCode::kUnavailable, why};
@@ -230,7 +230,7 @@ void RealMpsServers::Adopt(const MpsClient& client) {
         return control.Look(Clock::now() + limit);
       },
       [this, who](Entry& its, Look looked) {
-        // A server that can no longer be found has broken.
+        // If the server cannot be found any more, it has broken.
         if (!looked || !its.clients.Find(who, *looked ? (*looked)->process : base::ProcessId{}))
           return;
         Note(its, *looked);
@@ -265,8 +265,8 @@ void RealMpsServers::EndSoon(Entry& entry) {
   entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
 }
 
-// Whether the server has clients: from before a change of collocation.mps_servers, or orphans of a
-// task.
+// Whether the server still has clients. They may be from before a change of
+// collocation.mps_servers, or be left by a task that has ended.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
   if (!server || !*server) return false;
@@ -286,8 +286,8 @@ void RealMpsServers::EndNow(Entry& entry) {
       },
       [this](Entry& its, bool ended) {
         if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
-        // If a task has arrived in the meantime, a later job restarts the server. An entry with a
-        // back-off is kept.
+        // If a task has arrived in the meantime, a later job restarts the server. The entry is also
+        // kept while it has a back-off.
         if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
         servers_.erase(KeyOf(its));
@@ -310,8 +310,8 @@ void RealMpsServers::TakeOver(const std::vector<std::string>& gpus) {
               });
 }
 
-// Servers end in parallel on their workers, so that no server delays the others or the end of
-// carmad.
+// The servers end in parallel on their workers, so that a slow server delays neither the other
+// servers nor the end of carmad.
 void RealMpsServers::Close() {
   struct Left {
     std::mutex mutex;
@@ -431,7 +431,7 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
   const Key who{id, attempt};
   Entry* entry = Find(who);
   if (entry == nullptr) return finder_.Later([answer = std::move(answer)] { answer({}); });
-  // If the server does not answer in time, the evidence known so far is used.
+  // If the server does not answer in time, the answer is based on the evidence so far.
   const auto first = entry->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
     const Entry* its = Find(who);
     answer(its == nullptr ? MpsEvidence{} : its->clients.EvidenceOf(who, Clock::now()));

@@ -1,6 +1,7 @@
-// Runs the MPS servers of tasks: starts a control daemon for a user and a GPU when the first task
-// needs it, ends it when the last task has left, and records its failures. Used only on the loop's
-// thread; slow work runs on one worker per server. docs/server/collocation.md has the rules.
+// Runs the MPS servers of tasks. A control daemon is started for a user and a GPU when the first
+// task needs it, and ended after the last task has left. Its failures are recorded. Used only on
+// the loop's thread; slow work runs on one worker per server. docs/server/collocation.md has the
+// rules.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ class io_context;
 
 namespace carma::daemon {
 
-// An attempt that is or becomes a client of a server.
+// An attempt that is a client of a server or is going to be.
 struct MpsClient {
   core::TaskId id{};
   int attempt = 0;
@@ -35,16 +36,16 @@ class MpsServers {
   virtual ~MpsServers() = default;
   using Attached = std::function<void(Result<MpsPlace>)>;
 
-  // Requests a client slot of a running server. `answer` is called once, never before returning,
-  // with the slot's place or with a sentence that explains why the task runs without MPS.
+  // Requests a client slot on a running server. `answer` is called once, never before returning. It
+  // gets the slot's resources, or a sentence that explains why the task runs without MPS.
   virtual void Attach(const MpsClient& client, Attached answer) = 0;
-  // Registers an attempt from an earlier run of the daemon that is already a client.
+  // Registers an attempt from an earlier run of the daemon. The attempt is already a client.
   virtual void Adopt(const MpsClient& client) = 0;
   // Must be called when the attempt has ended or will not start. Unknown attempts are ignored.
   virtual void Detach(core::TaskId id, int attempt) = 0;
-  // Removes the attempt's processes (selected by `its`) from the server's clients. Then, or after
-  // two seconds at the latest, `done` is called once. If there is nothing to do, `done` is still
-  // called, but never before returning.
+  // Removes the attempt's processes (selected by `its`) from the server's clients. `done` is called
+  // once, after that or after two seconds at the latest. It is called even if there is nothing to
+  // do, but never before returning.
   virtual void TerminateClients(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
                                 std::function<void()> done) = 0;
   // `answer` is called once, never before returning.
@@ -55,16 +56,16 @@ class MpsServers {
   // Takes the processes of an attempt that the driver now lists on its GPUs. Unknown attempts are
   // ignored.
   virtual void Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) = 0;
-  // One sentence for each server whose last start failed, and for each process that bypasses its
+  // One sentence for each server whose last start failed and for each process that bypasses its
   // task's server.
   virtual std::vector<std::string> Troubles() const = 0;
-  // Called when the GPU is closed; servers without tasks end at once.
+  // Called when the GPU is closed. Servers without tasks end at once.
   virtual void Drain(const std::string& gpu_uuid) = 0;
-  // Takes over the control daemons that an earlier carmad left on these GPUs (each as in
+  // Takes over the control daemons of an earlier carmad on these GPU sets (each as in
   // task::MpsServerId::gpus). Unused control daemons end after a while.
   virtual void TakeOver(const std::vector<std::string>& gpus) = 0;
-  // Called when carmad ends. Servers without tasks end at once; servers with tasks stay for the
-  // next carmad. Blocks for a few seconds at most.
+  // Called when carmad ends. Servers without tasks end at once. Servers with tasks keep running for
+  // the next carmad. Blocks for a few seconds at most.
   virtual void Close() = 0;
 };
 
@@ -73,10 +74,11 @@ struct MpsServersOptions {
   std::size_t clients = 48;                          // largest number of clients of a server
   std::chrono::milliseconds timeout{10'000};         // limit for a start or a request; real time
   std::chrono::milliseconds terminate_limit{2'000};  // for TerminateClients; real time
-  // A server without tasks ends after this; real time.
+  // A server without tasks ends after this time; real time.
   std::chrono::nanoseconds linger{60'000'000'000};
   std::chrono::nanoseconds probe{10'000'000'000};  // between two checks of a server; real time
-  // After a failed start, doubled each time; real time.
+  // Delay before the next start after a failed start; doubled after each further failure; real
+  // time.
   std::chrono::nanoseconds backoff{30'000'000'000};
 };
 std::unique_ptr<MpsServers> OpenMpsServers(std::shared_ptr<boost::asio::io_context> loop,

@@ -93,21 +93,22 @@ TEST_F(MpsServersTest, EachClientOfAServerWithPartitionsHasOne) {
   EXPECT_EQ(first->partition, fake_.id.gpus + "/D1/x");
   EXPECT_EQ(first->sms, 52) << "13 of 27 chunks, rounded down";
   EXPECT_EQ(Attach(kSecond, 0.3)->partition, fake_.id.gpus + "/D2/x");
-  EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("it asks for no --sm-share"));
+  EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("the task has no --sm-share"));
   EXPECT_THAT(Attach(core::TaskId{4}, 0.4).error().message, HasSubstr("RESOURCE_CONFIGURATION"));
   ASSERT_TRUE(Attach(core::TaskId{5}, 0.1)) << "no back-off";
   servers_->Detach(kSecond, 1);
   EXPECT_TRUE(Until([&] { return fake_.Read("/partitions").find("D2/x") == std::string::npos; }));
   EXPECT_THAT(fake_.Read("/partitions"), HasSubstr("D1/x"));
 
-  // The next carmad keeps the partitions of the tasks that it finds and removes all others.
+  // The next carmad keeps the partitions of the tasks that it takes over and removes all other
+  // partitions.
   Open();
   servers_->Adopt({kFirst, 1, fake_.id, 0, first->partition});
   EXPECT_TRUE(Attach(core::TaskId{6}, 0.5)) << "task 5 has ended";
   EXPECT_THAT(fake_.Read("/partitions"), HasSubstr("D1/x"));
   EXPECT_THAT(fake_.Read("/partitions"), ::testing::Not(HasSubstr("D3/x")));
 
-  // An unused server is started again in the way that the next task needs.
+  // A server that no task uses is restarted in the way that the next task needs.
   for (const core::TaskId id : {kFirst, core::TaskId{6}}) servers_->Detach(id, 1);
   EXPECT_TRUE(Attach(core::TaskId{7}));
   EXPECT_THAT(Attach(core::TaskId{8}, 0.3)->note, HasSubstr("without SM partitions"));

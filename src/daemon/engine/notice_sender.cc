@@ -28,18 +28,19 @@ namespace {
 
 constexpr std::size_t kMostRead = 2'000;
 constexpr std::size_t kMostAtOnce = 8;
-// Simultaneous notices of one user, so that a server that hangs delays no other user.
+// Limit on simultaneous notices of one user, so that a mail or web server that hangs does not delay
+// other users.
 constexpr std::ptrdiff_t kMostOfOneUser = 2;
-// Real time that carma-notify may take in addition to the limit.
+// Real time that carma-notify may take beyond the limit.
 constexpr base::Duration kOwnTime{15'000};
 constexpr std::size_t kMaxSaid = 1'000;
-// The delays between attempts to send, on the server's clock.
+// Delays between attempts to send a notice, on the server's clock.
 constexpr std::array<base::Duration, 5> kBackOff{base::Duration(10'000), base::Duration(60'000),
                                                  base::Duration(300'000), base::Duration(1'800'000),
                                                  base::Duration(7'200'000)};
 constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-// The proxy variables of the task's environment that webhooks use.
+// The proxy variables that webhooks take from the task's environment.
 constexpr std::array<std::string_view, 8> kProxies{"http_proxy", "https_proxy", "all_proxy",
                                                    "no_proxy",   "HTTP_PROXY",  "HTTPS_PROXY",
                                                    "ALL_PROXY",  "NO_PROXY"};
@@ -64,7 +65,8 @@ NoticeSender::NoticeSender(boost::asio::io_context& loop, store::Store& store, b
       take_(std::move(take)),
       next_(loop) {}
 
-// Running senders continue, but their result is lost, so the next carmad sends again.
+// Running carma-notify processes continue, but their results are lost, so the next carmad sends
+// these notices again.
 NoticeSender::~NoticeSender() = default;
 
 bool NoticeSender::MayStart(const store::Notice& notice) const {

@@ -1,5 +1,5 @@
-// Sends the notices in the store. Starts one carma-notify for each notice without waiting, and
-// retries failed notices later.
+// Sends the notices in the store. Starts one carma-notify for each notice, does not wait for it,
+// and retries failed notices later.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -24,7 +24,7 @@ struct NoticeSenderOptions {
 
 class NoticeSender {
  public:
-  // Stores the result of a notice. Look() must be called once the result is durable.
+  // Called to store the result of a notice. Look() must be called once the result is durable.
   using Take = std::function<void(store::Notice result)>;
 
   // All arguments must outlive this object.
@@ -34,7 +34,7 @@ class NoticeSender {
   NoticeSender(const NoticeSender&) = delete;
   NoticeSender& operator=(const NoticeSender&) = delete;
 
-  // Checks the store for new notices. Must also be called when results have become durable.
+  // Looks for new notices in the store. Must also be called once results have become durable.
   void Look();
   void Follow(NoticeSenderOptions options) { options_ = std::move(options); }
 
@@ -52,7 +52,7 @@ class NoticeSender {
   Take take_;
   Alarm next_;
   std::map<std::int64_t, std::unique_ptr<Sending>> sending_;  // by the notice's number
-  // Attempts to send that may not be durable yet.
+  // Attempts to send whose results may not be durable yet.
   std::map<std::int64_t, int> tries_;
 };
 

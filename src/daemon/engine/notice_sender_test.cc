@@ -47,7 +47,7 @@ class NoticeSenderTest : public ::testing::Test {
         {.uid = uid, .event = "end", .target = "mail:ada", .message = R"({"text":"it ended"})"}));
     ASSERT_TRUE(store_->Commit());
   }
-  // The result of the next notice, as stored.
+  // Waits for the next result, stores it and returns it.
   store::Notice Next() {
     while (results_.empty() && loop_.run_one() > 0) {
     }
@@ -132,7 +132,7 @@ TEST_F(NoticeSenderTest, SendsNothingTwiceWhileTheResultIsNotDurable) {
 }
 
 TEST_F(NoticeSenderTest, OneUserCannotBlockOtherUsers) {
-  // Hangs for user 7 until the test opens the gate.
+  // Notices of user 7 hang until the test opens the gate.
   Program("grep -q '\"uid\":8' && exit 0; : < " + dir_ + "/gate");
   ASSERT_EQ(::mkfifo((dir_ + "/gate").c_str(), 0600), 0);
   for (int i = 0; i < 5; ++i) Add(7);

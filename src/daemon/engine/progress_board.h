@@ -14,7 +14,7 @@ namespace carma::daemon {
 
 class ProgressBoard {
  public:
-  // An attempt whose folder must be read.
+  // An attempt and the folder from which its progress is read.
   struct Place {
     core::TaskId id{};
     int attempt = 0;
@@ -26,7 +26,8 @@ class ProgressBoard {
     task::ProgressReport report;
     bool moved = false;  // its counters have changed since the last reading
   };
-  // Reads a few hundred bytes for each attempt, so call it on a worker. now_ms: the system's clock.
+  // Call this on a worker, because it reads a few hundred bytes for each attempt. now_ms: the
+  // system's time.
   static std::vector<Seen> Read(const std::vector<Place>& places, std::int64_t now_ms);
 
   // Replaces all known progress. shift_ms: how far the server's clock, which may be simulated, is
@@ -34,7 +35,7 @@ class ProgressBoard {
   std::vector<core::TaskId> Take(std::vector<Seen> seen, std::int64_t shift_ms = 0);
   // The remaining time of each attempt that has reported progress. now_ms: the server's time.
   core::ProgressSeen Left(std::int64_t now_ms) const;
-  // The last report of the attempt; null: none.
+  // The last report of the attempt; null if it has not reported.
   const task::ProgressReport* Find(core::TaskId id, int attempt) const;
 
  private:

@@ -1,5 +1,5 @@
-// Keeps snapshots of the queues while clients read them page by page, so that each task appears
-// once, in the order of the first page, although the queues change.
+// Keeps snapshots of the queues for clients that read them page by page. Each task then appears
+// once, in the order at the time of the first page, although the queues change.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace carma::daemon {
 
-// All queued tasks in order: first tasks with GPUs, then tasks without.
+// All queued tasks in order: tasks with GPUs first, then tasks without GPUs.
 class ToldLine {
  public:
   ToldLine(std::vector<core::TaskId> tasks, base::Time told);
@@ -28,18 +28,18 @@ class ToldLine {
   base::Time told_;
 };
 
-// The snapshots of the last few lists that have further pages, kept for a while.
+// The snapshots used by the last few lists that are not read to the end. They are kept for a while.
 class QueueSnapshots {
  public:
-  // Keeps the snapshot of a list whose last returned page ended with that task.
+  // Keeps the snapshot of a list. ended_with: the last task of the page that was returned.
   void Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with);
-  // Records the latest snapshot, which Fresh may return as long as some list uses it.
+  // Records the latest snapshot. Fresh may return it as long as a list uses it.
   void Remember(const std::shared_ptr<const ToldLine>& line);
-  // The latest snapshot if it is recent enough for a new list, else null.
+  // The latest snapshot if it is recent enough for a new list, otherwise null.
   std::shared_ptr<const ToldLine> Fresh(base::Time now) const;
-  // The snapshot for the page that begins after that task: the snapshot of the list whose page
-  // ended with the task, else the latest that contains the task; null if there is none. now: never
-  // goes back.
+  // The snapshot for the page that begins after this task; null if there is none. Prefers the
+  // snapshot of the list whose last page ended with this task, otherwise the latest snapshot that
+  // contains it. now: never goes back.
   std::shared_ptr<const ToldLine> Behind(core::TaskId task, base::Time now);
 
  private:

@@ -9,8 +9,8 @@
 namespace carma::daemon {
 namespace {
 
-// Periods are sent to the core this far ahead, which is longer than any usual time limit of a task,
-// and again each day.
+// The core gets all periods that begin within this time, which is longer than usual time limits of
+// tasks. They are sent again every day.
 constexpr core::Duration kHorizon = std::chrono::hours(24 * 35);
 constexpr core::Duration kTellAgain = std::chrono::hours(24);
 

@@ -1,5 +1,5 @@
-// Holds the reservations of GPUs that users made, and computes their periods for the core. The
-// engine stores every change.
+// Holds users' reservations of GPUs and computes their periods for the core. The engine stores
+// every change.
 #pragma once
 
 #include <map>
@@ -19,23 +19,23 @@ class Reservations {
   explicit Reservations(base::Calendar calendar = base::Calendar::OfServer())
       : calendar_(calendar) {}
 
-  // Restores the reservations of an earlier run. New numbers continue after the last number used.
-  // Errors: kCorrupt.
+  // Restores the reservations of an earlier run. Numbering continues after the last number that was
+  // used. Errors: kCorrupt.
   Result<Unit> Restore(const std::vector<store::ReservationRow>& rows);
-  // Numbers the reservation and names its GPUs by UUID, so that a restart with another order of
-  // GPUs does not change it. Errors: kInvalid for unknown GPUs or a past period, kConflict if any
-  // reservation would not get its GPUs.
+  // Numbers the reservation and stores the UUIDs of its GPUs, so that the reservation stays correct
+  // if the GPUs' order changes at a restart. Errors: kInvalid for unknown GPUs or a past period,
+  // kConflict if any reservation would not get its GPUs.
   Result<core::Reservation> Add(core::Reservation booking, std::span<const core::GpuInfo> gpus,
                                 core::Time now);
   void Remove(core::ReservationId id) { all_.erase(id); }
 
   const std::map<core::ReservationId, core::Reservation>& all() const { return all_; }
   const core::Reservation* Find(core::ReservationId id) const;  // null: unknown
-  // The reservation's current or next period; empty: it is over.
+  // The reservation's current or next period; empty if it is over.
   std::optional<core::ReservedPeriod> NextOf(const core::Reservation& booking,
                                              core::Time now) const;
 
-  // The periods for the core. When IsDue is true they must be sent again.
+  // The periods for the core. They must be sent again when IsDue() is true.
   std::vector<core::ReservedPeriod> Tell(core::Time now);
   bool IsDue(core::Time now) const { return tell_again_ && now >= *tell_again_; }
 
@@ -48,7 +48,6 @@ class Reservations {
   std::optional<core::Time> tell_again_;
 };
 
-// The reservation's row in the store.
 store::ReservationRow RowOf(const core::Reservation& booking);
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// Plays the recipes of docs/server/sharing.md, each on a server with four GPUs.
+// Plays each recipe of docs/server/sharing.md on a server with four GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ class Server {
     request.uid = uids_[user];
     return core_.LimitOnSubmission(request, 1).has_value();
   }
-  // Submits a task that can checkpoint and runs until it is asked to stop.
+  // Submits a task that can checkpoint. Runs until it is asked to stop.
   void Train(const std::string& user) {
     trains_ = true;
     Submit(user);
@@ -97,7 +97,7 @@ class Server {
 
  private:
   void Tell(const core::Event& event) {
-    // Samples come with each event to keep the GPUs open.
+    // Each event comes with samples, because GPUs without recent samples would close.
     std::vector<core::Event> events{event};
     for (std::uint32_t i = 0; i < 4 && !core_.GpuInfos().empty(); ++i)
       events.emplace_back(core::GpuSampled{core::GpuIndex{i}, {.taken = now_, .sm_active = 0.0}});

@@ -17,11 +17,11 @@
 namespace carma::daemon {
 namespace {
 
-// A limit follows the promises of other tasks in steps of this size, because each step is a call of
-// the driver.
+// The step size in which a task's limit follows the promises of other tasks. Smaller steps would
+// need more driver calls.
 constexpr std::int64_t kLimitStepMib = 256;
 
-// The GPUs that can have an MPS server: neither MIG instances nor GPUs that were never described.
+// The GPUs that can have an MPS server. MIG instances and GPUs that were never described cannot.
 std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
   std::string all;
   for (const core::GpuInfo& gpu : gpus) {
@@ -81,11 +81,12 @@ std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) 
       options_.mps != nullptr) {
     if (start.placement.size() == 1 || options_.mps_servers != task::MpsScope::kGpu)
       return std::nullopt;
-    sharing.note = "It uses several GPUs, and an MPS server serves one (collocation.mps_servers).";
+    sharing.note =
+        "It uses several GPUs, but an MPS server serves only one (collocation.mps_servers).";
   }
   if (record != nullptr && record->request->sm_share) {
     if (!sharing.note.empty()) sharing.note += ' ';
-    sharing.note += "Its share of the SMs is not limited: only MPS can do that.";
+    sharing.note += "Its share of the SMs is not limited, because only MPS can limit it.";
   }
   if (sharing.method == SharingMethod::kStreams)
     sharing.group_limit_mib = GroupLimitMib(start.placement, start.bound_mib);
@@ -130,8 +131,8 @@ std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement
 
 std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
-  // A task that has left its plateau is promised its claim again. But its limit is still lower
-  // because of promises made to other tasks in the meantime, so only the memory that it has counts.
+  // A task that has left its plateau is promised its claim again. But while promises to other tasks
+  // keep its limit below its claim, only the memory that it uses is counted.
   const auto kept = [this](const core::Promise& promise) {
     const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
     const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;
@@ -172,7 +173,8 @@ void Starts::FollowPromises(base::Time now) {
   }
 }
 
-// Includes servers for other values of collocation.mps_servers, because the value may have changed.
+// All possible servers are listed, because an earlier carmad may have run with another value of
+// collocation.mps_servers.
 std::vector<std::string> Starts::MpsServers() const {
   std::vector<std::string> servers{AllMpsGpus(core_.GpuInfos())};
   for (const core::GpuInfo& gpu : core_.GpuInfos()) servers.push_back(gpu.uuid);
@@ -197,7 +199,7 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
     order.memory_limits = task::LimitWords(limits);
   }
   const bool client = sharing.method == core::SharingMethod::kMps;
-  // An exclusive task may run an MPS server for its own processes.
+  // A task with exclusive GPUs may run an MPS server for its own processes.
   if (!client && start.alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
   for (const auto& [name, value] :
        client ? task::MpsClientEnvironment(
@@ -211,8 +213,8 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
 // ---- starts ----
 
 void Starts::Launch(const core::StartTask& start) {
-  // If a task restarts in the turn in which it ended, no state without a process is reported. So
-  // its last attempt is forgotten here.
+  // Attempts are usually removed when their task changes to a state without one. A task that
+  // restarts in the turn in which it ended skips this state, so its last attempt is removed here.
   if (start.attempt > 1) Forget(start.id, start.attempt - 1);
   Result<task::LaunchOrder> order = OrderFor(start);
   if (!order)
@@ -247,12 +249,12 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.array = stored.record.request->array;
   for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
   order.extra_environment = options_.task_environment;
-  // With --export=NONE a script's scontrol or sbatch would otherwise talk to another carmad or to
-  // none.
+  // Without this variable, scontrol or sbatch in a script run with --export=NONE would reach
+  // another carmad or none.
   if (!options_.socket.empty() && !order.spec.environment.contains("CARMA_SOCKET"))
     order.extra_environment.emplace("CARMA_SOCKET", options_.socket);
-  // Frameworks that allocate the whole GPU leave no memory for neighbours. Values set by the user
-  // are kept.
+  // By default these frameworks allocate the whole GPU and leave no memory for neighbours. Values
+  // set by the user are kept.
   for (const auto& [name, value] : {std::pair("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
                                     std::pair("XLA_PYTHON_CLIENT_PREALLOCATE", "false")}) {
     if (!start.alone && !order.spec.environment.contains(name))
@@ -275,8 +277,8 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   return order;
 }
 
-// The task's dedicated cores, or all cores that are not dedicated; empty if no task has dedicated
-// cores.
+// The task's dedicated cores, or else all cores that are not dedicated. Empty if no task has
+// dedicated cores.
 std::string Starts::CoresOf(const core::TaskRecord& record) const {
   const core::HostShare& share = record.attempt->host;
   return share.cores.empty() ? shared_cores_.value_or("") : share.cores;
@@ -350,7 +352,8 @@ void Starts::Stop(const core::StopTask& stop) {
       record->attempt->sharing.method != core::SharingMethod::kMps) {
     return launcher_.Stop(stop.id, stop.attempt);
   }
-  // Killing a client with running work can break its server and so its neighbours.
+  // The processes are removed from the MPS server first. Killing a client with running work could
+  // break the server and thus its neighbours.
   options_.mps->TerminateClients(
       stop.id, stop.attempt,
       [this, id = stop.id](pid_t pid) { return attribution_.Find(pid) == id; },

@@ -22,38 +22,39 @@ namespace carma::daemon {
 
 class Starts {
  public:
-  // All arguments must outlive this object. It only reads the core, and posts SharingChosen for MPS
-  // clients and LaunchFailed for attempts that never reached the launcher.
+  // All arguments must outlive this object, which only reads the core. It posts SharingChosen for
+  // MPS clients, and LaunchFailed for attempts that never reach the launcher.
   Starts(const EngineOptions& options, store::Store& store, task::Launcher& launcher,
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 
   // Registers an attempt from an earlier run. Must be called before the core gets the attempt, so
-  // that a repeated stop finds its shim. gid: of the task's owner.
+  // that a repeated stop finds its shim. gid: group of the task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
-  // Called once when the daemon starts: removes the leftovers of ended attempts. kept: whether an
-  // attempt was adopted.
+  // Called once when the daemon starts. Removes what ended attempts have left behind. kept: returns
+  // whether an attempt was adopted.
   void Sweep(const std::function<bool(core::TaskId, int attempt)>& kept) const;
-  // How an attempt shares its GPUs without an MPS server; empty: it needs an MPS server.
+  // How an attempt shares its GPUs without an MPS server; empty if it needs an MPS server.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
-  // Starts an attempt whose decision is durable. An MPS client starts later, in StartArranged().
+  // Starts an attempt whose start decision is durable. An MPS client is started later, in
+  // StartArranged().
   void Launch(const core::StartTask& start);
-  // Called when this record is durable. Starts the attempt if it waited for its sharing to be
+  // Called once this record is durable. Starts the attempt if it was waiting for its sharing to be
   // stored.
   void StartArranged(const core::TaskRecord& record);
   void Stop(const core::StopTask& stop);
-  // Called after the starts and ends of a turn: takes dedicated cores away from other tasks or
-  // returns them.
+  // Called after the starts and ends of a turn. Takes dedicated cores from other tasks or gives
+  // them back.
   void ShareCores();
-  // Confines an attempt that now runs to its cores, because other tasks may have got dedicated
-  // cores since its order was written.
+  // Confines an attempt that is now running to its cores. Other tasks may have got dedicated cores
+  // after its order was written.
   void Confine(const core::TaskRecord& record);
-  // Called after a reading: adapts the kernel limits of running tasks to the promises. A task may
-  // use its claim plus margin, but nothing that other tasks were promised since it reached its
+  // Called after a reading. Adjusts the kernel limits of running tasks to the promises: a task may
+  // use its claim plus margin, but no memory that was promised to other tasks since it reached its
   // plateau.
   void FollowPromises(base::Time now);
   // Must be called when the attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);
-  // Removes the files that the attempt left.
+  // Removes the files that the attempt has left behind.
   void Forget(core::TaskId id, int attempt);
 
   std::string AttemptDir(core::TaskId id, int attempt) const;
@@ -76,10 +77,12 @@ class Starts {
   std::string SharedCores() const;
   void ApplySharing(const core::Sharing& sharing, const core::StartTask& start,
                     task::LaunchOrder& order) const;
-  // The memory limit that the kernel enforces for a task on each of these GPUs; 0: none.
+  // The memory limit that the kernel enforces for a task on each of these GPUs; 0 if there is no
+  // limit.
   std::int64_t GroupLimitMib(const std::vector<core::Placement>& placement,
                              std::int64_t bound_mib) const;
-  // For each task, the limits on its GPUs that leave other tasks the memory that they are promised.
+  // The limits of each task on its GPUs. They leave other tasks the memory that was promised to
+  // them.
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Rooms(base::Time now) const;
   // Handles the answer of the MPS servers. The attempt starts once its sharing is durable.
   void TakeAttached(core::TaskId id, int attempt, const Result<MpsPlace>& attached);
@@ -90,10 +93,10 @@ class Starts {
   const core::Scheduler& core_;
   Attribution& attribution_;
   PostEvent post_;
-  // The cores that are not dedicated, in the format of base/cpu_list.h ("" means all); empty: not
-  // set for any task yet.
+  // The cores that are not dedicated, in the format of base/cpu_list.h ("" means all cores); empty
+  // if this was not set for any task yet.
   std::optional<std::string> shared_cores_;
-  // Attempts that wait for an MPS client slot, or for their sharing to become durable.
+  // Attempts that wait for an MPS client slot or until their sharing is durable.
   std::unordered_map<std::uint64_t, Arranged> arranged_;
 };
 

@@ -1,5 +1,5 @@
-// The tasks of one submission. Common parts (the description of an array, the environment of a
-// batch) are held only once.
+// The tasks of one submission. What they have in common (the description of an array, the
+// environment of a batch) is stored only once.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class TaskList {
   // Independent tasks.
   TaskList(std::vector<task::TaskSpec> specs) : specs_(std::move(specs)) {}
   TaskList(std::initializer_list<task::TaskSpec> specs) : specs_(specs) {}
-  // One task for each index, all with this description.
+  // One task for each index. All have this description.
   static TaskList Array(task::TaskSpec spec, std::vector<std::int64_t> indices);
   // Tasks marked in `shares` use the common environment; their own environment must be empty.
   static TaskList Batch(std::vector<task::TaskSpec> specs, Environment common,
@@ -37,11 +37,11 @@ class TaskList {
   const task::TaskSpec& Like(std::size_t i) const { return specs_[indices_.empty() ? i : 0]; }
   // Approximate size of the task's whole description in bytes.
   std::size_t BytesOf(std::size_t i) const;
-  // Total size in bytes if all descriptions were written out.
+  // Total size in bytes that the descriptions would have if each was written out.
   std::size_t BytesOfAll() const;
   // The complete description of the task.
   task::TaskSpec At(std::size_t i) const;
-  // Moves the description out, without any environment. Call it once per task.
+  // Moves the description out of the list, without any environment. May be called once per task.
   task::TaskSpec TakeBare(std::size_t i);
 
  private:

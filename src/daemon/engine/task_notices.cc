@@ -29,7 +29,7 @@ std::string Because(const core::TaskRecord& record) {
   return why.empty() ? "" : ": " + why;
 }
 
-// Describes an end, such as "failed after 2:10: exit code 1: ValueError".
+// Describes how the task ended, for example "failed after 2:10: exit code 1: ValueError".
 std::string Ended(const core::TaskRecord& record) {
   std::string state(core::TaskStateName(record.state));
   std::ranges::replace(state, '_', ' ');
@@ -74,7 +74,7 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
   return json;
 }
 
-// Why this server may not notify the target; empty if it may.
+// Why the target must not be notified from this server; empty if it may be.
 std::string Forbidden(const NoticeRules& rules, const task::NotifyTarget& target) {
   if (!rules.enabled) return "notifications are off on this server (notify.enabled)";
   if (std::ranges::find(rules.allowed, target.kind) == rules.allowed.end())
@@ -151,8 +151,8 @@ void TaskNotices::Join(core::TaskId id, std::optional<core::TaskId> array) {
   if (added && array) ++arrays_[*array].tasks;
 }
 
-// A quick search is enough. Most descriptions have no notifications, and a false match only costs a
-// check at each change.
+// This quick search is sufficient, because most descriptions have no notifications and a false
+// match only costs a check at each change.
 void TaskNotices::JoinIfAsked(const store::StoredTask& task) {
   if (task.spec_json.contains("\"notify\":")) Join(task.record.id, task.record.request->array);
 }
@@ -218,7 +218,8 @@ bool TaskNotices::TooMany(std::uint32_t uid, base::Time now) {
   const auto [at, added] = made_.try_emplace(uid);
   std::deque<base::Time>& times = at->second;
   if (added) {
-    // These notices are from an earlier run. Their exact times within the hour do not matter.
+    // The notices that were sent before this daemon started. Their exact times within the hour do
+    // not matter.
     const Result<std::int64_t> before = store_.CountNotices(uid, now - kHour);
     times.assign(static_cast<std::size_t>(before.value_or(0)), now - kHour / 2);
   }
@@ -256,7 +257,7 @@ std::vector<store::Notice> TaskNotices::Of(const core::TaskRecord& record, base:
       stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
   if (!spec) base::LogWarn("notice_without_spec", {{"task", core::Number(record.id)}});
   const std::string host = base::ShortHostName();
-  // The end of an array is reported with its last task, in addition to that task's own events.
+  // The end of an array is reported when its last task ends, in addition to that task's own events.
   std::vector<std::vector<NotifyEvent>> lists = {events};
   if (last) lists = {{NotifyEvent::kEnd}, events};
   for (const auto& list : lists) {

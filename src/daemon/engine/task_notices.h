@@ -1,5 +1,5 @@
-// Makes notices about tasks from users' rules (task::NotifyRule). A notice is stored together with
-// the change that it reports.
+// Makes notices about tasks according to users' rules (task::NotifyRule). A notice is stored
+// together with the change that it reports.
 #pragma once
 
 #include <cstdint>
@@ -27,41 +27,43 @@ struct NoticeRules {
   std::string sendmail = "/usr/sbin/sendmail";
 };
 
-// One sentence for each of the given targets that this server currently cannot notify.
+// One sentence for each target that this server currently cannot notify.
 std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
                                         const std::set<std::string>& targets);
 
-// The notification events of the task's new state, most specific first; may be empty.
+// The notification events of the task's new state, with the most specific first. May be empty.
 std::vector<task::NotifyEvent> EventsOf(const core::TaskRecord& record);
-// The event as one sentence for users.
+// Describes the event in one sentence for users.
 std::string TextOf(const core::TaskRecord& record, const std::string& name, task::NotifyEvent event,
                    const std::string& host);
 
 class TaskNotices {
  public:
-  // Both arguments must outlive this object; the rules may change.
+  // Both arguments must outlive this object. The rules may change.
   TaskNotices(const NoticeRules& rules, store::Store& store) : rules_(rules), store_(store) {}
 
-  // Registers a task that has notifications. Other tasks need no call.
+  // Registers a task that has notifications. Tasks without notifications need not be registered.
   void Join(core::TaskId id, std::optional<core::TaskId> array);
   void JoinIfAsked(const store::StoredTask& task);  // if it has notifications
   void Leave(core::TaskId id);
-  // The notices for a task's new state, which must be stored with it. A finished task is forgotten.
-  // An array is reported once, its end with its last task, unless the rule wants a notice for each
-  // task. Notices beyond the limits are returned as dropped.
+  // Returns the notices for a task's new state, which must be stored together with it. A finished
+  // task is then dropped. An array is reported only once, and its end with its last task, unless
+  // the rule asks for a notice about each task. Notices beyond the limits are returned in state
+  // kDropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 
  private:
   struct Array {
     std::size_t tasks = 0;
     std::map<core::TaskId, core::TaskState> ended;  // since this daemon started
-    // Event and target of sent notices; empty: not looked up yet.
+    // Events and targets of notices that were already sent; empty if not looked up yet.
     std::optional<std::set<std::string>> told;
   };
   bool ToldBefore(core::TaskId array, const std::string& event, const std::string& target);
-  // A sentence that all tasks have ended, with the number of tasks in each final state.
+  // A sentence that all tasks of the array have ended, with the number of tasks in each final
+  // state.
   std::string ArrayText(core::TaskId array, const std::string& name, const std::string& host);
-  // The event to report; empty: none yet, or it was already sent.
+  // The event to report; empty if there is none yet or it was already sent.
   std::optional<task::NotifyEvent> Choose(const task::NotifyRule& rule,
                                           const std::vector<task::NotifyEvent>& events,
                                           std::optional<core::TaskId> array, bool last);
@@ -70,10 +72,10 @@ class TaskNotices {
 
   const NoticeRules& rules_;
   store::Store& store_;
-  // The arrays of registered tasks.
+  // The array of each registered task.
   std::unordered_map<std::uint64_t, std::optional<core::TaskId>> members_;
   std::map<core::TaskId, Array> arrays_;
-  // Times of each user's notices within the last hour.
+  // When each user's notices of the last hour were made.
   std::map<std::uint32_t, std::deque<base::Time>> made_;
 };
 

@@ -46,7 +46,7 @@ class TaskNoticesTest : public ::testing::Test {
     notices_->Join(task.record.id, task.record.request->array);
     return task.record;
   }
-  // The notices for the task's new state, as "event target".
+  // The notices for the task's new state, each as "event target".
   std::vector<std::string> At(core::TaskRecord& record, TaskState state,
                               ReasonCode reason = ReasonCode::kNone) {
     record.state = state;

@@ -7,7 +7,7 @@
 namespace carma::daemon {
 namespace {
 
-// Also true for the group itself; false if `group` is empty.
+// Whether `cgroup` is `group` itself or a group below it. False if `group` is empty.
 bool IsBelow(const std::string& cgroup, const std::string& group) {
   return !group.empty() && (cgroup == group || cgroup.starts_with(group + "/"));
 }
@@ -65,7 +65,7 @@ std::optional<core::TaskId> Attribution::RootedIn(const base::ProcessId& process
   const auto found = by_pid_.find(process.pid);
   if (found == by_pid_.end()) return std::nullopt;
   const Root& root = roots_.at(found->second);
-  // The pid may have been reused, because the first process of a task ends before its children.
+  // The pid may have been reused, because the first process of a task may end before its children.
   const bool same = process == root.main || process == root.shim ||
                     std::ranges::find(root.others, process) != root.others.end();
   return same ? std::optional(found->second) : std::nullopt;

@@ -1,5 +1,5 @@
-// Finds the task of a process, by control group or else by the tree of processes below a task's
-// shim.
+// Finds the task to which a process belongs, by its control group or by the process tree below the
+// task's shim.
 #pragma once
 
 #include <sys/types.h>
@@ -26,19 +26,18 @@ class Attribution {
   // Adds another process whose descendants belong to the task. Ignored if the task was not added.
   void AddRoot(core::TaskId task, const base::ProcessId& process);
   void Remove(core::TaskId task);
-  // The task of a process; empty if the process is foreign. A process keeps its task, until
-  // Retain() drops the answer: it may have just ended, or its parents, which connected it to the
-  // task. If a process ended before the first call, it is found only if it was the main process of
-  // a task.
+  // The task of a process; empty if the process is foreign. The answer stays the same until
+  // Retain() drops it, even if the process or the parents that connect it to the task have ended.
+  // If a process ended before the first call, only a task's main process is found.
   std::optional<core::TaskId> Find(pid_t pid, const SeenProcess& seen);
-  // The same, for a process that is read from /proc now.
+  // Like the other Find(), but reads the process from /proc now.
   std::optional<core::TaskId> Find(pid_t pid) { return Find(pid, SeeProcess(pid)); }
-  // Drops the last answers for all pids that are not seen.
+  // Drops the remembered answers for all pids that are not in `seen`.
   void Retain(const SeenProcesses& seen);
-  // Whether `cgroup` is the control group in which the task was started, or a group below it.
+  // Whether `cgroup` is the task's own control group or a group below it.
   bool IsGroupOf(core::TaskId task, const std::string& cgroup) const;
   std::optional<pid_t> MainPid(core::TaskId task) const;
-  // Tasks that were added and not removed, ordered by id.
+  // The tasks that were added and not removed, in order of their ids.
   std::vector<core::TaskId> Tasks() const;
 
  private:
@@ -57,7 +56,7 @@ class Attribution {
   std::optional<core::TaskId> RootedIn(const base::ProcessId& process) const;
 
   std::map<core::TaskId, Root> roots_;
-  // Tasks by the pids of their main processes and shims.
+  // The task of each main process and shim, by pid.
   std::unordered_map<pid_t, core::TaskId> by_pid_;
   std::unordered_map<pid_t, Answer> last_;  // the last answers of Find()
 };

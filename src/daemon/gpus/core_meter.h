@@ -1,4 +1,4 @@
-// Measures how busy the machine's cores are, and which tasks keep them busy.
+// Measures how busy the machine's cores are and which tasks use them.
 #pragma once
 
 #include <sys/types.h>
@@ -18,10 +18,10 @@ class CoreMeter {
   // proc: mount point of procfs.
   explicit CoreMeter(std::string proc = "/proc") : proc_(std::move(proc)) {}
 
-  // Returns means over the last ten seconds; empty before the second call, or if proc cannot be
-  // read. To be called about once a second. Reads a few files of proc for each task and does not
-  // block. mains: the first process of each task. Descendants count too if the main thread of a
-  // process started them.
+  // Returns means over the last ten seconds. Empty on the first call and if `proc` cannot be read.
+  // Call this about once a second. It reads a few files of `proc` for each task and does not block.
+  // mains: the first process of each task. Descendants are included if they were started by the
+  // main thread of a process.
   std::optional<core::HostSampled> Read(base::Time now, const std::map<core::TaskId, pid_t>& mains);
 
  private:

@@ -1,4 +1,4 @@
-// Finds the task that caused a fault on a GPU. The kernel's log names the process.
+// Finds the task that caused a fault on a GPU. The kernel's log names the faulty process.
 #pragma once
 
 #include <deque>
@@ -15,15 +15,15 @@ namespace carma::daemon {
 
 class FaultOrigins {
  public:
-  // path: the kernel's log; empty: no log is read. If the log cannot be read, the first Look()
-  // reports this in the daemon's log, and no origin is known.
+  // path: the kernel's log; empty: no log is read. If the log cannot be read, the first call of
+  // Look() logs this and no task is ever found.
   explicit FaultOrigins(const std::string& path);
 
-  // Reads new lines. Must be called before the next list of processes is applied, because a process
-  // that caused a fault is usually missing from that list.
+  // Reads new lines of the kernel's log. Must be called before the next list of processes is
+  // applied, because that list usually lacks the process that caused the fault.
   void Look(base::Time now, Attribution& attribution);
-  // The task that caused the last fault on that GPU after `since` and within the last hour. pci:
-  // the address as in NVML.
+  // The task that caused the last fault on that GPU within the past hour and after `since`. pci:
+  // the GPU's address as in NVML.
   std::optional<core::TaskId> LastOn(std::string_view pci, base::Time now, base::Time since) const;
 
  private:

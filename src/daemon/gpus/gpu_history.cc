@@ -132,8 +132,8 @@ Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::
                                    const std::atomic<bool>& wanted) {
   const std::unique_ptr<store::History> books = CARMA_TRY(store::History::Open(state_dir));
   GpuTimeline timeline(request.from, request.to, request.points, request.readings, request.longest);
-  // Rows are ordered by end, and rows of one GPU do not overlap, so the first row that begins after
-  // the span ends the search.
+  // Rows are ordered by their ends, and rows of one GPU do not overlap. So the search ends at the
+  // first row that begins after the span.
   CARMA_TRY(books->Usage(request.from, base::Time::max(), [&](const store::GpuUsage& row) {
     if (row.gpu_uuid != request.gpu.uuid) return wanted.load();
     if (row.from >= request.to) return false;
@@ -150,7 +150,7 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-// The points of a curve, with gaps for unknown parts.
+// The points of a curve. Unknown parts become gaps.
 std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point>& points) {
   std::vector<report::GpuPoint> curve;
   std::optional<std::int64_t> until_ms;
@@ -167,7 +167,7 @@ std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point
   return curve;
 }
 
-// Adds the attempt's promise on each of its GPUs for the attempt's time within the span.
+// Adds the promise of an attempt on each of its GPUs, limited to the time within the span.
 void AddPromise(const store::EndedAttempt& attempt, const GpuFiguresRequest& request,
                 report::RunRecord& run) {
   report::Attempt promised{.started = std::max(attempt.taken.from, run.from),

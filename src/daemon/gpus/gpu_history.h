@@ -1,4 +1,5 @@
-// Shows a GPU over time: resamples stored roll-ups and single readings to equal spans for the API.
+// Shows the use of a GPU over time. Resamples stored roll-ups and single readings to equal spans
+// for the API.
 #pragma once
 
 #include <atomic>
@@ -18,20 +19,21 @@ namespace carma::daemon {
 
 inline constexpr int kMostHistoryPoints = 2'000;
 
-// Computes time-weighted means and maxima of the known values for each span. Pure.
+// Computes for each span the time-weighted mean and the maximum of all known values. Pure.
 class GpuTimeline {
  public:
-  // Divides [from, to), where from < to, into at most `points` equal spans. readings: of that GPU,
-  // oldest first. Each reading covers the time since the previous one, but at most `longest`, so
-  // that a silent driver leaves a gap.
+  // Divides [from, to), where from < to, into at most `points` equal spans. readings: readings of
+  // the GPU, oldest first. Each covers the time since the previous reading, but no more than
+  // `longest`, so that there is a gap while the driver does not answer.
   GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
               base::Duration longest);
 
-  // Adds a roll-up of that GPU. Where readings exist, they are used instead. Its peaks count for
-  // every span that it touches, because they may lie anywhere in it.
+  // Adds a roll-up of the same GPU. Readings take precedence for the time that they cover. The
+  // roll-up's peaks apply to every span that it overlaps, because they may have occurred at any
+  // time in it.
   void Add(const store::GpuUsage& usage);
 
-  // Spans without data are left out.
+  // The points of the curve. Spans without data have no point.
   std::vector<api::GpuHistoryView::Point> Points() const;
 
  private:
@@ -46,7 +48,7 @@ class GpuTimeline {
     std::optional<double> sm_peak, used_peak_mib;
     int tasks = 0;
   };
-  // Constant values between two moments.
+  // A time during which all values are constant.
   struct Stretch {
     base::Time from, to;
     double used_mib = 0;
@@ -69,17 +71,17 @@ struct GpuHistoryRequest {
   base::Duration longest{};            // as in GpuTimeline
 };
 
-// Makes the view from the request and `rows`, which may include roll-ups of other GPUs.
+// Builds the view from the request and the rows, which may include roll-ups of other GPUs.
 api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
                                const std::vector<store::GpuUsage>& rows);
-// The same as JSON text, with roll-ups from the store in that folder. May read for seconds, so call
-// it only on a worker. Stops with kUnavailable soon after `wanted` has become false. Errors: those
-// of store::History.
+// Like GpuHistory(), but reads the roll-ups from the store in that folder and returns JSON. Call it
+// only on a worker, because reading may take seconds. Stops with kUnavailable soon after `wanted`
+// has become false. Errors: those of store::History.
 Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
                                    const std::atomic<bool>& wanted);
 
-// The request for a page of figures (report/html.h) with all GPUs over one span. The page also
-// needs each GPU's usable memory.
+// The request for a page of figures (report/html.h) that shows all GPUs over the same span. The
+// page also needs each GPU's usable memory.
 struct GpuFiguresRequest {
   std::vector<GpuHistoryRequest> gpus;  // at least one, all with equal span and number of points
   std::vector<std::int64_t> usable_mib;

@@ -13,7 +13,8 @@ extern const std::string_view kGpuSpeedsCsv;
 
 namespace {
 
-// The speeds by the type names in both tables; gpus.csv also has the name that the driver reports.
+// The speeds of both tables by the names of the GPU types. gpus.csv also lists the names reported
+// by the driver.
 std::vector<core::TypeSpeed> BuiltIn() {
   std::vector<core::TypeSpeed> speeds;
   for (const std::string_view csv : {kGpuTypesCsv, kGpuSpeedsCsv}) {

@@ -1,4 +1,4 @@
-// Known speeds of GPU types.
+// Looks up the speed of a GPU model.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace carma::daemon {
 
-// The speed of a GPU model relative to an A100-40GB, for core::GpuInfo::speed: the configured
-// value, else that of the built-in tables (data/gpus). 0: unknown.
+// The speed of a GPU model relative to an A100-40GB, for core::GpuInfo::speed. A configured value
+// has precedence over the built-in tables (data/gpus). Returns 0 if the speed is unknown.
 double SpeedOfModel(const std::string& name, std::span<const core::TypeSpeed> configured);
 
 }  // namespace carma::daemon

@@ -1,5 +1,6 @@
-// Tries whether CUDA works on a GPU after a task could not initialise it. A broken driver or GPU
-// would make one waiting task after another fail, but a faulty script must not close a GPU.
+// Tests whether CUDA works on a GPU after a task could not initialise it. On a broken GPU, one
+// waiting task after another would start and fail. But a faulty script must not close a working
+// GPU.
 #pragma once
 
 #include <chrono>
@@ -20,17 +21,18 @@ namespace carma::daemon {
 // Used only on the loop's thread.
 class GpuTrials {
  public:
-  // Runs on a worker. Returns one line that explains why CUDA programs do not work on the GPU;
+  // Called on a worker. Returns one line that explains why CUDA programs do not work on the GPU;
   // empty if they work.
   using Try = std::function<std::string(const std::string& uuid)>;
   struct Actions {
-    // Called with true when a trial begins, so that no task may start on the GPU, and with false
-    // when it ends.
+    // Called with true when a trial begins, so that no task starts on the GPU, and with false when
+    // the trial ends.
     std::function<void(core::GpuIndex, bool held)> hold;
-    // Called with the result: why CUDA does not work on the GPU; empty if it works again.
+    // Called with the result of a trial: why CUDA does not work on the GPU, or an empty text if it
+    // works again.
     std::function<void(core::GpuIndex, const std::string& why)> found;
-    // Returns the result that is still in force; empty if an administrator has opened the GPU since
-    // then.
+    // Returns the last result for the GPU if it still applies; empty if an administrator has opened
+    // the GPU since.
     std::function<std::string(core::GpuIndex)> known;
   };
 
@@ -38,9 +40,9 @@ class GpuTrials {
             std::vector<std::string> uuids, Try try_cuda, Actions actions);
 
   // Called when a task could not initialise CUDA on these GPUs. then: called on the loop with the
-  // problem of one of the GPUs; with an empty text if CUDA works, so that the task is at fault.
+  // problem of one of the GPUs. If the text is empty, CUDA works and the task is at fault.
   void Ask(const std::vector<core::GpuIndex>& gpus, std::function<void(const std::string&)> then);
-  // Takes over a GPU that an earlier carmad found broken. The trial is repeated from time to time.
+  // Takes over a GPU that an earlier carmad found broken. The trial is repeated periodically.
   void Restore(core::GpuIndex gpu);
 
  private:

@@ -37,7 +37,7 @@ class GpuTrialsTest : public ::testing::Test {
     seen_.push_back(what + " " + std::to_string(core::Number(gpu)) +
                     (why.empty() ? "" : " " + why));
   }
-  // Requests a trial and runs the loop until the answer has arrived.
+  // Requests a trial and runs the loop until there is an answer.
   std::string Ask(const std::vector<core::GpuIndex>& gpus) {
     std::optional<std::string> answer;
     trials_->Ask(gpus, [&](const std::string& why) { answer = why; });

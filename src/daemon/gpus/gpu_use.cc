@@ -11,8 +11,8 @@ constexpr std::string_view kAlone = "alone";
 constexpr std::string_view kKernelTime = "kernel-time";
 constexpr std::string_view kEqual = "equal";
 
-// in_group: the driver counts the process's memory together with that of all processes in its
-// control group.
+// in_group: the driver reports the memory of the process's whole control group instead of the
+// process's own.
 void AddProcess(const gpu::ProcessUse& process, bool in_group, TaskUse& task) {
   task.used_mib += in_group ? 0 : process.used_mib.value_or(0);
   task.pids.push_back(process.pid);
@@ -37,8 +37,8 @@ std::optional<std::int64_t> OfNobody(const gpu::Reading& reading, const GpuUse& 
   return std::max<std::int64_t>(0, of_nobody_mib);
 }
 
-// The kernel time of all processes on the GPU; empty if it is unknown for some process, or if there
-// are no processes.
+// The sum of the kernel times of all processes on the GPU. Empty if there are no processes or the
+// time of one is unknown.
 std::optional<double> AllKernelTime(const GpuUse& use) {
   double all = 0;
   for (const auto& [id, task] : use.tasks) {
@@ -64,7 +64,7 @@ GpuUse UseOf(const gpu::Reading& reading, const SeenProcesses& seen, Attribution
         process.mps_server ? std::nullopt : attribution.Find(process.pid, its);
     const bool in_group = task && attribution.IsGroupOf(*task, process.group);
     if (!process.mps_server && !in_group && !process.used_mib) use.memory_told = false;
-    // The memory of a group includes the groups below it.
+    // A group's memory includes that of the groups below it, so the maximum is taken.
     if (in_group) groups_mib[*task] = std::max(groups_mib[*task], process.group_mib);
     if (task) {
       AddProcess(process, in_group, use.tasks[*task]);
@@ -110,7 +110,7 @@ void SmShares::Take(const gpu::Reading& reading, const GpuUse& use, base::Durati
                         : all          ? *task.kernel_time / *all
                                        : 1.0 / static_cast<double>(residents);
     now.sm_active = *reading.sm_active * part;
-    // Values are smoothed only with earlier values of the same method.
+    // A value is only smoothed with earlier values from the same method.
     if (const auto old = before.find(id); old != before.end() && old->second.by == now.by)
       now.sm_active = old->second.sm_active + weight * (now.sm_active - old->second.sm_active);
     shares_[id] = now;

@@ -1,4 +1,5 @@
-// Derives from one reading who uses a GPU: tasks, foreign processes, and unattributed memory.
+// Derives from one reading which tasks and foreign processes use a GPU, and how much memory belongs
+// to neither.
 #pragma once
 
 #include <sys/types.h>
@@ -18,13 +19,14 @@ namespace carma::daemon {
 struct TaskUse {
   std::int64_t used_mib = 0;  // memory of the task's processes, as far as known
   bool memory_told = true;    // the memory of all its processes is known
-  // Recent share of time in which kernels of its processes ran, 0..1; empty if it is not reported
-  // for some process.
+  // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if it is
+  // not reported for one of the processes.
   std::optional<double> kernel_time = 0;
   std::vector<pid_t> pids;
 };
 
-// A process that belongs to no task. This includes MPS servers, which do no work of their own.
+// A process that belongs to no task. MPS servers are included, although they do no work of their
+// own.
 struct Stranger {
   base::ProcessId process;  // start_ticks is 0 if /proc does not show it
   ProcessFace face;         // as in SeenProcess
@@ -37,25 +39,26 @@ struct GpuUse {
   std::map<core::TaskId, TaskUse> tasks;  // tasks with a process on the GPU
   std::vector<Stranger> strangers;
   bool memory_told = true;  // the memory of all processes but MPS servers is known
-  // Memory in use that belongs to no listed process; empty if the memory of some process is not
+  // Memory in use that belongs to no listed process; empty if the memory of any process is not
   // reported.
   std::optional<std::int64_t> unattributed_mib;
 
   int ForeignProcesses() const;  // number of strangers without MPS servers
 };
-// The use of each GPU of a round. GPUs without a reading are not used.
+// The use of each GPU in a round of readings. A GPU without a reading counts as unused.
 std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,
                             Attribution& attribution);
 
-// A task's part of a GPU's SM activity. It cannot be measured, so `by` names the method.
+// A task's share of a GPU's SM activity. It can only be estimated if there are several processes,
+// so `by` names the method.
 struct SmShare {
   double sm_active = 0;
-  // "alone": measured without other processes. "kernel-time": split by the processes' kernel times,
-  // which the driver reports coarsely. "equal": split equally for lack of data.
+  // "alone": measured while no other process ran. "kernel-time": split according to the processes'
+  // kernel times, which the driver reports coarsely. "equal": split equally for lack of data.
   std::string_view by;
 };
 
-// Smoothed shares of one GPU over its readings.
+// The shares of one GPU, smoothed over its readings.
 class SmShares {
  public:
   // tau: time constant of the smoothing.

@@ -54,8 +54,8 @@ TEST_F(GpuUseTest, MemoryOfNoListedProcessIsUnattributed) {
   EXPECT_FALSE(unclear.memory_told);
 }
 
-// The driver counts the memory of a group that has a limit, even if it reports single processes
-// differently.
+// If a group has a limit, the driver reports the memory of the whole group, even if the values of
+// single processes differ.
 TEST_F(GpuUseTest, TheMemoryOfATasksGroupIsCountedOnce) {
   attribution_.Add(kMine, base::SelfProcess(), "/carma-7");
   gpu::Reading reading;

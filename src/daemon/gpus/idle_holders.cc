@@ -38,7 +38,7 @@ std::string_view IdleActionName(core::IdleAction action) {
 }
 
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below) {
-  // A task without GPUs cannot be an idle holder.
+  // A task without GPUs is never an idle holder.
   const HolderSight none =
       record.attempt->placement.empty() ? HolderSight::kBusy : HolderSight::kIdle;
   Holder holder{record.id, record.attempt->number, record.attempt->idle_since, none};
@@ -74,7 +74,7 @@ std::vector<core::TaskIdle> IdleHolders::Take(base::Time now, const std::vector<
   std::vector<core::TaskIdle> events;
   for (const Holder& holder : holders) {
     Watched watched{holder.attempt, now, std::nullopt, false};
-    // An earlier carmad may already have reported the idle holder.
+    // An earlier carmad may already have reported this task as an idle holder.
     watched.told = holder.idle_since.has_value();
     if (const auto old = before.find(holder.id);
         old != before.end() && old->second.attempt == holder.attempt) {

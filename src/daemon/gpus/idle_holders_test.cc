@@ -24,7 +24,7 @@ class IdleHoldersTest : public ::testing::Test {
   std::vector<core::TaskIdle> Look(std::int64_t second, HolderSight sight, int attempt = 1) {
     return holders_.Take(At(second), {{kTask, attempt, in_books_, sight}});
   }
-  // Checks every five seconds in [from, to]; returns the number of events.
+  // Reports this sight every five seconds in [from, to]. Returns the number of events.
   std::size_t Looks(std::int64_t from, std::int64_t to, HolderSight sight) {
     std::size_t events = 0;
     for (std::int64_t second = from; second <= to; second += 5)
@@ -83,7 +83,7 @@ TEST_F(IdleHoldersTest, ANewAttemptRestartsTheIdleTime) {
   EXPECT_EQ(Look(70, kBusy, 2).size(), 0U);
 }
 
-// A reading of a GPU with a process of the task, and the expected verdict.
+// A reading of a GPU on which the task has a process, and the expected verdict.
 struct SightCase {
   const char* name;
   std::optional<std::int64_t> used_mib;  // memory of the task's process

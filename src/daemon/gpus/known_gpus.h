@@ -1,5 +1,5 @@
-// Stores the last seen list of GPUs in the state folder. If the driver does not answer when carmad
-// starts, carmad can still match running tasks to GPUs.
+// Stores the last known list of GPUs in the state folder. With this list carmad can match running
+// tasks to GPUs even if the driver does not answer when carmad starts.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@ namespace carma::daemon {
 
 // The stored GPUs; empty if there are none or the file is damaged.
 std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir);
-// Completes GPUs that could not be described (DeviceInfo::trouble) with their stored UUID, name and
-// memory. Their `trouble` stays set. A GPU is matched by UUID or address, else by number if all
-// other GPUs of the list have their old numbers.
+// Completes devices that could not be described (DeviceInfo::trouble) with their stored UUID, name
+// and memory. Their `trouble` stays set. A GPU is found by UUID or address. If all other GPUs in
+// the list have their old numbers, it is otherwise found by number.
 std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
                                         const std::vector<gpu::DeviceInfo>& known);
-// The known GPUs that are missing from the driver's list, as "GPU-a (NVIDIA A100 at
-// 00000000:07:00.0)". Empty if a listed GPU could not be described, because it may be the missing
-// GPU. A GPU that was divided into instances does not count as missing.
+// The known GPUs that the driver no longer lists, as "GPU-a (NVIDIA A100 at 00000000:07:00.0)".
+// Empty if a listed GPU could not be described, because this may be the missing GPU. A GPU that was
+// divided into instances does not count as missing.
 std::vector<std::string> NoLongerListed(const std::vector<gpu::DeviceInfo>& known,
                                         const std::vector<gpu::DeviceInfo>& devices);
-// Writes the file if a description has changed. A GPU that could not be described keeps its earlier
-// description. A failed write is only logged, because it does no harm.
+// Writes the file if any description has changed. A GPU that could not be described keeps its
+// earlier description. A write error is only logged, because it does no harm.
 void KeepKnownGpus(const std::string& state_dir, const std::vector<gpu::DeviceInfo>& devices);
 
 }  // namespace carma::daemon

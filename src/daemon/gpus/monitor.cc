@@ -75,8 +75,8 @@ std::string Monitor::TextOf(std::size_t i, const gpu::ReadError& error) const {
   return named ? error.message : error.Sentence();
 }
 
-// A GPU that could not be described, and was not known before, stays unusable until carmad
-// restarts, because the core lacks its name and memory.
+// A GPU that could not be described and was not known before stays unusable until carmad restarts.
+// The core lacks its name and memory.
 std::optional<gpu::ReadError> Monitor::Objection(
     std::size_t i, const gpu::ReadResult<gpu::Reading>& answer) const {
   const gpu::DeviceTrouble& trouble = devices_[i].trouble;
@@ -101,7 +101,7 @@ void Monitor::TakeError(std::size_t i, const gpu::ReadError& error,
 }
 
 void Monitor::Device::Interrupt() {
-  // Values from before a gap are outdated.
+  // Values from before the gap are out of date.
   fresh = false;
   window.Clear();
   shares.Clear();
@@ -148,12 +148,12 @@ std::vector<int> Monitor::XidsFor(std::size_t i, const gpu::Round& round) const 
 void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
                          std::vector<core::Event>& events) {
   Device& device = states_[i];
-  // An energy counter restarts when the driver is loaded or the GPU is reset.
+  // An energy counter starts again when the driver is loaded or the GPU is reset.
   const bool anew = device.last && device.last->energy_j && reading.energy_j &&
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
-  // The rules are cleared only now, because Xids reported with the first reading happened before
-  // that reading.
+  // The rules are cleared after the first reading, because the Xids that come with it are older
+  // than the reading.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
   TakeVerdict(i, events);
 }
@@ -163,7 +163,7 @@ void Monitor::TakeVerdict(std::size_t i, std::vector<core::Event>& events) {
   const std::string& why = device.cuda_trouble.empty() ? device.rules.why() : device.cuda_trouble;
   if (why == device.drain_told) return;
   device.drain_told = why;
-  base::LogWarn("gpu_rules", {{"gpu", i}, {"why", why.empty() ? "all is well again" : why}});
+  base::LogWarn("gpu_rules", {{"gpu", i}, {"why", why.empty() ? "no problem any more" : why}});
   if (!options_.health.drain) return;
   const auto gpu = static_cast<core::GpuIndex>(i);
   if (why.empty()) {
@@ -180,8 +180,7 @@ void Monitor::Follow(const MonitorOptions& options) {
   options_.unattributed_mib = options.unattributed_mib;
   for (Device& device : states_) {
     device.rules.Follow(options.health);
-    // Until now the trouble was only logged. Clearing this makes the next reading request the
-    // drain.
+    // Until now the trouble was only logged. Clearing it makes the next reading request a drain.
     if (closes) device.drain_told.clear();
   }
 }
@@ -219,7 +218,7 @@ std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
     }
     gpu::Reading reading = **round[i];
     reading.xids = XidsFor(i, round);
-    // The verdict must come before the sample, because the sample may let a task start.
+    // The verdict must be handled before the sample, because the sample may start a task.
     TakeHealth(i, reading, events);
     TakeReading(i, reading, now, std::move(uses[i]));
     events.push_back(core::GpuSampled{static_cast<core::GpuIndex>(i), Sample(states_[i], reading)});
@@ -323,7 +322,7 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   const Device& device = Of(gpu);
   if (device.unattributed_alert) {
     alerts.push_back(
-        fmt::format("{} in use by no process that the driver lists: left by ended processes, or "
+        fmt::format("{} is used by no process that the driver lists: left by ended processes, or "
                     "used by another container",
                     base::FormatMib(device.use.unattributed_mib.value_or(0))));
   }
@@ -346,7 +345,7 @@ std::string Monitor::DriverState() const {
 
 std::vector<std::string> Monitor::Troubles() const {
   std::vector<std::string> troubles;
-  // A driver upgrade is reported in one sentence for all GPUs.
+  // A driver upgrade affects all GPUs and is reported in one sentence.
   if (const std::string upgrade = DriverUpgrade(); !upgrade.empty()) troubles.push_back(upgrade);
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);

@@ -1,5 +1,5 @@
-// Turns rounds of GPU readings into the values for the core and users: windows, attribution,
-// health, use over time.
+// Turns rounds of GPU readings into values for the core and for users: activity windows, memory by
+// task, health, use over time.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace carma::daemon {
 
-// A text for NoteCuda() begins with this, unless it begins with core::kDriverUpgradeText.
+// Texts for NoteCuda() begin with this or with core::kDriverUpgradeText.
 inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {
@@ -32,7 +32,7 @@ struct MonitorOptions {
   std::int64_t unattributed_mib = 2048;  // more unattributed memory raises an alert
 };
 
-// The part of a reading that is kept for a while.
+// The part of a reading that is stored for a while.
 struct HistoryPoint {
   base::Time taken;
   std::optional<double> sm_active;  // 0..1, since the previous reading
@@ -46,78 +46,79 @@ class Monitor {
  public:
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
-  // Takes one round with one entry per device, in order; entries of GPUs that are left alone are
-  // empty. uses: from WhoUses(); nobody uses a GPU beyond its end. Returns GpuSampled
-  // for each good reading, GpuHealthChanged for each changed verdict, and DrainRequested or
-  // ResumeRequested (by_rule) if the health rules close or open a GPU; these drains must be stored.
-  // A device that reports "lost" three times in a row is lost.
+  // Takes one round with one entry per device, in order. Entries of GPUs that must not be read are
+  // empty. uses: from WhoUses(); GPUs beyond its end have no users. Returns GpuSampled for each
+  // good reading, GpuHealthChanged for each changed verdict, and DrainRequested or ResumeRequested
+  // (by_rule) if the health rules close or open a GPU. These drains must be stored. A device counts
+  // as lost after three "lost" reports in a row.
   std::vector<core::Event> Take(base::Time now, const gpu::Round& round,
                                 std::vector<GpuUse> uses = {});
-  // Called when the driver as a whole does not answer: closes every GPU, once.
+  // Called when the driver as a whole does not answer. Closes all GPUs that are not closed yet.
   std::vector<core::Event> DriverSilent(const gpu::ReadError& why);
 
-  // The use since the last call, one row for each GPU. Several rows if there was a gap longer than
-  // a window between readings (gaps belong to no row); no row for a GPU without two readings.
+  // The use since the last call, usually one row for each GPU. A GPU without two readings has no
+  // row. A gap longer than a window belongs to no row and splits the GPU's use into several rows.
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
-  // The highest share of usable memory that was in use in the last two seconds; empty without a
+  // The largest fraction of usable memory that was in use in the last two seconds; empty without a
   // reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
-  // The Xids of the last seconds that came not before `since`, newest last.
+  // The Xids of the last few seconds, newest last. Those before `since` are left out.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
-  // Why the GPU is lost according to the last round, even if no earlier round reported this; empty
-  // if it is not lost.
+  // Why the GPU is lost according to the last round, even if that round was the first to report it;
+  // empty if it is not lost.
   std::string LostNow(core::GpuIndex gpu) const;
 
-  // The readings taken in [from, to) that are not older than options.history, oldest first. If
-  // there are very many, only the newest few thousand.
+  // The readings taken in [from, to), oldest first, as far back as options.history. Limited to the
+  // newest few thousand.
   std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;
 
-  // Called when an administrator resumed the GPU, so that present evidence no longer closes it.
+  // Called when an administrator has opened the GPU. Evidence from before this no longer closes it.
   void Acknowledge(core::GpuIndex gpu);
-  // Takes the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h); empty: CUDA works. If
-  // CUDA does not work, the health rules close the GPU at the next reading, until CUDA works or an
-  // administrator opens it.
+  // Takes the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h); empty if CUDA works.
+  // Otherwise the health rules close the GPU at the next reading, until CUDA works or an
+  // administrator opens the GPU.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
   const std::string& CudaTrouble(core::GpuIndex gpu) const { return Of(gpu).cuda_trouble; }
-  // The message about a driver upgrade, which begins with core::kDriverUpgradeText; "" if the
-  // installed driver is the loaded one.
+  // The message about a driver upgrade, which begins with core::kDriverUpgradeText. Returns "" if
+  // the installed driver is also the loaded driver.
   std::string DriverUpgrade() const;
-  // Whether the last verdict was healthy.
+  // Whether the GPU was healthy according to the last verdict.
   bool Healthy(core::GpuIndex gpu) const { return Of(gpu).healthy; }
-  // Applies new values of history, health and unattributed_mib. Windows keep their length.
+  // Applies new values of history, health and unattributed_mib. The length of windows does not
+  // change.
   void Follow(const MonitorOptions& options);
-  // Restores a drain by rule of an earlier carmad, with its reason.
+  // Restores a drain that the health rules of an earlier carmad made, with its reason.
   void RestoreDrain(core::GpuIndex gpu, const std::string& why);
 
   const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
   const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const { return Of(gpu).last; }
   // Whether the last round read the GPU.
   bool Fresh(core::GpuIndex gpu) const { return Of(gpu).fresh; }
-  // SM activity over the window: mean, 95th percentile, and a moving average that follows changes
-  // faster.
+  // SM activity over the window: the mean, the 95th percentile, and a moving average that follows
+  // changes faster than the mean.
   std::optional<double> WindowMean(core::GpuIndex gpu) const { return Of(gpu).window.SmActive(); }
   std::optional<double> WindowP95(core::GpuIndex gpu) const { return Of(gpu).window.SmActiveP95(); }
   std::optional<double> WindowEwma(core::GpuIndex gpu) const {
     return Of(gpu).window.SmActiveEwma(options_.ewma);
   }
   std::int64_t ObservedMib(core::GpuIndex gpu, core::TaskId task) const;
-  // The use of the GPU according to its last reading.
+  // Who used the GPU at its last reading.
   const GpuUse& Use(core::GpuIndex gpu) const { return Of(gpu).use; }
   std::optional<SmShare> ShareOf(core::GpuIndex gpu, core::TaskId task) const {
     return Of(gpu).shares.Of(task);
   }
-  // The alerts that an administrator should check, one sentence each.
+  // Alerts for administrators to check, one sentence each.
   std::vector<std::string> Alerts(core::GpuIndex gpu) const;
   // Why the health rules close the GPU to new tasks; empty if they do not.
   const std::string& HealthTrouble(core::GpuIndex gpu) const { return Of(gpu).drain_told; }
-  // The number of Xids since the daemon started, by Xid.
+  // How often each Xid has occurred since the daemon started.
   const std::map<int, std::uint64_t>& XidCounts(core::GpuIndex gpu) const {
     return Of(gpu).xid_counts;
   }
-  // "ok" or the first trouble.
+  // Returns "ok" or the first problem found.
   std::string DriverState() const;
-  // The problem of each GPU: unreadable, drained by rule, or with an alert.
+  // The problems of the GPUs: unreadable, closed by the health rules, or with an alert.
   std::vector<std::string> Troubles() const;
 
  private:
@@ -142,30 +143,30 @@ class Monitor {
     std::string cuda_trouble;
     std::string drain_told;  // why the health rules closed it, or empty
     std::map<int, std::uint64_t> xid_counts;
-    // Since when unattributed memory is above the limit.
+    // The time since which unattributed memory has exceeded the limit.
     std::optional<base::Time> unattributed_since;
     bool unattributed_alert = false;
   };
-  // Why the driver's answer cannot be used; empty if it is a good reading.
+  // Why the driver's answer cannot be used; empty if the reading is good.
   std::optional<gpu::ReadError> Objection(std::size_t i,
                                           const gpu::ReadResult<gpu::Reading>& answer) const;
   void TakeError(std::size_t i, const gpu::ReadError& error, std::vector<core::Event>& events);
-  // The error as text, for messages that also name the GPU's number.
+  // The error as text for messages that name the GPU by its number.
   std::string TextOf(std::size_t i, const gpu::ReadError& error) const;
   void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now, GpuUse use);
   core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;
-  // Applies the health rules to this reading.
   void TakeHealth(std::size_t i, const gpu::Reading& reading, std::vector<core::Event>& events);
-  // Requests a drain or its end if the verdict of the health rules or of NoteCuda() has changed.
+  // Requests a drain or ends it if the verdict of the health rules or of NoteCuda() has changed.
   void TakeVerdict(std::size_t i, std::vector<core::Event>& events);
   bool UpgradeOf(std::size_t i) const;
-  // The Xids of the device, and those of other instances of the same GPU that affect the whole GPU.
+  // The Xids of the device itself, and those of other instances of the same GPU that affect the
+  // whole GPU.
   std::vector<int> XidsFor(std::size_t i, const gpu::Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
   // As in UsageMeter::Close().
   bool EnergyIsShownByAnother(std::size_t i) const;
   void KeepHistory(Device& device, const gpu::Reading& reading) const;
-  // The device of a GPU. If the GPU no longer exists, a device without readings.
+  // The device of a GPU, or a device without readings if the GPU no longer exists.
   const Device& Of(core::GpuIndex gpu) const;
   // Appends GpuHealthChanged if the verdict has changed.
   void Judge(std::size_t i, bool healthy, bool lost, std::string text,

@@ -220,7 +220,8 @@ gpu::Reading WithXids(std::int64_t second, std::vector<int> xids) {
   return reading;
 }
 
-// The drains that the engine must store after a round: "drain 1 <why>", "resume 0".
+// The drains and resumes that the engine must store after a round, as "drain 1 <why>" or "resume
+// 0".
 std::vector<std::string> Drains(const std::vector<core::Event>& events) {
   std::vector<std::string> told;
   for (const core::Event& event : events) {

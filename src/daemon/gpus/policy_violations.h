@@ -1,4 +1,4 @@
-// Uses the monitor's values to find running tasks that use more than they were promised. Pure:
+// Finds running tasks that use more than they were promised, based on the monitor's values. Pure:
 // values are passed in.
 #pragma once
 
@@ -13,23 +13,23 @@ namespace carma::daemon {
 
 class Monitor;
 
-// The excess of a task over its promise plus the margin, on the GPU with the largest excess. 0 if
-// there is no excess or no promise.
+// How far a task exceeds its promise plus the margin, on the GPU where the excess is largest.
+// Returns 0 if there is no excess or no promise.
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor);
 
-// The GPUs on which a task has processes although it was not given these GPUs, for example because
+// The GPUs on which a task has processes although they were not assigned to it, for example because
 // it set CUDA_VISIBLE_DEVICES itself. Its use of these GPUs counts as foreign.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
-// Whether the last reading shows that an attempt violates a policy.
+// Whether an attempt violates a policy according to the last reading.
 struct Sighting {
   core::TaskId id{};
   int attempt = 0;
   bool caught = false;
 };
 
-// Selects the violations to report, because each attempt is reported only once.
+// Selects the violations to report. Each attempt is reported only once.
 class FirstSightings {
  public:
   // Takes the result of one reading for all running tasks. Returns the tasks with new violations.

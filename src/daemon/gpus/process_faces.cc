@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::size_t kMaxArguments = 1 << 17;  // longest command line in bytes; the rest is cut
 constexpr std::size_t kMaxCommand = 120;        // shown part of a command line
-// Pending requests; one that hangs delays the others.
+// Limit on pending requests. A request that hangs delays all later requests.
 constexpr int kMostAsked = 64;
 
-// If the administrator hides other users' processes, carmad must not show their arguments.
+// If the administrator has hidden other users' processes, carmad must not show their arguments.
 bool UsersSeeArguments() {
   const Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
   return mounts && base::HiddenProcesses(*mounts).empty();
@@ -37,7 +37,7 @@ ProcessFace FaceOf(const base::ProcessId& process) {
   std::replace(command.begin(), command.end(), '\0', ' ');
   const ProcessFace face{base::Printable(base::UserName(*uid), 64),
                          base::Printable(command.empty() ? stat->command : command, kMaxCommand)};
-  // The pid may have been reused.
+  // The pid may have been reused in the meantime.
   return base::Alive(process) ? face : ProcessFace{};
 }
 
@@ -61,7 +61,7 @@ void ProcessFaces::Follow(const std::vector<GpuUse>& uses) {
   }
 }
 
-// Beyond the limit, the next round of readings asks again.
+// Drops the request if too many are pending. The next round of readings repeats it.
 void ProcessFaces::Ask(const base::ProcessId& process) {
   if (!reader_) reader_.emplace(loop_, BackgroundWorker::AtEnd::kLeave);
   if (reader_->waiting() >= kMostAsked) return;

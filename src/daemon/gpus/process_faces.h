@@ -1,4 +1,4 @@
-// The users and commands of processes that belong to no task.
+// Looks up the users and commands of processes that belong to no task.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,13 +14,13 @@ namespace carma::daemon {
 
 class ProcessFaces {
  public:
-  // loop: receives what the thread has read; null: nothing is read.
+  // loop: receives the results of the reading thread; null: nothing is read.
   explicit ProcessFaces(std::shared_ptr<boost::asio::io_context> loop);
-  // Requests the user names and command lines of strangers not seen before and forgets processes
-  // that are no longer strangers. A thread reads them, because this may block: the command line of
-  // a process that hangs in a driver, names from a directory service.
+  // Requests the user names and command lines of new strangers and forgets processes that are no
+  // longer strangers. A separate thread reads them, because reading may block: a process may hang
+  // in a driver, and user names may come from a directory service.
   void Follow(const std::vector<GpuUse>& uses);
-  // The stranger's face: as read by the thread, or until then as in Stranger::face.
+  // The stranger's user and command as read by the thread. Until then, returns Stranger::face.
   const ProcessFace& Of(const Stranger& stranger) const;
 
  private:

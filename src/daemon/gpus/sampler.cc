@@ -65,7 +65,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::Devi
   return std::move(own.devices);
 }
 
-// The driver is not called too often, because the call may take long if the driver is missing.
+// Waits before calling the driver again, because the call may take long if the driver is missing.
 void Sampler::DiscoverLater() {
   next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
             [this] { Discover(); });
@@ -90,13 +90,13 @@ void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices)
 
 void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
   gpus_ = devices.size();
-  // Runs on the reading thread, because the probe may be in a driver call now.
+  // This runs on the reading thread, because the probe may be in a driver call at the moment.
   worker_.Tell([probe = probe_, devices] { probe->Keep(devices); });
   taker_.TakeGpus(std::move(devices));
 }
 
-// If the driver does not answer at start, the stored GPUs are used, so that tasks of an earlier run
-// are taken over while all GPUs are closed.
+// If the driver does not answer at the start, the stored GPUs are used. Tasks of an earlier run can
+// then be taken over, while all GPUs are closed.
 void Sampler::Silent(const gpu::ReadError& why) {
   driver_trouble_ = why.Sentence();
   if (gpus_ == 0 && options_.only.empty()) {
@@ -107,7 +107,7 @@ void Sampler::Silent(const gpu::ReadError& why) {
 }
 
 std::function<bool()> Sampler::WatchProbe() {
-  // The limit leaves the probe enough time to give up on a hanging GPU and read the others.
+  // The limit gives the probe enough time to give up on one hanging GPU and read the others.
   const base::Duration limit = options_.probe_timeout * 3 / 2;
   return worker_.Within(limit, [this, limit] {
     hung_ = true;
@@ -145,7 +145,8 @@ void Sampler::TakeRound(gpu::Round round, SeenProcesses seen) {
   const bool all_failed = std::ranges::any_of(round, failed) && std::ranges::none_of(round, served);
   taker_.TakeRound(std::move(round), std::move(seen));
   TellReading();
-  // The library may have lost its driver, so the GPUs are listed again.
+  // All GPUs failed. The library may have lost its connection to the driver, so the GPUs are listed
+  // again.
   if (all_failed) return DiscoverLater();
   next_.Set(clock_->RealSpan(options_.period), [this] { Sample(); });
 }
@@ -154,7 +155,7 @@ void Sampler::TakeRound(gpu::Round round, SeenProcesses seen) {
 
 void Sampler::AfterNextReading(std::function<void()> call) {
   if (next_reading_.empty() && this_reading_.empty()) {
-    // A hanging driver must not keep a task from ending.
+    // The end of a task must be handled even if the driver hangs.
     reading_limit_.Set(kReadingLimit + clock_->RealSpan(options_.period), [this] {
       BeginReading();
       TellReading();

@@ -1,5 +1,5 @@
-// Finds the server's GPUs and reads them periodically, on a separate thread because the driver may
-// hang.
+// Finds the server's GPUs and reads them periodically. This runs on a separate thread, because the
+// driver may hang.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ namespace carma::daemon {
 struct SamplerOptions {
   std::string state_dir;         // where the known GPUs are stored (known_gpus.h)
   base::Duration period{1'000};  // between two rounds of readings
-  // The probe gives up on a GPU after this real time. If the probe itself does not answer within
-  // 1.5 times this, the whole driver counts as silent.
+  // The probe gives up on a GPU after this real time. If the probe itself does not return
+  // within 1.5 times this time, the driver as a whole is considered not to answer.
   base::Duration probe_timeout{10'000};
   std::vector<std::string> only = {};  // GPUs to use, as in gpu::OnlyNamed; empty: all
   std::function<std::string()> dcgm_trouble = nullptr;  // as in gpu::LoadedProbe
@@ -29,18 +29,18 @@ struct SamplerOptions {
 
 class Sampler {
  public:
-  // Receives the readings; called on the loop.
+  // Receives the readings. Called on the loop.
   class Taker {
    public:
     virtual ~Taker() = default;
     // Called once, before LeftAlone and TakeRound, with the GPUs that the driver lists. If the
-    // driver does not answer, called with the stored GPUs, provided that SamplerOptions::only
-    // allows all of them; an earlier carmad with this state folder may have managed other GPUs.
+    // driver does not answer, called with the stored GPUs instead, but only if SamplerOptions::only
+    // is empty. Otherwise these may be the GPUs of an earlier carmad that managed other GPUs.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // Returns the GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;
     virtual void TakeRound(gpu::Round round, SeenProcesses seen) = 0;
-    // Called when the driver as a whole does not answer, perhaps before TakeGpus().
+    // Called when the driver as a whole does not answer. This may be before TakeGpus().
     virtual void DriverSilent(const gpu::ReadError& why) = 0;
   };
 
@@ -49,14 +49,14 @@ class Sampler {
           std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
 
   void Start();
-  // Calls back, never before returning, once a reading that begins after this call has been taken
-  // or is overdue.
+  // Calls `call` once a reading that begins after this call has been taken or is overdue. Never
+  // calls it before returning.
   void AfterNextReading(std::function<void()> call);
-  // Why the driver as a whole does not answer; empty if it answers, or if its first answer is
+  // Why the driver as a whole does not answer; empty if it answers or its first answer is still
   // pending.
   const std::string& driver_trouble() const { return driver_trouble_; }
-  // A sentence about GPUs that the driver did not list although SamplerOptions::only names them or
-  // they existed before the restart; empty if none are missing.
+  // A sentence about missing GPUs: those that SamplerOptions::only names, or that existed before
+  // the restart, but that the driver does not list. Empty if none are missing.
   const std::string& missing_gpus() const { return missing_gpus_; }
 
  private:
@@ -65,13 +65,13 @@ class Sampler {
   void Discover();
   void DiscoverLater();
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
-  // The GPUs of the driver's first list that SamplerOptions::only allows.
+  // The GPUs of the driver's first list, limited to those allowed by SamplerOptions::only.
   gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();
   void TakeRound(gpu::Round round, SeenProcesses seen);
-  // Watches the current call of the probe. A call that does not return in time closes the GPUs; if
-  // it returns later, sampling continues.
+  // Watches the current call of the probe. If the call does not return in time, all GPUs are
+  // closed. Sampling continues once it returns.
   std::function<bool()> WatchProbe();
   void Silent(const gpu::ReadError& why);
   void BeginReading();
@@ -84,7 +84,7 @@ class Sampler {
   std::size_t gpus_ = 0;  // 0: none announced yet
   std::string driver_trouble_, missing_gpus_;
   bool hung_ = false;  // the current call was reported as hung
-  // Callers that wait for the next reading, and callers that wait for the current one.
+  // The callers that wait for the next reading, and those that wait for the current reading.
   Calls next_reading_, this_reading_;
   Alarm next_, reading_limit_;
   BackgroundWorker worker_;

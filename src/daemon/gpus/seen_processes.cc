@@ -6,7 +6,7 @@
 namespace carma::daemon {
 namespace {
 
-// Limits a walk over a process tree that changes while being read; deeper trees do not occur.
+// Ends the walk if the process tree changes while it is being read. Real trees are less deep.
 constexpr int kMaxAncestors = 64;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What /proc says about the processes on the GPUs, read on the thread that reads the GPUs.
+// Reads information about the processes on the GPUs from /proc, on the thread that reads the GPUs.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 namespace carma::daemon {
 
 // User and command of a process as in `ps`, printable and short. Empty if the process has ended or
-// is not visible (in another container).
+// cannot be seen, for example because it runs in another container.
 struct ProcessFace {
   std::string user;     // user name, or user id if there is no name
   std::string command;  // with arguments, unless /proc hides them
@@ -21,18 +21,19 @@ struct ProcessFace {
 };
 
 struct SeenProcess {
-  // The process itself, its parent, and so on. Empty: it has ended or is not visible.
+  // The process itself, its parent, and so on. Empty if the process has ended or cannot be seen.
   std::vector<base::ProcessId> line;
   std::string cgroup;  // as base::CgroupOf
   ProcessFace face;    // user id and program name only
 };
 using SeenProcesses = std::unordered_map<pid_t, SeenProcess>;
 
-// Reads only files that never block, even if the process hangs in a driver.
+// Reads only files that never block, even while the process hangs in a driver.
 SeenProcess SeeProcess(pid_t pid);
 SeenProcesses SeeProcesses(const gpu::Round& round);
 
-// Reads the line "Uid:", because the folder in /proc belongs to root if the process is undumpable.
+// Reads the line "Uid:". The owner of the folder in /proc would be wrong, because undumpable
+// processes belong to root there.
 std::optional<uid_t> UserOf(pid_t pid);
 
 }  // namespace carma::daemon

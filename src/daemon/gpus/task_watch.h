@@ -1,6 +1,5 @@
-// Checks running tasks after each round of readings and reports, once for each attempt, idle
-// holders, tasks that exceed their promise, and tasks that compute on GPUs where they were not
-// placed.
+// Checks running tasks after each round of readings. Reports idle holders, tasks that exceed their
+// promise and tasks that compute on GPUs that were not assigned to them, each attempt once.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +19,19 @@
 
 namespace carma::daemon {
 
-// The notice to administrators about an idle holder, as a JSON object on one line. action: what
-// CARMA does about it.
+// The notice to administrators about an idle holder, as a JSON object on one line. action: CARMA's
+// reaction.
 std::string ToLine(const core::TaskIdle& idle, const store::StoredTask& stored, base::Time now,
                    core::IdleAction action);
 
 class TaskWatch {
  public:
   // All arguments must outlive this object. Follow() must be called when settings change. tell:
-  // sends administrators a JSON object about an idle holder.
+  // sends a JSON object about an idle holder to the administrators.
   using Tell = std::function<void(const std::string& message)>;
   TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings, Tell tell);
 
-  // Returns events for the core. running: the records of all running tasks. margin_mib: from the
+  // Returns events for the core. running: the records of all running tasks. margin_mib: as in the
   // current PolicyConfig.
   std::vector<core::TaskIdle> Look(const std::vector<const core::TaskRecord*>& running,
                                    std::int64_t margin_mib, const Monitor& monitor);

@@ -1,4 +1,4 @@
-// Integrates the use of one GPU over time from its readings, as rows for the store.
+// Integrates the use of one GPU over time, based on its readings, and makes rows for the store.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace carma::daemon {
 
 class UsageMeter {
  public:
-  // longest: if two readings are further apart than this, the time between them is unknown and
-  // belongs to no row.
+  // longest: if two readings are further apart, the use between them is unknown and belongs to no
+  // row.
   UsageMeter(std::string gpu_uuid, base::Duration longest)
       : gpu_uuid_(std::move(gpu_uuid)), longest_(longest) {}
 
   // tasks: number of tasks with processes on the GPU now.
   void Add(const gpu::Reading& reading, int tasks);
-  // Appends the use since the last call: one row, several if there was a gap, or none without two
-  // readings. energy_shown_by_another: another instance of the same divided GPU reports the energy
-  // of the whole GPU; this instance then reports 0 instead of unknown.
+  // Appends the use since the last call: usually one row, several if there was a gap, none if there
+  // were not two readings. energy_shown_by_another: true if another instance of the same divided
+  // GPU reports the energy of the whole GPU. This instance then reports 0 instead of "unknown".
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 
  private:
-  // Integrals over time since `from`.
+  // Integrals since `from`.
   struct Span {
     base::Time from{};
     base::Time last{};

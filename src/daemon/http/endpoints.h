@@ -1,5 +1,5 @@
-// The table of all endpoints of the API. Their code is in endpoints/, in one file for each
-// resource.
+// The table of all endpoints of the API. The folder endpoints/ has their code, with one file for
+// each resource.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@
 
 namespace carma::daemon {
 
-// Services that exist from the beginning. They must outlive the endpoints.
+// Services that exist as soon as the daemon has started. They must outlive the endpoints.
 struct ServerServices {
   std::function<api::StatusView()> status;
   std::function<std::string()> metrics;  // in Prometheus' format
@@ -41,43 +41,45 @@ struct EngineServices {
   std::function<api::StatusView()> status = nullptr;  // as ServerServices::status
   std::function<void()> close_usage = nullptr;        // brings the stored GPU use up to date
   AnswerLater answer_later = nullptr;
-  // Runs `read` on a worker, then `then` on the loop.
+  // Calls `read` on a worker, then `then` on the loop.
   std::function<void(std::function<void()> read, std::function<void()> then)> aside = nullptr;
-  // Runs `read` on a thread within a time limit, because a user's disk may hang, then `then` on the
-  // loop.
+  // Calls `read` on a thread with a time limit, because a user's disk may hang. Then calls `then`
+  // on the loop.
   std::function<void(std::function<Answer()> read, std::function<void(Answer)> then)> read_file =
       nullptr;
   // As EstimateService::Ask.
   std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate = nullptr;
-  // Calls back once the task is final, or after `seconds` of real time.
+  // Calls back when the task is final, or after `seconds` of real time.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final = nullptr;
-  // Calls back once the lease is granted or has ended, or after `seconds` of real time.
+  // Calls back when the lease has been granted or has ended, or after `seconds` of real time.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes =
       nullptr;
   Routes::AskName ask_name = nullptr;
-  // Reads the claim of a Slurm job in GiB on each node; empty: none. Errors: kUnavailable. If
-  // ask_claim is null, Slurm is never asked.
+  // Reads the claim of a Slurm job in GiB on each node; empty if the job has none. Errors:
+  // kUnavailable. Null if Slurm is not to be asked.
   using TakeClaim = std::function<void(const Result<std::optional<std::int64_t>>&)>;
   std::function<void(std::uint64_t job, TakeClaim)> ask_claim = nullptr;
-  // Returns whether the task's job is being requeued in Slurm and must not end yet; null: never.
-  std::function<bool(core::TaskId)> holds_job = nullptr;
-  // Returns whether the task's job is being sent to another node and must not start here; null:
+  // Returns whether Slurm is requeueing the task's job, so that the task must not end yet. Null:
   // never.
+  std::function<bool(core::TaskId)> holds_job = nullptr;
+  // Returns whether the task's job is being moved to another node, so that it must not start here.
+  // Null: never.
   std::function<bool(core::TaskId)> leaves = nullptr;
   AnswerAside from_snapshot = AnswerAtOnce;
-  // Like FairTurns::Ask, for calls that take the loop for milliseconds. Null: they run at once.
+  // Like FairTurns::Ask, for calls that occupy the loop for milliseconds. If null, these calls run
+  // at once.
   std::function<void(std::optional<std::uint32_t> user, std::function<void()> work)> in_turn =
       nullptr;
-  // Large bodies are handled one at a time, from reading to answer, because each may take hundreds
-  // of MiB.
+  // Handles large bodies one at a time, from reading to answer, because each may need hundreds of
+  // MiB.
   std::shared_ptr<SerialExecutor> large = std::make_shared<SerialExecutor>();
-  // Snapshots for lists in queue order, shared by the requests for successive pages.
+  // Snapshots for lists in queue order. The requests for the pages of a list share one.
   std::shared_ptr<QueueSnapshots> lines = std::make_shared<QueueSnapshots>();
 };
 // Shared, because a delayed answer may outlive the endpoint that handled the request.
 using SharedServices = std::shared_ptr<const EngineServices>;
 
-// engine: null until the GPUs are known. Until then most endpoints have no handler.
+// engine: null until the GPUs are known. Most endpoints have no handler until then.
 std::vector<Endpoint> Endpoints(const ServerServices& server,
                                 const SharedServices& engine = nullptr);
 

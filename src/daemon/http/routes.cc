@@ -32,8 +32,8 @@ bool Contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-// Outside of /v1, pages and metrics ignore unknown parameters, because other programs may add some
-// to an address.
+// Pages and metrics, which are outside of /v1, ignore unknown parameters, because other programs
+// may add parameters to an address.
 Result<Unit> CheckQuery(const Endpoint& endpoint, const api::Request& request) {
   if (!request.path.starts_with("/v1/")) return Unit{};
   std::vector<std::string> known;
@@ -82,7 +82,7 @@ Result<const Endpoint*> Routes::Find(Call& call) const {
                           path_known ? "this method is not supported" : "no such endpoint"));
 }
 
-// 405 with the methods of the path, if the path exists only with other methods.
+// Answers 405 with the allowed methods if the path exists but not with this method.
 api::Response Routes::Refusal(const base::Error& why, Call& call) const {
   std::vector<std::string> methods;
   for (const Endpoint& each : table_) {
@@ -110,7 +110,8 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
   if (!endpoint) return reply(Refusal(endpoint.error(), call));
   const Access access = (*endpoint)->access;
   const std::optional<api::Peer>& peer = call.request.peer;
-  // Without root rights every task would run as the daemon's user, so other users are refused.
+  // Without root's rights every task would run as the daemon's user, so requests from other users
+  // are refused.
   if (peer && options_.own_uid != 0 && peer->uid != options_.own_uid && peer->uid != 0)
     return RefuseStranger(reply);
   if (access == Access::kEverybody || access == Access::kReaders) {
@@ -146,7 +147,7 @@ bool Routes::CanHandle(const api::Request& request) const {
   return !endpoint || (*endpoint)->handle;
 }
 
-// The callbacks get copies, because these routes may have been replaced by then.
+// The callbacks hold copies, because this object may have been replaced when they are called.
 void Routes::RunForReader(const Endpoint::Handle& handle, Call call,
                           const api::Responder& reply) const {
   const std::uint32_t uid = call.request.peer->uid;
@@ -167,20 +168,21 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
     const bool by_token = !call.request.peer;
     if (by_token) {
       if (!who.token_of.empty() && who.token_of != name)
-        return reply(Denied("the token belongs to {}, and user number {} now has another name",
+        return reply(Denied("the token belongs to {}, but user id {} now has another name",
                             who.token_of, who.uid));
       who.groups = known->groups;
       if (!who.groups.empty()) who.gid = known->gid;
     }
-    // A user may have thousands of user ids without names (subuid), each with separate limits.
+    // User ids without a name are refused. A user may have thousands of them (subuid), and each
+    // would have its own limits.
     if (known->name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid) {
       return reply(
-          Denied("user number {} has no name on this server, and may only look at it", who.uid));
+          Denied("user id {} has no name on this server and gets read-only access", who.uid));
     }
     const bool admin = IsAdmin(options, who.uid, name);
     if (!admin && !IsAllowed(options, who, name)) {
       return reply(
-          Denied("{} may only look at this server; administrators grant access in "
+          Denied("{} has read-only access to this server; administrators grant more in "
                  "daemon.allow_users and daemon.allow_groups",
                  base::Printable(name, 60)));
     }

@@ -52,7 +52,7 @@ class RoutesTest : public ::testing::Test {
         },
         "no GPU yet");
   }
-  // uid: empty for a request over TCP.
+  // uid: empty if the request comes over TCP.
   api::Response Ask(const std::string& method, const std::string& path,
                     std::optional<std::uint32_t> uid, const std::string& token = "") {
     api::Request request{.method = method, .path = path};
@@ -138,7 +138,7 @@ TEST_F(RoutesTest, UsersWhoAreNotAllowedMayOnlyRead) {
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 0).status, 200);
   const api::Response refused = Ask("POST", "/v1/things/7/move", 1002);
   EXPECT_EQ(refused.status, 403);
-  EXPECT_THAT(refused.body, HasSubstr("bob may only look at this server"));
+  EXPECT_THAT(refused.body, HasSubstr("bob has read-only access to this server"));
   EXPECT_EQ(Ask("GET", "/v1/things/7", 1002).status, 200);
   groups_ = {60, 70};
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1002).status, 200) << "as a member of the group";
@@ -170,7 +170,8 @@ TEST_F(RoutesTest, ATokenAllowsActionsOnItsUsersTasksOnly) {
   EXPECT_EQ(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body, "7/move by ada");
   EXPECT_EQ(Ask("POST", "/v1/own/7/move", std::nullopt, "eves").body, "7/move by eve")
       << "a token makes no administrator";
-  EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "bobs").body, HasSubstr("may only look"));
+  EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "bobs").body,
+              HasSubstr("has read-only access"));
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "stolen").body,
               HasSubstr("the token is unknown"));
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt).body, HasSubstr("carma token create"));
@@ -186,11 +187,12 @@ TEST_F(RoutesTest, ATokenActsWithItsUsersCurrentGroups) {
   groups_ = {100};
   EXPECT_EQ(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body, "7/move by ada");
   groups_ = {};
-  EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body, HasSubstr("may only look"));
+  EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body,
+              HasSubstr("has read-only access"));
   groups_ = {100};
   names_[1000] = "hal";
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body,
-              HasSubstr("the token belongs to ada, and user number 1000 now has another name"));
+              HasSubstr("the token belongs to ada, but user id 1000 now has another name"));
 }
 
 TEST_F(RoutesTest, ShowsTheCallersIdentity) {
@@ -253,7 +255,7 @@ TEST_F(RoutesTest, UsersWithoutANameMayOnlyRead) {
   names_[165'540] = "165540";
   const api::Response refused = Ask("POST", "/v1/things/7/move", 165'540);
   EXPECT_EQ(refused.status, 403);
-  EXPECT_THAT(refused.body, HasSubstr("user number 165540 has no name on this server"));
+  EXPECT_THAT(refused.body, HasSubstr("user id 165540 has no name on this server"));
   EXPECT_EQ(Ask("GET", "/v1/things/7", 165'540).status, 200);
   Open(165'540);
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 165'540).status, 200) << "a carmad of its own";

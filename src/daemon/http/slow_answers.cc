@@ -25,7 +25,7 @@ Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& w
     return Unavailable("{} reports are already being made; try again", reports_.waiting());
   reports_.Ask(
       [make = std::move(make), wanted = reports_.wanted()] {
-        // This lowers only the priority of this thread, so that the loop goes first.
+        // This lowers the priority of this thread only, so that the loop runs first.
         ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kReportNice);
         return make(*wanted);
       },
@@ -39,10 +39,10 @@ Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& w
 void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {
   if (files_.waiting() >= options_.most_files)
     return then(Unavailable("many files are already being read; try again"));
-  // If another read on the same thread was late first, the thread has already been abandoned.
+  // If an earlier read on this thread was also late, the thread has already been abandoned.
   const auto late = [this, then, before = files_.abandoned()] {
     if (files_.abandoned() == before) files_.Abandon();
-    then(Unavailable("the disk of the task's output does not answer"));
+    then(Unavailable("the disk with the task's output does not answer"));
   };
   const auto in_time = files_.Within(options_.file_limit, late);
   files_.Ask(std::move(read), [in_time, then](Answer answer) {

@@ -1,4 +1,4 @@
-// Makes slow answers on threads, so that the loop never waits.
+// Builds slow answers on threads, so that the loop never waits for them.
 #pragma once
 
 #include <atomic>
@@ -20,17 +20,17 @@ struct SlowAnswersOptions {
 
 class SlowAnswers {
  public:
-  // report_sent: called on the loop after each report, once its memory is free again.
+  // report_sent: called on the loop after each report, when its memory is free again.
   SlowAnswers(const std::shared_ptr<boost::asio::io_context>& loop,
               std::function<void()> report_sent, SlowAnswersOptions options = {});
 
-  // Makes and sends a report as described at AnswerLater.
+  // Builds and sends a report as described at AnswerLater.
   Result<Unit> Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
                       std::function<void(Answer)> send);
-  // Reads a file in a user's folder. If its disk does not answer, or too many files are being read,
-  // `then` is called with kUnavailable.
+  // Reads a file in a user's folder. If the disk does not answer or too many files are being read,
+  // `then` gets kUnavailable.
   void ReadFile(std::function<Answer()> read, std::function<void(Answer)> then);
-  // Parses a large body: calls `read` on a thread, then `then` on the loop.
+  // Parses a large body. Calls `read` on a thread, then `then` on the loop.
   void ReadBody(std::function<void()> read, std::function<void()> then);
 
  private:

@@ -26,12 +26,12 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The niceness of a copy, so that the loop gets the CPU first.
+// The niceness of a copy. The loop gets the CPU first.
 constexpr int kNice = 10;
 constexpr std::size_t kReadBytes = 64 << 10;
 
-// Writes "200 application/json 1234
-// " and then the body. The reader uses its length to check that it is complete.
+// Writes a line "STATUS TYPE LENGTH" and then the body. With the length the reader checks that the
+// body is complete.
 std::string Written(const Answer& answer) {
   const api::Response response = answer ? *answer : api::ErrorResponse(answer.error());
   return fmt::format("{} {} {}\n{}", response.status, response.content_type, response.body.size(),
@@ -53,12 +53,12 @@ Answer Read(std::string_view said) {
                        .content_type = std::string(words[1])};
 }
 
-// Makes the answer in the copy and never returns. Destroys no object, because all belong to the
-// daemon.
+// Builds the answer in the copy and never returns. No object is destroyed, because all of them
+// belong to the daemon.
 [[noreturn]] void RunCopy(const MakeAnswer& make, int to, pid_t daemon) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != daemon) ::_exit(1);
-  // An open socket or lock here would outlive the daemon.
+  // Sockets and locks are closed, because otherwise they could outlive the daemon.
   if (to > 3) ::close_range(3, static_cast<unsigned>(to) - 1, 0);
   ::close_range(static_cast<unsigned>(to) + 1, ~0U, 0);
   ::setpriority(PRIO_PROCESS, 0, kNice);
@@ -99,7 +99,7 @@ class SnapshotAnswers::Copy {
     from_.assign(pipe->read.release());
     return Unit{};
   }
-  // done: called once, at the end of the output.
+  // done: called once when the output has ended.
   void Listen(std::function<void(std::string)> done) {
     from_.async_read_some(asio::buffer(buffer_),
                           [this, done = std::move(done)](const boost::system::error_code& error,
@@ -141,7 +141,7 @@ void SnapshotAnswers::Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepar
   StartNext();
 }
 
-// Starts one copy per round of the loop, so that other calls are served in between.
+// Starts at most one copy per round of the loop, so that other calls are served in between.
 void SnapshotAnswers::StartNext() {
   if (turns_.empty() || copies_.size() >= options_.at_once) return;
   asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {

@@ -1,5 +1,5 @@
-// Makes slow answers from the daemon's memory in a forked copy of the process, which sees the state
-// of that moment and delays no other call.
+// Builds slow answers from the daemon's memory in a forked copy of the process. The copy has the
+// state of that moment and does not delay other calls.
 #pragma once
 
 #include <chrono>
@@ -21,12 +21,14 @@ class io_context;
 
 namespace carma::daemon {
 
-// Makes the answer, in the copy or, if there is little data, in this process. May only read memory,
-// because the copy has no other threads and no descriptors (no store, file or log).
+// Builds the answer, either in the copy or, if there is little data, in this process. May only read
+// memory, because the copy has no other threads and no descriptors (no store, file or log).
 using MakeAnswer = std::function<Answer()>;
-// Called on the loop when the request's turn comes; returns the work. An error becomes the answer.
+// Called on the loop when it is the request's turn. Returns the work to be done. An error becomes
+// the answer.
 using PrepareAnswer = std::function<Result<MakeAnswer>()>;
-// Calls `read` on the loop. The returned work calls `write` with the result.
+// Makes a PrepareAnswer that calls `read` on the loop. The work that it returns calls `write` with
+// the result.
 template <class Read, class Write>
 PrepareAnswer ReadThenWrite(Read read, Write write) {
   return [read = std::move(read), write = std::move(write)]() -> Result<MakeAnswer> {
@@ -35,14 +37,14 @@ PrepareAnswer ReadThenWrite(Read read, Write write) {
     return [write, what = *std::move(what)] { return write(what); };
   };
 }
-// Requests an answer on behalf of a user; an empty uid means an unknown user.
+// Requests an answer on behalf of a user. If `uid` is empty, the user is unknown.
 using AnswerAside = std::function<void(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
                                        std::function<void(Answer)> send)>;
 
-// An AnswerAside that makes the answer at once in this process.
+// An AnswerAside that builds the answer at once in this process.
 void AnswerAtOnce(std::optional<std::uint32_t> uid, const PrepareAnswer& prepare,
                   const std::function<void(Answer)>& send);
-// The user that a call counts against; empty: unknown.
+// The user to whom the call is attributed; empty if unknown.
 inline std::optional<std::uint32_t> AskerOf(const Call& call) {
   return call.request.peer ? std::optional(call.request.peer->uid) : std::nullopt;
 }
@@ -53,20 +55,20 @@ struct SnapshotAnswersOptions {
   std::chrono::nanoseconds limit = std::chrono::seconds(20);  // time of one copy
 };
 
-// Used only on the loop's thread. Requests of one user are answered one after another, and users
-// take turns.
+// Used only on the loop's thread. The requests of one user are answered one after another. The
+// users take turns.
 class SnapshotAnswers {
  public:
-  // is_small: returns whether there is so little data that a copy would cost more.
+  // is_small: returns whether there is so little data that forking would cost more time.
   SnapshotAnswers(boost::asio::io_context& loop, std::function<bool()> is_small,
                   SnapshotAnswersOptions options = {});
-  // Abandons work in progress without answering.
+  // Abandons work in progress. Its requests get no answer.
   ~SnapshotAnswers();
   SnapshotAnswers(const SnapshotAnswers&) = delete;
   SnapshotAnswers& operator=(const SnapshotAnswers&) = delete;
 
-  // An AnswerAside. `send` gets kUnavailable if too many requests of this user wait, if no process
-  // can be created, or if the answer takes too long.
+  // An AnswerAside. `send` gets kUnavailable if this user has too many waiting requests, if no
+  // process can be created, or if the answer takes too long.
   void Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
            std::function<void(Answer)> send);
 

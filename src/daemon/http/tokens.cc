@@ -19,7 +19,7 @@ namespace {
 using base::Json;
 
 constexpr std::size_t kMaxFileBytes = 16 << 20;
-// Lets people and secret scanners recognise tokens.
+// With this prefix people and secret scanners can recognise tokens.
 constexpr std::string_view kPrefix = "carma_";
 
 std::string HashOf(std::string_view text) {
@@ -81,7 +81,7 @@ Result<Unit> Tokens::Load() {
 }
 
 Result<Unit> Tokens::Keep(std::vector<Token> tokens) {
-  // Expired tokens are removed with the next change.
+  // Removes expired tokens at each change.
   std::erase_if(tokens, [now = now_ms_()](const Token& token) { return token.expires_ms <= now; });
   const std::string text = base::DumpJson(FileOf(tokens, last_id_)) + "\n";
   CARMA_TRY(base::WriteFileAtomic(path_, text, 0600));

@@ -1,5 +1,5 @@
-// Personal tokens let a browser or program act for a user over TCP, where the kernel does not
-// identify callers. A file in the state folder has their hashes.
+// Personal tokens. They let a browser or program act for a user over TCP, where the kernel does not
+// identify callers. The tokens' hashes are stored in a file in the state folder.
 #pragma once
 
 #include <chrono>
@@ -19,10 +19,10 @@ struct Token {
   std::int64_t id = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  // The user's name at creation, because another user may get the same user id later.
+  // The user's name when the token was created. The user id may belong to another user later.
   std::string user;
   std::string name;
-  // SHA-256 of the token; needs no salt and no slow hash, because a token has 256 random bits.
+  // SHA-256 of the token. It needs no salt and no slow hash, because tokens have 256 random bits.
   std::string hash;
   std::int64_t created_ms = 0;
   std::int64_t expires_ms = 0;
@@ -45,24 +45,26 @@ class Tokens {
   static constexpr std::chrono::hours kLongestLife{366 * 24};
   static constexpr std::size_t kMostOfOneUser = 50;
 
-  // now_ms: real time, even on a simulated server, because browsers use real time.
+  // now_ms: returns real time even on a simulated server, because browsers use real time.
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
-  // Reads the file. Errors: kCorrupt, kIo; after an error no token is valid, and none can be made.
+  // Reads the file. Errors: kCorrupt, kIo. After an error no token is valid and no token can be
+  // made.
   Result<Unit> Load();
 
   struct Made {
     Token token;
     std::string text;  // the token itself; returned only here
   };
-  // Makes a token, which is durable on return. Errors: kConflict if the user has too many; kIo.
+  // Makes a token. It is durable when this function returns. Errors: kConflict if the user has too
+  // many tokens; kIo.
   Result<Made> Make(const api::Peer& peer, const std::string& user, const std::string& name,
                     std::chrono::milliseconds life);
-  // by_uid: the required owner; empty: any owner. Errors: kNotFound, kIo.
+  // by_uid: the required owner of the token; empty: any owner. Errors: kNotFound, kIo.
   Result<Unit> Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid);
-  // The valid tokens of one user or of all, by number.
+  // The valid tokens of this user or of all users, by number.
   std::vector<Token> List(std::optional<std::uint32_t> of_uid) const;
-  // The owner of a token, without groups; empty if the token is unknown or expired.
+  // The owner of a token, without groups; empty if the token is unknown or has expired.
   std::optional<api::Peer> Find(std::string_view text) const;
 
  private:

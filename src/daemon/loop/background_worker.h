@@ -1,5 +1,5 @@
-// Runs jobs on a separate thread with time limits, and delivers results on the loop unless the
-// caller is gone.
+// Runs jobs on a separate thread with time limits. Delivers their results on the loop, unless the
+// caller no longer exists.
 #pragma once
 
 #include <atomic>
@@ -17,25 +17,26 @@ class io_context;
 
 namespace carma::daemon {
 
-// Used only on the loop's thread. The separate thread runs one job after another.
+// Used only on the loop's thread. The separate thread runs its jobs one after another.
 class BackgroundWorker {
  public:
-  // How the destructor treats a running job.
+  // What the destructor does about a running job.
   enum class AtEnd {
     kWait,  // waits; for jobs that end soon after wanted() becomes false
-    // Abandons the thread; for jobs that may hang. They must share ownership of what they use.
+    // Abandons the thread; for jobs that may hang. Such jobs must share ownership of whatever they
+    // use.
     kLeave,
   };
-  // If no thread can be created, jobs wait, and the creation is retried every second.
+  // If no thread can be created, jobs wait, and creating it is retried every second.
   BackgroundWorker(std::shared_ptr<boost::asio::io_context> loop, AtEnd at_end,
                    Worker::MakeThread make = nullptr);
-  // After destruction no result is delivered.
+  // No results are delivered after destruction.
   ~BackgroundWorker();
   BackgroundWorker(const BackgroundWorker&) = delete;
   BackgroundWorker& operator=(const BackgroundWorker&) = delete;
 
-  // then(job()): runs the job on the thread and `then` on the loop. Both must be copyable; `then`
-  // is called and destroyed only on the loop.
+  // Runs the job on the thread and then calls `then` with its result on the loop. Both must be
+  // copyable. `then` is called and destroyed only on the loop.
   template <class Job, class Then>
   void Ask(Job job, Then then) {
     Do([job = std::move(job), then = std::move(then)]() mutable -> std::function<void()> {
@@ -43,24 +44,24 @@ class BackgroundWorker {
       return [answer, then = std::move(then)]() mutable { then(std::move(*answer)); };
     });
   }
-  // Runs a job without a result.
+  // Runs a job that has no result.
   void Tell(std::function<void()> job);
-  // Calls `late` after that time unless the returned function was called before. The returned
-  // function returns true on its first call in time and false afterwards, so `then` can check
-  // whether its result still counts.
+  // Calls `late` after the limit unless the returned function was called before. The returned
+  // function returns true if its first call is in time, and false otherwise. With it `then` can
+  // check whether its result is still needed.
   std::function<bool()> Within(std::chrono::nanoseconds limit, std::function<void()> late);
-  // Calls back on the loop, unless this object has been destroyed by then.
+  // Calls back on the loop unless this object has been destroyed in the meantime.
   void Later(std::function<void()> call);
 
-  // Must be called if the running job hangs. The job keeps its thread, and its result is still
-  // delivered if it returns. Later jobs get a new thread, and jobs that have not begun are dropped.
+  // Must be called if the running job hangs. The job keeps its thread, and its result is delivered
+  // if it returns after all. Jobs that have not begun are dropped. Later jobs run on a new thread.
   void Abandon();
-  // Number of calls of Abandon() so far.
+  // How often Abandon() has been called.
   int abandoned() const { return abandoned_; }
-  // Number of jobs without a delivered result.
+  // Number of jobs whose results have not been delivered.
   int waiting() const { return waiting_; }
-  // Becomes false, and wakes threads that wait on it, once this object is destroyed. Jobs that can
-  // stop early check it.
+  // Becomes false when this object is destroyed, which also wakes threads that wait on it. Jobs
+  // that can stop early should check it.
   std::shared_ptr<const std::atomic<bool>> wanted() const { return wanted_; }
 
  private:

@@ -1,18 +1,18 @@
-// Records to which start of the machine the state folder belongs.
+// Detects restarts of the machine by a mark in the state folder.
 #pragma once
 
 #include <string>
 
 namespace carma::daemon {
 
-// Identifies this start of the machine, of the container or of a rootless user's service manager;
-// the kernel's boot may be older. Empty if the kernel does not report it; every start then counts
-// as a different one.
+// Identifies this start of the machine, of the container or of a rootless user's service manager.
+// (The kernel may have booted earlier.) Empty if the kernel does not report its boot; then every
+// start counts as a different one.
 std::string MachineStart();
 
-// Marks the folder with boot_id. Returns true if the machine was restarted since the last mark,
-// false also if there is no earlier mark or the kernel does not report the boot. A failure to write
-// the mark is logged.
+// Marks the folder with boot_id. Returns true if the machine was restarted after the last mark.
+// Returns false if there is no earlier mark or the kernel does not report its boot. Logs an error
+// if the mark cannot be written.
 bool MarkBoot(const std::string& state_dir, const std::string& boot_id);
 
 }  // namespace carma::daemon

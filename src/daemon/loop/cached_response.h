@@ -1,4 +1,5 @@
-// Caches an answer that many clients request every second, so that it is made only once.
+// Caches an answer that many clients request every second, so that it is built only once for all of
+// them.
 #pragma once
 
 #include <chrono>
@@ -14,11 +15,11 @@ class CachedResponse {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  // make: returns a JSON object; a change of "now_ms" alone is not a change. keep: the answer is
-  // not made again before this time has passed.
+  // make: returns a JSON object. If only "now_ms" has changed, the answer counts as unchanged.
+  // keep: how long an answer is used before it is built again.
   CachedResponse(std::function<nlohmann::json()> make, std::chrono::nanoseconds keep);
 
-  // Answers 304 if the client already has the current text. now: never goes back.
+  // Answers 304 if the client already has the current answer. now: never goes back.
   api::Response Answer(const api::Request& request, Moment now = std::chrono::steady_clock::now());
 
  private:

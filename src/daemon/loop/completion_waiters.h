@@ -1,4 +1,5 @@
-// Callbacks that wait until tasks end, for long polls of the API. Used only on the loop's thread.
+// Holds callbacks that wait for the end of tasks, for long polls of the API. Used only on the
+// loop's thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,10 +19,11 @@ class CompletionWaiters {
  public:
   explicit CompletionWaiters(boost::asio::io_context& loop) : loop_(loop) {}
 
-  // Calls `call` exactly once, never before returning: when the task has ended or after `limit` of
-  // real time. It is called even if the client has gone, but never after this object is destroyed.
+  // Calls `call` exactly once when the task has ended or after `limit` of real time, but never
+  // before returning. It is called even if the client has gone, but not after this object has been
+  // destroyed.
   void Await(core::TaskId task, std::chrono::nanoseconds limit, std::function<void()> call);
-  // Reports that the task has ended: calls all callbacks that wait for it, oldest first. They may
+  // Reports that the task has ended. Calls all callbacks that wait for it, oldest first. They may
   // call Await again.
   void Ended(core::TaskId task);
 

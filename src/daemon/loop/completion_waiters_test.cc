@@ -19,7 +19,7 @@ class CompletionWaitersTest : public ::testing::Test {
   void Await(core::TaskId task, std::chrono::nanoseconds limit, char name) {
     ends_->Await(task, limit, [this, name] { called_ += name; });
   }
-  // Runs all alarms that are due.
+  // Runs all alarms that are due now.
   void RunWhatIsDue() {
     loop_.restart();
     loop_.poll();

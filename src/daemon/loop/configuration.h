@@ -1,4 +1,4 @@
-// Holds the settings in force of a running daemon and reads the configuration again on request.
+// Holds the settings that a running daemon uses and reads the configuration again on request.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,20 @@
 
 namespace carma::daemon {
 
-// A group id that no group has.
+// A group id that belongs to no group.
 inline constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
 // The group ids of daemon.allow_groups. A group that does not exist becomes kNoGroup, because an
-// empty list would admit everybody. May wait for a name service. Errors: kUnavailable.
+// empty list would allow everybody. May wait for a name service. Errors: kUnavailable.
 Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
 
-// Reads the file of estimate.profiles; null if none is configured. Errors: kNotFound, kInvalid with
-// the line, …
+// Reads the file of estimate.profiles; null if none is configured. Errors include kNotFound and
+// kInvalid with the line.
 Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
     const config::Settings& settings);
 
-// Used only on the loop's thread. Files and groups are read on another thread, which may hang.
+// Used only on the loop's thread. Another thread, which may hang, reads files and groups.
 class Configuration {
  public:
-  // The settings in force.
   struct InForce {
     config::Settings settings;  // keys that need a restart keep old values
     std::vector<std::uint32_t> allow_groups;
@@ -39,22 +38,23 @@ class Configuration {
   using Take = std::function<void(InForce)>;
 
   // sources: returns where to read the configuration; called on the other thread. take: called
-  // after each valid reading, even without changes. clock: must outlive this object.
+  // after each valid reading, even if nothing has changed. clock: must outlive this object.
   Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
-  // Reads the configuration again soon. Logs one line for each changed key, each key that needs a
-  // restart, and each error. If called during a reading, it reads once more afterwards.
+  // Starts to read the configuration again. Logs one line for each changed key, for each key that
+  // needs a restart, and for each error. If a reading is already in progress, another one follows
+  // it.
   void ReadAgain();
 
-  // Logs the users and groups in the settings that this machine does not have. They are looked up
-  // on the other thread. ReadAgain() does this too.
+  // Logs which users and groups in the settings do not exist on this machine. They are looked up on
+  // the other thread. ReadAgain() includes this check.
   void CheckNames();
 
   base::Time read_at() const { return read_at_; }  // when the settings in force were read
-  // The error because of which the last reading was ignored; empty: it was valid.
+  // The error for which the last reading was ignored; empty if it was valid.
   const std::string& trouble() const { return trouble_; }
-  // The errors that CheckNames() found in daemon.allow_groups: "no group 'vision'".
+  // The errors that CheckNames() found in daemon.allow_groups, such as "no group 'vision'".
   const std::vector<std::string>& unknown_groups() const { return unknown_groups_; }
   // Keys whose configured values are not in force yet.
   const std::vector<std::string>& need_restart() const { return need_restart_; }

@@ -131,7 +131,7 @@ TEST_F(ConfigurationTest, ARemovedGroupAdmitsNoUser) {
   EXPECT_THAT(taken_.back().allow_groups, ElementsAre(0U));
 }
 
-// A misspelt administrator is only logged.
+// An unknown administrator is only logged.
 TEST_F(ConfigurationTest, UsersAndGroupsThatDoNotExistAreLogged) {
   ::testing::internal::CaptureStderr();
   Write("daemon.admins = ['nobodyhere']\ndaemon.allow_groups = ['nogroup_x']\n");

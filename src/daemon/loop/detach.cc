@@ -30,14 +30,15 @@ void Say(base::UniqueFd& pipe) {
   const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ::dup2(null.get(), STDIN_FILENO);
   ::dup2(null.get(), STDOUT_FILENO);
-  // A daemon must not keep a folder from being unmounted.
+  // The daemon must not keep the folder's file system from being unmounted.
   [[maybe_unused]] const int moved = ::chdir("/");
   // The pipe is shared, because the callback must be copyable.
   const auto end = std::make_shared<base::UniqueFd>(std::move(pipe));
   std::exit(run([end] { Say(*end); }));
 }
 
-// Returns true for a message, false if the process ended, and nothing if neither happened in time.
+// Returns true if there is a message, false if the process has ended, and nothing if the limit has
+// passed.
 std::optional<bool> Hear(int pipe, std::chrono::milliseconds limit) {
   pollfd entry{pipe, POLLIN, 0};
   int ready = 0;

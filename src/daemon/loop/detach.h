@@ -1,4 +1,4 @@
-// Runs the daemon detached from the shell, for `carmad --background`.
+// Starts the daemon detached from the shell, for `carmad --background`.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace carma::daemon {
 
-// The result of starting a detached daemon.
+// How the start of a detached daemon went.
 struct Detached {
   pid_t pid = 0;
   bool serves = false;
@@ -18,10 +18,10 @@ struct Detached {
 };
 
 // Calls `run` in a new process with its own session, in "/", with standard input and output at
-// /dev/null. The result of `run` becomes the exit code. Standard error stays open for messages
-// until the process serves. Waits until the process serves (`run` calls its argument) or has ended;
-// after `limit` the process is killed. Must be called before any thread is started. Errors: kIo (no
-// process, no pipe), kUnavailable (the limit).
+// /dev/null. The process exits with the result of `run`. Its standard error stays open for messages
+// until it serves. Waits until the process serves (`run` calls its argument) or has ended, and
+// kills it after `limit`. Must be called before any thread is started. Errors: kIo (no process or
+// pipe can be created), kUnavailable (the limit has passed).
 Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
                              std::chrono::milliseconds limit);
 

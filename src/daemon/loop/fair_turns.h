@@ -1,6 +1,6 @@
-// Distributes work that takes milliseconds of the loop, so that one user's many calls do not delay
-// other users. Runs one piece of work at a time, and the users take turns. After a long piece the
-// loop is free for other work for as long as the piece took.
+// Schedules work that occupies the loop for milliseconds, so that many calls of one user do not
+// delay other users. Users take turns, and only one piece of work runs at a time. After a long
+// piece the loop is free for other work for as long as the piece took.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -29,7 +29,7 @@ class FairTurns {
                      std::function<Clock::time_point()> now = Clock::now)
       : loop_(loop), now_(std::move(now)), pause_(loop) {}
 
-  // Runs the work soon, after earlier work of this user.
+  // Runs the work soon, but after this user's earlier work.
   void Ask(User user, std::function<void()> work) {
     std::deque<std::function<void()>>& own = waiting_[user];
     own.push_back(std::move(work));
@@ -45,7 +45,8 @@ class FairTurns {
       if (!alive.expired()) RunOne();
     });
   }
-  // Runs one piece and only then posts the next, so that the loop serves its sockets in between.
+  // Runs one piece of work and only then posts the next, so that the loop can serve its sockets in
+  // between.
   void RunOne() {
     const User user = turns_.front();
     turns_.pop_front();

@@ -1,4 +1,5 @@
-// Deletes old rows from the store: finished tasks by age, request names after a day.
+// Deletes old rows from the store: finished tasks after a configured time, request names after a
+// day.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -11,9 +12,9 @@
 
 namespace carma::daemon {
 
-// Runs once an hour, first an hour after the start: the machine's clock may be wrong until a time
-// service has set it, and would forget the whole history. A backlog is deleted in pieces, so that
-// calls are served in between.
+// Runs once an hour, but not in the first hour after the start. Until a time service has set the
+// machine's clock, the clock may be wrong, and the whole history might be deleted. A backlog is
+// deleted in pieces, so that calls are served in between.
 class Housekeeping {
  public:
   // All arguments must outlive this object. keep_days: returns the current
@@ -21,7 +22,7 @@ class Housekeeping {
   Housekeeping(boost::asio::io_context& loop, LoopMeter& meter, store::Store& store,
                base::Clock& clock, std::function<int()> keep_days);
   void Start();
-  // Deletes nothing while carmad's clock is known to be wrong.
+  // Deletes nothing if carmad's clock is known to be wrong.
   void Run();
 
  private:

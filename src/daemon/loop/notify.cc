@@ -20,7 +20,7 @@ void NotifyServiceManager(const std::string& state) {
   if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // an abstract address
   const base::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
-  // Best effort: a service manager that does not listen must not stop the daemon.
+  // Errors are ignored, because the daemon must run even if the service manager does not listen.
   (void)::sendto(fd.get(), state.data(), state.size(), MSG_NOSIGNAL,
                  reinterpret_cast<const sockaddr*>(&address), length);
 }

@@ -1,4 +1,4 @@
-// Writes metrics of this process under the usual names of Prometheus clients.
+// Writes metrics of this process with the names that Prometheus clients usually use.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct OwnProcess {
   std::int64_t resident_bytes = 0;
   std::int64_t threads = 0;
 };
-// Parses the text of /proc/self/stat; empty if the text has another form.
+// Parses the text of /proc/self/stat; empty if the text cannot be parsed.
 std::optional<OwnProcess> ReadStat(std::string_view text, double ticks_per_s,
                                    std::int64_t page_bytes);
 
-// Writes the metrics process_*, without values that the kernel does not report. Needs only a few
-// short reads of /proc.
+// Writes the metrics process_*, except those that the kernel does not report. Reads only a few
+// short files of /proc.
 void WriteOwnProcess(api::MetricsText& out);
 
 }  // namespace carma::daemon

@@ -24,14 +24,14 @@
 namespace carma::daemon {
 namespace {
 
-// Uses the system call, which changes only this thread; glibc's setgroups() changes all threads of
-// the process.
+// The system call changes only this thread, whereas glibc's setgroups() changes all threads of the
+// process.
 bool SetThreadGroups(const std::vector<gid_t>& groups) {
   return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
 }
 
-// A second call checks the result, because setfsuid() returns the previous value whether it worked
-// or not.
+// The result is checked by a second call, because setfsuid() returns the previous value whether it
+// has succeeded or not.
 bool SetFileUser(uid_t uid) {
   ::setfsuid(uid);
   return static_cast<uid_t>(::setfsuid(static_cast<uid_t>(-1))) == uid;
@@ -43,7 +43,7 @@ bool SetFileGroup(gid_t gid) {
 
 using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
 
-// Reads the capabilities of the calling thread only.
+// Reads the capabilities of the calling thread.
 bool Capget(Capabilities& found) {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   return ::syscall(SYS_capget, &header, found.data()) == 0;
@@ -53,8 +53,8 @@ bool Capset(const Capabilities& wanted) {
   return ::syscall(SYS_capset, &header, wanted.data()) == 0;
 }
 
-// Needed because capabilities would open files of other users: CAP_SYS_PTRACE, for example, opens
-// the links in /proc/PID.
+// Capabilities must be dropped, because they would give access to files of other users. For
+// example, CAP_SYS_PTRACE opens the links in /proc/PID.
 bool SetEffective(const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3>& effective) {
   Capabilities all{};
   if (!Capget(all)) return false;
@@ -62,16 +62,16 @@ bool SetEffective(const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3>& eff
   return Capset(all);
 }
 
-// Links such as /proc/PID/cwd are not followed, because they lead past folders that the user may
-// not enter.
+// Links such as /proc/PID/cwd are not followed, because they bypass folders that the user may not
+// enter.
 int OpenPath(const std::string& path) {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   how.resolve = RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-  // openat2() fails before Linux 5.6 or with a container's filter of system calls. Then realpath()
-  // follows a link's text, which leads nowhere that the user may not go.
+  // openat2() is missing before Linux 5.6 or may be blocked by a container's system call filter. In
+  // that case realpath() resolves links by their text, which respects the user's rights.
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);
   return real ? ::open(real.get(), static_cast<int>(how.flags) | O_NOFOLLOW) : -1;
@@ -82,7 +82,7 @@ struct OpenFile {
   off_t size = 0;
 };
 
-// Opens only regular files, because a read from a pipe or a terminal could wait for ever.
+// Only regular files may be opened, because reading from a pipe or terminal could block for ever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn())
     return Denied(path + ": the system does not let carmad read it with the user's rights");
@@ -90,8 +90,7 @@ Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!file.fd) return FailErrno(errno, path);
   struct stat st {};
   if (::fstat(file.fd.get(), &st) != 0) return FailErrno(errno, path);
-  // Files of /proc are refused, because files of /proc/self describe carmad, which may always read
-  // them.
+  // Files in /proc are refused. For example, /proc/self describes carmad, which may always read it.
   struct statfs system {};
   const bool proc = ::fstatfs(file.fd.get(), &system) != 0 || system.f_type == PROC_SUPER_MAGIC;
   if (!S_ISREG(st.st_mode) || proc) return Invalid(path + ": expected a regular file");
@@ -109,8 +108,8 @@ ThreadRights::ThreadRights(const task::UserInfo& user)
   Capabilities own{};
   known_ = Capget(own);
   for (std::size_t i = 0; i < own.size(); ++i) own_effective_[i] = own[i].effective;
-  // The user id is set after the groups, because with some security modules a process without
-  // root's file rights can no longer change its groups.
+  // The user id is set after the groups. With some security modules a process can no longer change
+  // its groups once it has lost root's file rights.
   worn_ = known_ && SetThreadGroups(user.groups) && SetFileGroup(user.gid) &&
           SetFileUser(user.uid) && SetEffective({});
 }

@@ -1,4 +1,4 @@
-// Reads files with the rights of their users, not the daemon's.
+// Reads files with the rights of a user instead of the daemon's.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +14,8 @@
 
 namespace carma::daemon {
 
-// Gives the calling thread the file access rights of a user and takes its capabilities away. Other
-// threads keep their rights. Does nothing if the daemon runs as that user, or if the user is root.
+// Gives the calling thread the file access rights of a user and drops its capabilities. Other
+// threads are not affected. Does nothing if the daemon runs as that user or if the user is root.
 class ThreadRights {
  public:
   explicit ThreadRights(const task::UserInfo& user);
@@ -33,21 +33,21 @@ class ThreadRights {
   std::array<std::uint32_t, 2> own_effective_{};  // capabilities
 };
 
-// Reads a whole regular file of at most max_bytes. Files below /proc are refused, and links of
-// /proc are not followed. Without openat2() (before Linux 5.6) the text of such links is followed,
-// and a folder that becomes a link at that moment may lead through /proc/self. May block as long as
-// the file system does, but not on a pipe or a terminal. Errors: kNotFound, kDenied, kInvalid
+// Reads a whole regular file of at most max_bytes. Refuses files in /proc and does not follow links
+// of /proc. Without openat2() (before Linux 5.6) such links are followed by their text, and a
+// folder that is replaced by a link at that moment may lead through /proc/self. May block for as
+// long as the file system does, but not on a pipe or terminal. Errors: kNotFound, kDenied, kInvalid
 // ("path: expected …") if it is not a regular file or is too large, kIo.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);
 
-// The end of a file that may be growing.
+// The last part of a file that may still be growing.
 struct FileEnd {
   std::string text;
   std::int64_t from = 0;  // where the text begins in the file
   std::int64_t size = 0;  // size of the whole file
 };
-// Reads the last max_bytes of a file. Blocks and fails like ReadAs, but a large file is no error.
+// Reads the last max_bytes of a file. Blocks and fails like ReadAs, but accepts files of any size.
 Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
                           std::size_t max_bytes);
 

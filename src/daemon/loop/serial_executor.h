@@ -1,4 +1,4 @@
-// Runs calls one at a time, because they are too expensive to overlap.
+// Runs expensive calls one at a time, so that they do not overlap.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace carma::daemon {
 
-// Used by one thread. Must be created by make_shared.
+// Used by one thread only. Must be created with make_shared.
 class SerialExecutor : public std::enable_shared_from_this<SerialExecutor> {
  public:
-  // The call is in progress as long as a copy of its Hold exists.
+  // A call is in progress as long as any copy of its Hold exists.
   using Hold = std::shared_ptr<const void>;
   using Call = std::function<void(Hold)>;
 
-  // Runs the call after all earlier calls, or at once if there are none.
+  // Runs the call after all earlier calls have ended, or at once if none is in progress.
   void Ask(Call call) {
     waiting_.push_back(std::move(call));
     if (!busy_) Next();
   }
-  // Number of calls that have not begun.
+  // Number of calls that have not begun yet.
   std::size_t waiting() const { return waiting_.size(); }
 
  private:

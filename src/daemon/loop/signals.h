@@ -1,5 +1,5 @@
-// Delivers signals as events of the loop. Asio's own signal_set is not used, because it does not
-// report a failure to register its pipe; the daemon would then never notice SIGTERM.
+// Delivers signals as events on the loop. Asio's own signal_set does not report a failure to
+// register its pipe. The daemon would then never notice SIGTERM, so signal_set is not used.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ class Signals {
   static constexpr std::array kHeard{SIGHUP, SIGINT, SIGTERM};
 
   explicit Signals(boost::asio::io_context& loop) : descriptor_(loop) {}
-  // Blocks the signals until Listen(), for this thread and the threads that it starts. Must be
-  // called before other threads exist. Processes started by base::Spawn have no signals blocked.
+  // Blocks the signals until Listen(), in this thread and in threads that it starts. Must be called
+  // before other threads exist. Processes started by base::Spawn begin with no signals blocked.
   static void Block();
-  // Calls `heard` on the loop with the number of each signal. Errors: kUnavailable with the
-  // system's error.
+  // Calls `heard` on the loop for each signal, with the signal's number. Errors: kUnavailable with
+  // the system's error.
   Result<Unit> Listen(std::function<void(int)> heard);
 
  private:

@@ -1,5 +1,5 @@
-// Looks up names and groups of users for a loop that must not wait for the system's user database,
-// which may be on the network.
+// Looks up names and groups of users. The loop must not wait for the system's user database, which
+// may be on the network.
 #pragma once
 
 #include <chrono>
@@ -23,11 +23,11 @@ namespace carma::daemon {
 struct UserNamesOptions {
   std::chrono::milliseconds limit = std::chrono::seconds(10);  // for one look-up
   std::chrono::milliseconds keep = std::chrono::seconds(60);   // how long a user is cached
-  // May block, even for ever; called on a separate thread.
+  // Called on a separate thread, where it may block for ever.
   std::function<Result<base::KnownUser>(std::uint32_t)> look_up = base::KnowUser;
 };
 
-// Looks up one user after the other on a separate thread and caches them for a while.
+// Looks up users one after another on a separate thread and caches them for a while.
 class UserNames {
  public:
   using Call = std::function<void(Result<base::KnownUser>)>;
@@ -35,8 +35,8 @@ class UserNames {
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
   // Calls back on the loop, at once if the user is cached, and never after destruction. While the
-  // database hangs or fails, an expired entry is used too, and other callers are answered at once
-  // for `keep`. Errors: kUnavailable if there is no entry.
+  // database hangs or fails, expired entries are used as well, and further callers are answered at
+  // once until `keep` has passed. Errors: kUnavailable if there is no entry.
   void Ask(std::uint32_t uid, Call call);
 
  private:

@@ -25,7 +25,7 @@ class UserNamesTest : public ::testing::Test {
     };
     names_ = std::make_unique<UserNames>(loop_, UserNamesOptions{limit, keep, look_up});
   }
-  // Runs the loop until there is an answer.
+  // Runs the loop until the answer has arrived.
   Result<std::string> Ask(std::uint32_t uid) {
     std::optional<Result<base::KnownUser>> answer;
     names_->Ask(uid, [&](Result<base::KnownUser> known) { answer = std::move(known); });
@@ -120,7 +120,7 @@ TEST_F(UserNamesTest, MakesNoCallbackAfterDestruction) {
   bool called = false;
   names_->Ask(7, [&](const Result<base::KnownUser>&) { called = true; });
   asked_.wait(0);
-  // The hanging thread is abandoned, and ends later on its own.
+  // The hanging thread is abandoned and ends later by itself.
   names_.reset();
   go_on_.set_value();
   loop_->restart();

@@ -1,5 +1,4 @@
-// A thread that runs slow jobs in order. A job that never returns does not keep the program from
-// exiting.
+// A thread that runs slow jobs in order. The program can exit even if a job never returns.
 #pragma once
 
 #include <functional>
@@ -10,24 +9,24 @@ namespace carma::daemon {
 
 class Worker {
  public:
-  // Throws std::system_error if no thread can be created, as std::thread does.
+  // Throws std::system_error if no thread can be created, like std::thread.
   using MakeThread = std::function<std::thread(std::function<void()>)>;
 
   explicit Worker(MakeThread make = [](std::function<void()> run) {
     return std::thread(std::move(run));
   });
-  // Drops jobs that have not begun. Waits for the running job unless it was declared stuck; then
-  // its thread is abandoned. So jobs must own, or share ownership of, whatever they use.
+  // Drops jobs that have not begun. Waits for the running job, unless it was declared stuck. In
+  // that case the thread is abandoned, so jobs must own or share ownership of whatever they use.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Returns whether the thread runs. If none can be created now (too many processes, no memory),
-  // jobs wait until a later call succeeds. Every Do() tries too.
+  // Returns whether the thread is running. If no thread can be created now (too many processes, no
+  // memory), jobs wait until a later call succeeds. Every call of Do() tries again too.
   bool Start();
   void Do(std::function<void()> job);
   void DeclareStuck();
-  // Drops jobs that have not begun. Returns their number.
+  // Drops jobs that have not begun and returns their number.
   int Drop();
 
  private:

@@ -26,7 +26,7 @@ struct GpuGauge {
 };
 
 constexpr GpuGauge kGpuGauges[] = {
-    {"carma_gpu_memory_total_bytes", "Memory of the GPU.",
+    {"carma_gpu_memory_total_bytes", "Total memory of the GPU.",
      [](const core::GpuView&, const gpu::Reading& last) {
        return static_cast<double>(last.total_mib) * kMib;
      }},
@@ -38,7 +38,7 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView&, const gpu::Reading& last) {
        return static_cast<double>(last.used_mib) * kMib;
      }},
-    {"carma_gpu_memory_claimed_bytes", "Memory claimed by tasks since their launch decisions.",
+    {"carma_gpu_memory_claimed_bytes", "Memory claimed by tasks, from their launch decisions on.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.claimed_mib) * kMib;
      }},
@@ -55,15 +55,15 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.foreign_mib) * kMib;
      }},
-    {"carma_gpu_tasks", "Tasks of CARMA on the GPU, including those being launched.",
+    {"carma_gpu_tasks", "CARMA's tasks on the GPU, including those being launched.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.tasks);
      }},
-    {"carma_gpu_health", "1 if its health allows new tasks, 0 if not.",
+    {"carma_gpu_health", "1 if the GPU's health allows new tasks, otherwise 0.",
      [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
-// A metric that is absent while its value is unknown.
+// A metric that is left out while its value is unknown.
 struct SometimesGauge {
   const char* name;
   const char* help;
@@ -75,7 +75,6 @@ std::optional<double> Unattributed(const Monitor& monitor, core::GpuIndex gpu) {
   return mib ? std::optional(static_cast<double>(*mib) * kMib) : std::nullopt;
 }
 
-// A value of the last reading.
 template <std::optional<double> gpu::Reading::*kValue>
 std::optional<double> LastRead(const Monitor& monitor, core::GpuIndex gpu) {
   const std::optional<gpu::Reading>& last = monitor.LastReading(gpu);
@@ -86,17 +85,17 @@ constexpr SometimesGauge kSometimesGauges[] = {
     {"carma_gpu_power_watts", "Power drawn.", &LastRead<&gpu::Reading::power_w>},
     {"carma_gpu_temperature_celsius", "Temperature of the GPU.",
      &LastRead<&gpu::Reading::temperature_c>},
-    {"carma_gpu_utilization_ratio", "Share of the last sample period in which a kernel ran.",
+    {"carma_gpu_utilization_ratio", "Fraction of the last sampling period in which a kernel ran.",
      &LastRead<&gpu::Reading::utilization>},
     {"carma_gpu_memory_unattributed_bytes",
      "Memory used by no listed process; absent if the memory of a process is not reported.",
      &Unattributed},
-    {"carma_gpu_sm_active_ratio", "SM activity, mean over the window.",
+    {"carma_gpu_sm_active_ratio", "Mean SM activity over the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowMean(gpu); }},
-    {"carma_gpu_sm_active_p95_ratio", "SM activity that was not exceeded for 95 % of the window.",
+    {"carma_gpu_sm_active_p95_ratio", "95th percentile of the SM activity over the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowP95(gpu); }},
     {"carma_gpu_sm_active_ewma_ratio",
-     "SM activity, exponentially weighted: follows changes faster than the mean.",
+     "Exponentially weighted SM activity, which follows changes faster than the mean.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowEwma(gpu); }},
 };
 
@@ -105,7 +104,7 @@ using LabelsOf = std::function<api::Labels(const core::GpuView&)>;
 void WriteDrains(const std::vector<core::GpuView>& views, const LabelsOf& labels,
                  api::MetricsText& out) {
   out.Begin("carma_gpu_drained", "gauge",
-            "1 if closed to new tasks, by a person or by the health rules.");
+            "1 if closed to new tasks by an administrator or by the health rules.");
   for (const core::GpuView& view : views) {
     for (const bool by_rule : {false, true}) {
       api::Labels with_who = labels(view);
@@ -117,7 +116,7 @@ void WriteDrains(const std::vector<core::GpuView>& views, const LabelsOf& labels
 
 void WriteReserved(const std::vector<core::GpuView>& views, const LabelsOf& labels,
                    api::MetricsText& out) {
-  out.Begin("carma_gpu_reserved", "gauge", "1 while a reservation is in force.");
+  out.Begin("carma_gpu_reserved", "gauge", "1 while the GPU is reserved.");
   for (const core::GpuView& view : views) {
     const bool now = !view.booked.empty() && view.booked.front()->from <= view.at;
     out.Sample(now ? 1 : 0, labels(view));
@@ -137,7 +136,7 @@ void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
   }
 }
 
-// Writes the numbers of marked tasks, for example of tasks that are idle or over their promise.
+// Writes how many tasks are idle, exceed their promise, use other GPUs, or must leave.
 void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
   const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
   std::size_t idle = 0;
@@ -165,7 +164,8 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
           static_cast<double>(elsewhere));
 }
 
-// Writes all states, even those without tasks, because series used by alerts must not vanish.
+// Writes a series for every state, even if no task has it, because series used by alerts must not
+// disappear.
 void WriteTaskCounts(store::Store& store, const Counters& counters, api::MetricsText& out) {
   std::map<core::TaskState, std::int64_t> by_state;
   const auto counted = store.Counts();
@@ -192,7 +192,8 @@ void WriteTaskCounts(store::Store& store, const Counters& counters, api::Metrics
   });
 }
 
-// Whether a task with this reason waits for GPUs, not for a release, a time or a dependency.
+// Whether a task that waits for this reason waits for GPUs rather than for a release, a time or a
+// dependency.
 bool IsForGpus(core::ReasonCode why) {
   switch (why) {
     case core::ReasonCode::kHeld:
@@ -210,15 +211,16 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // Older tasks come first, so reasons are rarely computed once a task that waits for GPUs is
-    // found.
+    // The oldest tasks come first. Once a task that waits for GPUs is found, reasons of later tasks
+    // rarely need to be computed.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
-  out.One("carma_queue_oldest_wait_seconds", "gauge",
-          "Waiting time of the task that has waited longest for GPUs; 0: none. Held tasks and "
-          "those that wait for a time or other tasks do not count.",
-          base::Seconds(oldest));
+  out.One(
+      "carma_queue_oldest_wait_seconds", "gauge",
+      "Waiting time of the task that has waited longest for GPUs; 0 if none waits. Tasks that are "
+      "held or wait for a time or for other tasks are not counted.",
+      base::Seconds(oldest));
 }
 
 struct UserGauge {
@@ -245,7 +247,7 @@ void WriteUsers(Engine& engine, api::MetricsText& out) {
   }
 }
 
-// Writes cores and memory of the server if they are counted.
+// Writes the server's cores and memory if CARMA counts them.
 void WriteHost(const Engine& engine, api::MetricsText& out) {
   const core::HostView host = engine.scheduler().Host().View();
   if (host.cpus > 0) {
@@ -295,7 +297,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
   WriteDrains(views, labels, out);
   WriteReserved(views, labels, out);
   out.One("carma_driver_upgrade", "gauge",
-          "1 while the installed driver differs from the loaded one: nothing starts on GPUs.",
+          "1 if the installed and the loaded driver differ, so that nothing starts on GPUs.",
           monitor.DriverUpgrade().empty() ? 0 : 1);
   WriteXids(views, labels, monitor, out);
   WriteMarkedTasks(engine, monitor, out);
@@ -305,7 +307,8 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
 
 void Counters::Count(const core::TaskRecord& record) {
   const bool launching = record.state == core::TaskState::kLaunching;
-  // A launching task is reported again once its sharing is chosen. Only the first report counts.
+  // A launching task is reported a second time when its sharing has been chosen. Only the first
+  // report is counted.
   if (launching && record.attempt->sharing.method == core::SharingMethod::kUnknown) {
     ++dispatches;
     wait_seconds.Observe(base::Seconds(*record.attempt->launched - record.queued_since));
@@ -313,8 +316,8 @@ void Counters::Count(const core::TaskRecord& record) {
   if (!launching && record.reason.code == core::ReasonCode::kOutOfMemory) ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
-  // If the user stated the memory, the method's name is not used, because users choose it, and each
-  // name would be a time series.
+  // If the user stated the memory, "given" replaces the method's name. Users choose that name, and
+  // each name would make another time series.
   const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;
@@ -346,11 +349,11 @@ namespace {
 
 void WriteForecasts(const Counters& counters, api::MetricsText& out) {
   out.Begin("carma_forecast_ratio", "histogram",
-            "Measured divided by predicted value of ended tasks: memory_mib, duration_s.");
+            "Measured divided by predicted value of ended tasks, such as memory_mib.");
   for (const auto& [of, each] : counters.forecasts)
     out.Sample(each.ratio, {{"what", of.first}, {"by", of.second}});
   out.Begin("carma_promises_total", "counter",
-            "Ended tasks with a promised bound; kept: they did not exceed it.");
+            "Ended tasks with a promised bound, by whether they kept within it.");
   for (const auto& [of, each] : counters.forecasts) {
     for (const auto& [kept, count] :
          {std::pair{"true", each.kept}, std::pair{"false", each.broken}}) {
@@ -377,7 +380,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           "Attempts that ran out of GPU memory since the daemon started.",
           static_cast<double>(counters.ooms));
   out.One("carma_decision_seconds", "histogram",
-          "Duration of one turn of the daemon: decide, make durable, perform.",
+          "Duration of one turn of the daemon: making, storing and carrying out decisions.",
           counters.turn_seconds);
   out.One("carma_loop_late_seconds", "histogram",
           "How late the daemon's loop serves an event that is due 50 ms after work has begun.",
@@ -390,22 +393,23 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
     out.Sample(histogram, {{"method", method}});
   WriteForecasts(counters, out);
   out.Begin("carma_estimates_total", "counter",
-            "Estimates since the daemon started, by method; none: none was possible.");
+            "Estimates since the daemon started, by method (none: no estimate was possible).");
   for (const auto& [method, count] : counters.estimates)
     out.Sample(static_cast<double>(count), {{"method", method}});
   out.One("carma_estimate_seconds", "histogram",
           "Duration of one estimate, including reading and parsing the summary.",
           counters.estimate_seconds);
-  out.One("carma_daemon_store_failing", "gauge", "1 while the store refuses writes (a full disk).",
+  out.One("carma_daemon_store_failing", "gauge",
+          "1 while the store refuses writes, for example because the disk is full.",
           engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
   out.One("carma_daemon_closed", "gauge",
-          "1 while the server is closed until its machine reboots: nothing starts.",
+          "1 while nothing starts because the server is closed until its machine reboots.",
           engine != nullptr && engine->closing() ? 1 : 0);
   out.One("carma_daemon_config_failing", "gauge",
           "1 if the last reload of the configuration found an error.",
           configuration.trouble().empty() ? 0 : 1);
   out.One("carma_daemon_config_read_timestamp_seconds", "gauge",
-          "When the configuration in force was last read, since the epoch.",
+          "When the configuration in force was read, in seconds since the epoch.",
           static_cast<double>(base::ToMs(configuration.read_at())) / 1e3);
   out.One("carma_daemon_config_keys_waiting", "gauge",
           "Changed configuration keys that need a restart to take effect.",
@@ -428,7 +432,7 @@ std::string LeaseMetricsText(const task::LeaseLauncher& leases) {
   }
   api::MetricsText out;
   out.Begin("carma_leases", "gauge",
-            "Leases that have not ended: waiting for GPUs, granted, adopted by a process.");
+            "Leases that have not ended, by state: waiting for GPUs, granted, adopted.");
   for (const auto& [state, count] : counts) out.Sample(count, {{"state", state}});
   return out.text();
 }
@@ -448,10 +452,10 @@ std::string TaskMetricsText(const std::vector<api::GpuView>& gpus) {
        [](const api::GpuTaskView& task) -> std::optional<double> {
          return static_cast<double>(task.promised_mib) * kMib;
        }},
-      {"carma_task_sm_active_ratio", "The task's part of the SM activity; absent: not known.",
+      {"carma_task_sm_active_ratio", "The task's share of the SM activity; absent if unknown.",
        [](const api::GpuTaskView& task) -> std::optional<double> { return task.sm_active; }},
       {"carma_task_progress_ratio",
-       "Fraction of its run that the task has completed, read from its output; absent: not known.",
+       "Fraction of its run that the task has completed; absent if its output does not show it.",
        [](const api::GpuTaskView& task) { return task.progress; }},
   };
   api::MetricsText out;

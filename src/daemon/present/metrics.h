@@ -1,4 +1,5 @@
-// Writes metrics for Prometheus: gauges from the current state, counters since the daemon started.
+// Writes metrics for Prometheus: gauges of the current state, and counters since the daemon
+// started.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct Counters {
   std::map<std::string, std::uint64_t> estimates;  // by method; "none": no estimate was possible
   api::Histogram estimate_seconds{{1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 1, 10}};
   std::map<std::string, api::Histogram> estimate_error;  // measured / predicted, by method
-  // Predicted against measured values of tasks (report/forecast.h), by quantity and method.
+  // Predicted and measured values of tasks (report/forecast.h), by quantity and method.
   struct Forecasts {
     api::Histogram ratio{{0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0}};
     std::uint64_t kept = 0;    // tasks that used no more than promised
@@ -36,14 +37,14 @@ struct Counters {
   };
   std::map<std::pair<std::string, std::string>, Forecasts> forecasts;
 
-  // Counts a durable change of a task.
+  // Counts a change of a task that has become durable.
   void Count(const core::TaskRecord& record);
   void Count(const EstimateResult& result);
   // Counts one measurement of the LoopMeter.
   void CountLate(double late_s);
 };
 
-// engine and monitor are null until they exist.
+// engine and monitor: null until they exist.
 std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& store,
                         const Counters& counters, const Configuration& configuration,
                         base::Time now, const std::string& version);
@@ -51,8 +52,8 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
 // The numbers of waiting, granted and adopted leases (docs/use/leases.md).
 std::string LeaseMetricsText(const task::LeaseLauncher& leases);
 
-// Memory and activity of each task on each of its GPUs. Separate from MetricsText, because every
-// task adds new series, which not every Prometheus should keep.
+// Memory and activity of each task on each of its GPUs. Separate from MetricsText, because each
+// task adds new time series, which not every Prometheus server should store.
 std::string TaskMetricsText(const std::vector<api::GpuView>& gpus);
 
 }  // namespace carma::daemon

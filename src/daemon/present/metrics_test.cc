@@ -49,7 +49,7 @@ TEST(Counters, ForecastsAreCountedOnceATaskHasEnded) {
 
 class MetricsTextTest : public EndpointTest {
  protected:
-  // The value of a metric without labels, as in the text.
+  // The value of a metric without labels, as written in the text.
   std::string ValueOf(const std::string& family) {
     const std::string text = MetricsText(engine_.get(), monitor_.get(), *store_, {}, configuration_,
                                          clock_.Now(), "1.2.3");

@@ -12,10 +12,10 @@
 namespace carma::daemon {
 namespace {
 
-// Spans are aligned, so that the curve of an idle server is the same text every second.
+// Spans are aligned, so that an idle server's curve has the same text every second.
 constexpr base::Duration kRecentSpan{15'000};
 constexpr int kRecentSpans = 60;
-// A reading is valid for at most this long; servers with a longer period show gaps.
+// A reading is valid for at most this long. Servers with a longer sampling period show gaps.
 constexpr base::Duration kLongestReading{30'000};
 
 std::optional<double> Rounded(const std::optional<double>& value, double step) {
@@ -55,14 +55,14 @@ bool Waits(core::TaskState state) {
   return !core::IsFinal(state) && !core::HoldsGpus(state);
 }
 
-// Rounded up to the minute, so that it does not change every second.
+// Rounds up to the minute, so that the value does not change every second.
 std::optional<std::int64_t> NextMinuteMs(const std::optional<base::Time>& at) {
   if (!at) return std::nullopt;
   constexpr std::int64_t kMinuteMs = 60'000;
   return (base::ToMs(*at) + kMinuteMs - 1) / kMinuteMs * kMinuteMs;
 }
 
-// The sources of the overview.
+// The data from which the overview is built.
 struct Shown {
   Engine& engine;
   const Monitor& monitor;
@@ -73,7 +73,7 @@ struct Shown {
     HideErrors(row);  // all readers get the same text
     return row;
   }
-  // If the store cannot be read, the list is empty, and `troubles` reports this.
+  // If the store cannot be read, the list is empty and `troubles` contains the error.
   std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
                                  bool newest_first) const {
     std::vector<api::TaskRow> rows;
@@ -108,8 +108,8 @@ std::vector<api::TaskRow> WaitingRows(const Shown& shown, KeptStarts& kept) {
   const core::TasksInLine line = core.InLine(kMostWaitingRows);
   const auto& starts = kept.At(core, shown.now);
   std::vector<api::TaskRow> rows;
-  // A part of the rows is reserved for tasks without GPUs, so that the other queue does not crowd
-  // them out.
+  // Some rows are reserved for tasks without GPUs, so that the queue for GPUs does not fill the
+  // list.
   const std::size_t without = std::min(line.without_gpus.size(), kMostWaitingRows / 4);
   AddLine(shown, line.with_gpus, kMostWaitingRows - without, starts, rows);
   AddLine(shown, line.without_gpus, kMostWaitingRows - rows.size(), starts, rows);

@@ -1,4 +1,4 @@
-// Makes the overview of the server for the web page.
+// Builds the overview of the server that the web page shows.
 #pragma once
 
 #include <map>
@@ -17,11 +17,11 @@ inline constexpr std::size_t kMostRunningRows = 64;
 inline constexpr std::size_t kMostWaitingRows = 40;
 inline constexpr std::size_t kMostEndedRows = 12;
 
-// The part of the overview that does not need the GPUs.
+// The part of the overview that can be shown before the GPUs are known.
 api::OverviewView Overview(const api::StatusView& status, const std::string& host, bool simulated);
 
-// Expected starts of the first queued tasks. For a long queue this takes milliseconds, so it is
-// computed only every few seconds.
+// Expected starts of the first queued tasks. For a long queue computing them takes milliseconds, so
+// this is done only every few seconds.
 class KeptStarts {
  public:
   // `now` never goes back.
@@ -33,10 +33,11 @@ class KeptStarts {
   std::map<core::TaskId, core::ExpectedStart> starts_;
 };
 
-// Adds the GPUs and the first rows of each list.
+// Adds the GPUs and the first rows of each list of tasks.
 void AddTasksAndGpus(Engine& engine, const Monitor& monitor, KeptStarts& starts, base::Time now,
                      api::OverviewView& view);
-// All users with unfinished tasks, by name. Reads all tasks: milliseconds for 100 000.
+// All users with unfinished tasks, by name. Reads every task, which takes milliseconds for 100 000
+// tasks.
 std::vector<api::UserView> Users(Engine& engine);
 
 }  // namespace carma::daemon

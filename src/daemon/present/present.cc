@@ -104,7 +104,7 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
 void AddStrangers(const GpuUse& use, const ProcessFaces& faces, api::GpuView& view) {
   view.unattributed_mib = use.unattributed_mib;
   for (const Stranger& stranger : use.strangers) {
-    // An MPS server works for tasks, so it does not count as a foreign process.
+    // MPS servers are marked, because they work for tasks and are not really foreign.
     const char* role = stranger.mps_server ? "MPS server: " : "";
     const ProcessFace& face = faces.Of(stranger);
     view.foreign.push_back(
@@ -288,7 +288,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     for (const core::GpuIndex gpu : WrongGpus(record, monitor))
       view.wrong_gpus.push_back(core::Number(gpu));
   }
-  // The core sees every sample; the store gets a peak only when the task's state changes.
+  // The core sees every sample, but the store gets a peak only when the task's state changes.
   if (const core::TaskRecord* live = engine.scheduler().Find(record.id))
     view.peak_mib = std::max(view.peak_mib, live->peak_mib);
   if (const std::optional<pid_t> pid = attribution.MainPid(record.id))
@@ -379,7 +379,7 @@ api::EventView Present(const store::StoredEvent& event) {
 
 namespace {
 
-// The memory limit of an MPS server is the same on all its GPUs.
+// An MPS server has only one memory limit for all its GPUs, so it must serve a single GPU.
 bool MpsLimitsMemory(const config::Settings& settings, const Monitor* monitor) {
   const bool one_gpu = monitor != nullptr && monitor->devices().size() == 1;
   return settings.collocation == core::SharingMethod::kMps && settings.mps_memory_limit &&
@@ -422,7 +422,8 @@ std::string PolicyLine(const config::Settings& settings) {
   const auto chosen = [&](std::string_view key) { return settings.chosen.contains(key); };
   if (chosen("policy.min_gain"))
     line += fmt::format(", gain >= {:.0f} %", policy.min_gain.value_or(0) * 100);
-  // Streams have a separate limit, collocation.streams_sm_cap.
+  // The SM limit is shown even if it is unchanged, because streams have their own limit,
+  // collocation.streams_sm_cap.
   const bool by_streams =
       settings.collocation == core::SharingMethod::kStreams && !settings.published;
   if (chosen("policy.sm_cap") || by_streams) {

@@ -22,11 +22,11 @@ Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
   const std::int64_t count = CARMA_TRY(history.CountTasks(request.span));
   const std::int64_t most = request.listed ? kMaxListedTasks : kMaxReportTasks;
   if (count <= most) return Unit{};
-  return Invalid("a report {}on {} tasks, expected at most {}: choose a shorter span",
-                 request.listed ? "that lists its tasks " : "", count, most);
+  return Invalid("a report can {} at most {} tasks, this span has {}: choose a shorter span",
+                 request.listed ? "list" : "cover", most, count);
 }
 
-// Fills the run with tasks, their events, and the use of GPUs.
+// Adds tasks, their events and the use of GPUs to the run.
 Result<Unit> Fill(store::History& history, const ReportRequest& request,
                   const std::atomic<bool>& wanted, report::StoreRun& run) {
   const auto add = [&](const auto& row) {
@@ -80,7 +80,7 @@ Result<std::string> ReportText(const ReportRequest& request, const std::atomic<b
   if (!report) return std::unexpected(report.error());
   std::string text = report::ToJsonText(*report);
   if (text.size() > api::kMaxBodyBytes) {
-    return Invalid("a report of {} MiB, expected at most {}: choose a shorter span",
+    return Invalid("the report has {} MiB, expected at most {}: choose a shorter span",
                    text.size() >> 20, api::kMaxBodyBytes >> 20);
   }
   return text;

@@ -1,5 +1,5 @@
-// Makes reports on the past from the store. These functions take long, so call them on a separate
-// thread.
+// Makes reports about the past from the store. The functions are slow and must be called on a
+// separate thread.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@
 
 namespace carma::daemon {
 
-// The largest number of tasks in a report. It is smaller if the tasks are listed, because the text
-// must fit into an API answer.
+// Limits on the number of tasks in a report. The limit is lower if the tasks are listed, because
+// the text must fit into one API answer.
 inline constexpr std::int64_t kMaxReportTasks = 1'000'000;
 inline constexpr std::int64_t kMaxListedTasks = 100'000;
 
@@ -34,10 +34,10 @@ struct ReportRequest {
   std::vector<store::EndedAttempt> running;  // running attempts, as of now
 };
 
-// The report as JSON text (report/report.h). May take long; stops with kUnavailable soon after
-// `wanted` has become false. Errors: kInvalid for too many tasks; those of store::History.
+// The report as JSON (report/report.h). May take long. Stops with kUnavailable soon after `wanted`
+// has become false. Errors: kInvalid for too many tasks; those of store::History.
 Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted);
-// The report as an HTML page (report/html.h); needs `request.listed` for figures.
+// The report as an HTML page (report/html.h). It has figures only if `request.listed` is true.
 Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,
                                const std::atomic<bool>& wanted);
 
@@ -48,8 +48,8 @@ struct UsageRequest {
   UsageBy by;
   std::vector<store::EndedAttempt> running;  // running attempts, as of now
 };
-// The usage of stored and running attempts as {"usage":[…]} (api/usage_view.h). Errors and `wanted`
-// as for ReportText.
+// The usage of stored and running attempts as {"usage":[…]} (api/usage_view.h). `wanted` and errors
+// are as for ReportText.
 Result<std::string> UsageText(const UsageRequest& request, const std::atomic<bool>& wanted);
 
 }  // namespace carma::daemon

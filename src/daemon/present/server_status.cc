@@ -42,7 +42,8 @@ std::vector<std::string> Troubles(const StatusSources& of) {
   if (of.mps != nullptr) {
     for (std::string& trouble : of.mps->Troubles()) troubles.push_back(std::move(trouble));
   }
-  // If the driver does not answer, this is not repeated for each GPU.
+  // If the driver as a whole does not answer, its GPUs' troubles are left out, because they would
+  // only repeat this.
   if (of.monitor != nullptr && of.driver_trouble.empty()) {
     for (std::string& trouble : of.monitor->Troubles()) troubles.push_back(std::move(trouble));
   }

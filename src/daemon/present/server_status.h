@@ -1,4 +1,4 @@
-// Makes the answer to GET /v1/status.
+// Builds the answer to GET /v1/status.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace carma::daemon {
 
-// All references are borrowed for the duration of a call.
+// All references must be valid for the duration of the call.
 struct StatusSources {
   const std::string& version;
   const config::Settings& settings;

@@ -73,7 +73,7 @@ Time UsageSums::PeriodEnd(Time at) const {
 void UsageSums::Add(const store::EndedAttempt& attempt) {
   const Time end = std::min(attempt.taken.to, to_);
   Time at = std::max(attempt.taken.from, from_);
-  // An attempt of zero length counts too.
+  // An attempt of zero length is counted too.
   const bool point = attempt.taken.from >= from_ && attempt.taken.from == end;
   if (point) AddPiece(attempt, at, end);
   while (at < end) {
@@ -118,7 +118,7 @@ void UsageSums::Add(const store::GpuUsage& usage) {
   double all_s = 0;
   for (const Piece& each : gpu.there) all_s += shared(each);
   if (all_s <= 0) return;
-  // Energy without tasks belongs to no user.
+  // Energy used while no task was running is attributed to nobody.
   const double watts = usage.energy_j / std::max(all_s, base::Seconds(usage.to - usage.from));
   for (const Piece& each : gpu.there)
     each.of->energy_j = each.of->energy_j.value_or(0) + watts * shared(each);

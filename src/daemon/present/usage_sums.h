@@ -17,7 +17,7 @@
 
 namespace carma::daemon {
 
-// The columns by which rows are grouped.
+// The columns by which usage is grouped.
 struct UsageBy {
   bool user = false;
   bool account = false;
@@ -25,20 +25,22 @@ struct UsageBy {
   enum class Period { kAll, kMonth, kDay };
   Period period = Period::kAll;
 };
-// Parses any of the words of "user,account,class,month" (or "qos", "day"). Errors: kInvalid.
+// Parses a list of some of the words user, account, class (or qos), and month or day, separated by
+// commas. Errors: kInvalid.
 Result<UsageBy> ParseUsageBy(std::string_view text);
 
-// Takes attempts in any order, then the use of the GPUs in order of time. Sums are exact to the
-// millisecond, so every grouping has the same total.
+// First takes the attempts in any order, then the use of the GPUs in order of time. Sums are exact
+// to the millisecond, so the total is the same for every grouping.
 class UsageSums {
  public:
-  // Only time in [from, to) counts. The counts and waiting times of a row include attempts that
-  // begin in its period. Its crashes and unused memory include attempts that overlap its period.
+  // Only the time in [from, to) is counted. A row's counts and waiting times are those of attempts
+  // that begin in its period. Its crashes and unused memory are those of attempts that overlap its
+  // period.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
-  // A running attempt has the current time as its end, and no exit.
+  // A running attempt must have the current time as its end, and no exit.
   void Add(const store::EndedAttempt& attempt);
-  // Called only after the last attempt.
+  // Must not be called before the last attempt has been added.
   void Add(const store::GpuUsage& usage);
 
   // The rows, sorted by user, account, class and period.
@@ -62,7 +64,7 @@ class UsageSums {
     core::Time to{};
     Sum* of = nullptr;
   };
-  // The attempts on one GPU, read in order of time.
+  // The attempts on one GPU. They are read in order of time.
   struct Gpu {
     std::vector<Piece> pieces;
     std::size_t next = 0;  // 0 until they are sorted

@@ -7,7 +7,7 @@
 namespace carma::daemon {
 
 // Errors: kConflict if root's carmad manages the GPUs of this machine, because it would not see the
-// tasks of a second carmad. Root's own carmad, and a carmad with simulated GPUs, may always start.
+// tasks of a second carmad. Root's own carmad and a carmad with simulated GPUs may always start.
 Result<Unit> CheckBesideServer(const config::Settings& settings);
 
 }  // namespace carma::daemon

@@ -47,11 +47,11 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How long the process that started the daemon, and early requests, wait for a driver or control
+// How long early requests and the process that started the daemon wait for a driver or control
 // daemon that does not answer.
 constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::seconds kSocketWatch{2};  // between two checks of the socket file
-// Time limit for a CUDA context on one GPU.
+// Time limit for creating a CUDA context on one GPU.
 constexpr std::chrono::seconds kCudaPatience{15};
 
 GpuTrials::Try TryCudaBy(const std::string& reader);
@@ -70,7 +70,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
-  // Opens the endpoints that can be handled now. All others answer with `why_not`.
+  // Opens all endpoints that can be handled now. The remaining endpoints answer with `why_not`.
   void OpenRoutes(const std::string& why_not = "");
   void Answer(api::Request request, const api::Responder& respond);
   void AnswerEarlyOnes();
@@ -78,14 +78,15 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void TakeSignal(int number);
   void Follow(Configuration::InForce now);
   void Beat();
-  // Makes the socket file again if it was removed, because otherwise no client could reach carmad.
+  // Creates the socket file again if it was removed, because otherwise no client could reach
+  // carmad.
   void WatchSocket();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
-  // Reports once, to the process that started this daemon, that it serves. From then on no request
-  // waits for the GPUs.
+  // Reports once to the process that started this daemon that the daemon serves. From then on
+  // requests no longer wait until the GPUs are known.
   void TellServing();
-  // Decides the method for collocation.method = "auto". Memory limits and the sharing method are
-  // tried one after the other.
+  // These functions decide the method for collocation.method = "auto". Kernel limits on memory are
+  // tried first, then the sharing methods.
   void TakeLimitsTrial(const std::string& why_not, const std::vector<std::string>& limiter);
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
@@ -94,12 +95,12 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::string Metrics();
 
   DaemonOptions options_;
-  // The settings in force. Their sharing method and its rules are decided once the GPUs are known.
+  // The settings in force. The sharing method and its rules are filled in once the GPUs are known.
   Configuration::InForce in_force_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
-  // Shared, like the clock, with the workers' threads, because a thread that hangs in a driver may
-  // return when everything else is destroyed. The calls that it then posts never run.
+  // Shared with the workers' threads, like the clock. A thread that hangs in a driver may return
+  // after everything else has been destroyed. The calls that it then posts never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
   Counters counters_;
@@ -113,7 +114,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::optional<std::uint32_t> socket_group_;
   Tokens tokens_;
   std::unique_ptr<Routes> routes_;
-  // Requests that need the GPUs and came while carmad was still looking for GPUs.
+  // Requests that need the GPUs but arrived while carmad was still looking for them.
   std::vector<std::pair<api::Request, api::Responder>> early_;
   bool searches_ = true;  // true until TellServing()
   std::unique_ptr<api::Server> unix_server_;
@@ -208,8 +209,7 @@ std::string RealDaemon::Metrics() {
          LeaseMetricsText(*launching_.launcher);
 }
 
-// Looks up the configured groups. Called before the loop runs, because the loop must not wait for a
-// name service.
+// Looks up the configured groups. Called before the loop runs, because a name service may block.
 Result<Unit> RealDaemon::FindGroups() {
   const config::Settings& settings = in_force_.settings;
   if (!settings.socket_group.empty()) {
@@ -222,12 +222,12 @@ Result<Unit> RealDaemon::FindGroups() {
 }
 
 Result<Unit> RealDaemon::Listen() {
-  // The socket works without tokens, so carmad continues.
+  // carmad continues without tokens, because the socket does not need them.
   if (const Result<Unit> loaded = tokens_.Load(); !loaded)
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
-  // The folder is made first, with rights that let all users reach root's socket.
+  // The folder is created first. Its rights let all users reach root's socket.
   const config::Settings& settings = in_force_.settings;
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
@@ -263,7 +263,8 @@ void RealDaemon::Run() {
   NotifyServiceManager("READY=1");
   serving_.Set(kLongestSearch, [this] { TellServing(); });
   loop_.run();
-  // Waiting clients lose their connection, as after a kill, and retry with the next carmad.
+  // The connections of waiting clients are closed, as if carmad had been killed. The clients retry
+  // with the next carmad.
   unix_server_.reset();
   tcp_server_.reset();
   if (engine_host_) engine_host_->Stop();
@@ -281,7 +282,8 @@ void RealDaemon::TakeSignal(int number) {
   loop_.stop();
 }
 
-// Passes the keys that config::LoadAgain() lets change to all parts that have copies.
+// Passes the keys that may change without a restart (config::LoadAgain()) to all parts that have
+// copies of them.
 void RealDaemon::Follow(Configuration::InForce now) {
   const config::Settings before = std::exchange(in_force_, std::move(now)).settings;
   config::Settings& settings = in_force_.settings;
@@ -320,11 +322,11 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
     TakeLimitsTrial("no whole GPU answers", {});
     return DecideSharing(std::move(devices));
   }
-  OpenRoutes("carmad is trying to limit GPU memory");
+  OpenRoutes("carmad is testing whether it can limit GPU memory");
   std::vector<std::string> limiter = {options_.reader_path, gpu::kMemoryLimitsWord,
                                       in_force_.settings.nvml_library};
-  // The variable for the simulated driver must be passed on, because shims have a clean
-  // environment.
+  // Shims have a clean environment, so the variable for the simulated driver must be passed on
+  // explicitly.
   if (const std::string& state = in_force_.settings.simgpu_state; !state.empty())
     limiter.insert(limiter.begin(), {"env", "CARMA_SIMGPU_STATE=" + state});
   trial_.Ask([groups = launching_.groups, limiter,
@@ -348,7 +350,7 @@ void RealDaemon::DecideSharing(std::vector<gpu::DeviceInfo> devices) {
   config::Settings& settings = in_force_.settings;
   if (!core::Shares(settings.policy)) settings.collocation = core::SharingMethod::kAlone;
   if (settings.collocation) return OpenEngine(std::move(devices));
-  OpenRoutes("carmad is asking NVIDIA's MPS control daemon");
+  OpenRoutes("carmad is testing NVIDIA's MPS control daemon");
   trial_.Ask(
       [setup = MpsSetupOf(in_force_.settings, options_.shim_path), limit = settings.mps_timeout,
        shared = settings.mps_servers == task::MpsScope::kShared] {
@@ -417,7 +419,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   AnswerEarlyOnes();
 }
 
-// carma-reader makes the context in a process of its own, because a driver may hang or crash.
+// carma-reader creates the context in a separate process, because the driver may hang or crash.
 GpuTrials::Try TryCudaBy(const std::string& reader) {
   return [reader](const std::string& uuid) -> std::string {
     const auto trouble = gpu::TryContext(
@@ -449,7 +451,7 @@ void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   TellServing();
 }
 
-// Called before the loop runs. The server also starts without the profiles, because they only
+// Called before the loop runs. Without the profiles the server starts anyway, because they only
 // improve predictions.
 void RealDaemon::TakeMeasuredProfiles() {
   auto profiles = ReadMeasuredProfiles(in_force_.settings);
@@ -459,7 +461,7 @@ void RealDaemon::TakeMeasuredProfiles() {
     base::LogInfo("profiles_read", {{"profiles", in_force_.profiles->size()}});
 }
 
-// A simulated server has its own clock, which its tasks and daemon share.
+// A simulated server has its own clock. The daemon and the tasks use it too.
 Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
   if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
   const Result<base::ClockOrigin> clock = base::ReadServerClock(settings.simgpu_state);
@@ -471,20 +473,21 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
-  // carmad ignores the signals that come when a client hangs up, when a file reaches its size
-  // limit, and when its terminal is closed or lets only foreground processes write (stty tostop).
-  // SIGUSR1 and SIGUSR2 would end carmad too.
+  // These signals must not end carmad. They arrive when a client hangs up, when a file reaches its
+  // size limit, and when carmad writes to a terminal in the background (stty tostop). SIGUSR1 and
+  // SIGUSR2 would end carmad by default.
   for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
   Signals::Block();  // until Listen()
   base::RaiseOpenFiles();
   const config::Settings settings = options.configuration.settings;
-  // For root's carmad the mode is 0711, because a task's interpreter opens the task's script below
-  // this folder.
+  // Root's carmad uses mode 0711, because the interpreters of users' tasks open the tasks' scripts
+  // below this folder.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(settings.state_dir, mode));
   std::unique_ptr<base::Clock> clock = CARMA_TRY(MakeClock(settings));
   if (!settings.simgpu_state.empty()) {
-    // The simulated driver library and tasks find their server through the environment.
+    // The simulated driver library and the tasks find their server through this environment
+    // variable.
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
   }
   std::unique_ptr<store::Store> store = CARMA_TRY(store::Store::Open(settings.state_dir));

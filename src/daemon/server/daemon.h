@@ -1,5 +1,5 @@
-// The daemon carmad. One loop on one thread owns all state; the GPU probe and the estimators run on
-// workers that post values.
+// The daemon carmad. One loop on one thread owns all state. The GPU probe and the estimators run on
+// workers, which post their results to the loop.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,16 @@ namespace carma::daemon {
 
 struct DaemonOptions {
   config::Loaded configuration;
-  // Returns where to read the configuration again; called on another thread.
+  // Returns where to read the configuration again. Called on another thread.
   std::function<config::Sources()> sources;
   std::string shim_path;    // carma-shim
   std::string notify_path;  // carma-notify
   std::string reader_path;  // carma-reader
   std::string version;
-  // Called on the loop at each SIGHUP, because the log file may have been moved away. May be empty.
+  // Called on the loop at each SIGHUP, because the log file may have been renamed. May be empty.
   std::function<void()> reopen_log = nullptr;
-  // Called on the loop once every call on the socket can be answered (the GPUs are known, or there
-  // are none), or after some seconds at the latest. May be empty.
+  // Called on the loop once every request on the socket can be answered (the GPUs are known, or
+  // there are none), but after some seconds at the latest. May be empty.
   std::function<void()> serving = nullptr;
 };
 
@@ -32,8 +32,8 @@ class Daemon {
   // api::Server::ListenUnix.
   static Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
-  // Runs until SIGTERM or SIGINT; running tasks continue without the daemon. On SIGHUP, even from a
-  // closed terminal, it reads the configuration again.
+  // Runs until SIGTERM or SIGINT. Running tasks continue without the daemon. SIGHUP makes the
+  // daemon read its configuration again, even if it comes from a terminal that was closed.
   virtual void Run() = 0;
 };
 

@@ -22,11 +22,11 @@ namespace asio = boost::asio;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
-// An answer about this many tasks takes less time than a fork.
+// With at most this many tasks, building an answer takes less time than a fork.
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
-// The pause after a long turn, as a multiple of the turn, so that fewer than one in a hundred
-// requests meets a long turn.
+// The length of the pause after a long turn, as a multiple of the turn. Fewer than one in a hundred
+// requests then has to wait for a long turn.
 constexpr int kPausesPerTurn = 200;
 constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
 
@@ -40,7 +40,8 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
                        const std::vector<core::GpuInfo>& gpus)
     : around_(std::move(around)),
       monitor_(std::move(devices), MonitorOptionsOf(settings())),
-      // Made even with streams, because an earlier carmad may have used MPS.
+      // MPS servers are managed even if tasks share by streams, because an earlier carmad may have
+      // used MPS.
       mps_(OpenMpsServers(around_.loop,
                           MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
       history_(MakeHistory(settings())),
@@ -157,7 +158,7 @@ EngineOptions EngineHost::MakeEngineOptions() {
   return options;
 }
 
-// The estimate rules for these GPUs, with the lessons of finished tasks.
+// The rules for estimates on these GPUs, including what was learned from finished tasks.
 estimate::AppraisalRules EngineHost::FirstEstimateRules(
     const std::vector<core::GpuInfo>& gpus) const {
   estimate::AppraisalRules rules = AppraisalRulesOf(around_.in_force, {});
@@ -171,7 +172,7 @@ estimate::AppraisalRules EngineHost::FirstEstimateRules(
 void EngineHost::RequestTurn() {
   if (std::exchange(turn_posted_, true)) return;
   around_.loop_meter.Look();
-  // Turn() is posted instead of called, so that everything that is ready now shares one turn and
+  // Turn() is posted instead of called, so that all events that are ready now share one turn and
   // one commit.
   asio::post(*around_.loop, [this] {
     turn_posted_ = false;
@@ -208,7 +209,7 @@ void EngineHost::ListenToLeases() {
   around_.launching.launcher->Listen(
       {.gone =
            [this](core::TaskId id) {
-             // The process that requested the lease ended before it was granted.
+             // The process that requested the lease has ended before the lease was granted.
              engine_.Post(core::CancelRequested{id, "carmad, because its process has ended"});
            },
        .granted = [this](core::TaskId id) { awaited_grants_.Ended(id); },
@@ -248,7 +249,7 @@ void EngineHost::NoticesChanged() {
   if (notice_sender_) notice_sender_->Look();
 }
 
-// The notices are sent with the daemon's rights, because the administrator configured the targets.
+// The administrator has configured the targets, so these notices are sent with the daemon's rights.
 void EngineHost::TellAdministrators(const std::string& event, const std::string& message) {
   for (const std::string& target : settings().notify_admin) {
     engine_.AddNotice({.uid = ::getuid(),
@@ -302,7 +303,7 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   around_.fault_origins.Look(around_.clock.Now(), engine_.attribution());
   std::vector<GpuUse> uses = WhoUses(round, seen, engine_.attribution());
   for (std::uint32_t i = 0; i < uses.size(); ++i) {
-    // The last use of a GPU without a reading is still shown.
+    // A GPU without a reading still shows its last use.
     if (!round[i] || !*round[i]) uses[i] = monitor_.Use(core::GpuIndex{i});
   }
   engine_.faces().Follow(uses);
@@ -314,7 +315,7 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   WatchLine();
 }
 
-// On a simulated server the machine's real cores show nothing about its tasks.
+// The tasks of a simulated server hardly use the machine's real cores.
 void EngineHost::WatchCores() {
   if (!settings().simgpu_state.empty()) return;
   std::map<core::TaskId, pid_t> mains;
@@ -324,8 +325,8 @@ void EngineHost::WatchCores() {
   if (const auto sample = core_meter_.Read(around_.clock.Now(), mains)) engine_.Post(*sample);
 }
 
-// Passes the processes seen on GPUs to MPS servers, which check their clients, and to leases, which
-// record output files.
+// Passes the processes seen on GPUs to the MPS servers, which check their clients, and to the
+// leases, which record output files.
 void EngineHost::TellWhoComputes() {
   std::map<core::TaskId, std::vector<pid_t>> seen;
   for (std::uint32_t i = 0; i < engine_.scheduler().GpuInfos().size(); ++i) {
@@ -399,7 +400,8 @@ void EngineHost::KeepUsage() {
   engine_.AddUsage(monitor_.CloseUsage(around_.clock.Now()), line_.Close(around_.clock.Now()));
 }
 
-// Reports in quick succession share one turn, because with a long queue a turn takes long.
+// Reports that follow each other quickly share one turn, because turns take long when the queue is
+// long.
 void EngineHost::CloseUsageNow() {
   const auto now = std::chrono::steady_clock::now();
   if (now < usage_closed_until_) return;

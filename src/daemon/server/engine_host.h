@@ -1,6 +1,7 @@
 // Runs the engine and its helpers on the daemon's loop. Created once the GPUs are known and the
-// sharing method is decided. Used on the loop's thread; destroyed after the loop has ended.
-// engine_host.cc handles turns, tasks and usage; engine_host_gpus.cc handles readings of GPUs.
+// sharing method is decided. Used on the loop's thread and destroyed after the loop has ended.
+// engine_host.cc has the code for turns, tasks and usage; engine_host_gpus.cc has the code for
+// readings of GPUs.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -44,10 +45,12 @@ namespace carma::daemon {
 
 class EngineHost : private Engine::Host {
  public:
-  // Services that exist from the beginning. All references must outlive the EngineHost.
+  // Services that exist as soon as the daemon has started. All references must outlive the
+  // EngineHost.
   struct Surroundings {
     std::shared_ptr<boost::asio::io_context> loop;
-    // collocation.method and its policy are already decided. Follow() must be called after changes.
+    // collocation.method and its policy must already be decided. Follow() must be called after
+    // changes.
     const Configuration::InForce& in_force;
     base::Clock& clock;
     store::Store& store;
@@ -60,31 +63,30 @@ class EngineHost : private Engine::Host {
     std::function<void(std::function<void()> call)> after_next_reading;
     std::string shim_path;
     std::string notify_path;
-    // GpuTrials::Try, called on a worker. Null: no trials.
+    // A GpuTrials::Try, called on a worker. Null: CUDA is never tried.
     GpuTrials::Try try_cuda = nullptr;
-    // Called on a worker. Null: the driver is not watched.
+    // Called on a worker. Null: driver upgrades are not watched.
     std::function<gpu::InstalledDriver()> driver_versions = nullptr;
   };
 
-  // gpus: the same devices as values of the core.
+  // gpus: the same devices in the core's format.
   EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices,
              const std::vector<core::GpuInfo>& gpus);
   EngineHost(const EngineHost&) = delete;
   EngineHost& operator=(const EngineHost&) = delete;
 
-  // Takes over from an earlier carmad. Errors: those of Engine::Start(); after an error the loop
-  // must stop too.
+  // Takes over from an earlier carmad. Errors: those of Engine::Start(). After an error the loop
+  // must be stopped.
   Result<Unit> Start(std::vector<core::GpuInfo> gpus);
-  // The services that the endpoints need.
   EngineServices Services();
-  // GPUs that must not be read.
+  // The GPUs that must not be read.
   std::set<std::size_t> LeftAlone() const;
   void TakeRound(const gpu::Round& round, const SeenProcesses& seen);
   // Called when the driver as a whole does not answer.
   void DriverSilent(const gpu::ReadError& why);
-  // Called when new settings are in force. before: the previous settings.
+  // Called when new settings have come into force. before: the previous settings.
   void Follow(const config::Settings& before);
-  // Runs the last turn, after the loop has ended.
+  // Runs the last turn. Called after the loop has ended.
   void Stop();
 
   Engine& engine() { return engine_; }
@@ -115,13 +117,13 @@ class EngineHost : private Engine::Host {
   void ListenToLeases();
   void WatchLauncher();
   void OpenSlurmDesk();
-  // Notifies the targets of notify.admin.
+  // Sends a notice to the targets of notify.admin.
   void TellAdministrators(const std::string& event, const std::string& message);
   void TakeEstimates(std::vector<EstimateResult> results);
   void WatchCores();
   void TellWhoComputes();
   void WatchTasks();
-  // Reads the progress of running tasks every few seconds, on a worker.
+  // Reads the progress of running tasks every few seconds. This is done on a worker.
   void ReadProgress();
   void TellStalled(core::TaskId id);
   void WatchLine();
@@ -133,7 +135,7 @@ class EngineHost : private Engine::Host {
   void RestoreHealthDrains();
   void OpenWhatRulesClosed();
   std::unique_ptr<GpuTrials> MakeTrials();
-  // Checks every half minute whether the driver is being upgraded.
+  // Checks every half minute whether the installed driver has been upgraded.
   void WatchDriver();
   void TakeDriverVersions(const gpu::InstalledDriver& versions);
 
@@ -157,11 +159,11 @@ class EngineHost : private Engine::Host {
   BackgroundWorker progress_reader_;
   std::unique_ptr<GpuTrials> trials_;  // null: no trials
   BackgroundWorker driver_reader_;
-  // The reason that closes all GPUs, or "" if none; empty: unknown.
+  // The reason why all GPUs are closed, or "" if they are not; empty if not known yet.
   std::optional<std::string> driver_upgrade_;
   Alarm driver_alarm_;
   bool turn_posted_ = false;
-  // Reports do not close the usage rows again before this time.
+  // Until this time, reports use the usage rows that were closed last.
   std::chrono::steady_clock::time_point usage_closed_until_;
   SlowAnswers slow_answers_;
   SnapshotAnswers snapshot_answers_;

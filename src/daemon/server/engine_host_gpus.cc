@@ -1,5 +1,5 @@
-// The part of EngineHost that uses readings of GPUs and their driver: closes GPUs and explains ends
-// of tasks.
+// The part of EngineHost that handles readings of GPUs and their driver. It closes GPUs and
+// provides evidence about why tasks ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kDriverGap = std::chrono::seconds(30);  // real time
 
-// gpu: empty for the whole server.
+// gpu: empty if the message is about the whole server.
 std::string HealthMessage(std::optional<core::GpuIndex> gpu, const std::string& why) {
   const std::string host = base::ShortHostName();
   base::Json json{{"event", "health"}, {"host", host}, {"why", why}};
@@ -42,7 +42,7 @@ std::set<std::size_t> EngineHost::LeftAlone() const {
 
 void EngineHost::PostSeen(core::Event event) {
   if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
-    // A driver upgrade is reported once, not for each GPU.
+    // A driver upgrade is reported once for all GPUs.
     if (!drain->why.starts_with(core::kDriverUpgradeText))
       TellAdministrators("health", HealthMessage(drain->gpu, drain->why));
     return engine_.Drain(*drain);
@@ -59,10 +59,11 @@ void EngineHost::PostSeen(core::Event event) {
   engine_.Post(std::move(event));
 }
 
-// GPUs that an earlier carmad closed by rule are reopened by rule too.
+// Restores the drains of an earlier carmad's health rules, so that the rules can open these GPUs
+// again.
 void EngineHost::RestoreHealthDrains() {
   const gpu::HealthRules& rules = settings().health;
-  // A restart of the machine has reset every GPU.
+  // Restarting the machine has reset every GPU.
   const bool anew = MarkBoot(settings().state_dir, base::BootId()) && rules.resume_when_cleared;
   const Result<std::vector<store::Drain>> drains = around_.store.Drains();
   if (!drains) return base::LogWarn("drains_not_read", {{"why", drains.error().message}});
@@ -111,7 +112,8 @@ void EngineHost::AfterNextReading(std::function<void()> call) {
   around_.after_next_reading(std::move(call));
 }
 
-// Without closing by rule, a task would return to a broken GPU again and again.
+// If the health rules may not close GPUs, no trial is made, because the task would return to the
+// broken GPU again and again.
 void EngineHost::TryCuda(const std::vector<core::GpuIndex>& gpus,
                          std::function<void(const std::string&)> call) {
   if (!trials_ || !settings().health.drain) return call("");
@@ -127,7 +129,8 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
       return engine_.Post(core::GpuHealthChanged{
           gpu, false, false, "a task could not start CUDA there; the GPU is being tested"});
     }
-    // The next reading closes the GPU if the trial failed; otherwise the GPU is opened again then.
+    // If the trial has failed, the next reading closes the GPU. Otherwise the GPU may be used again
+    // after that reading.
     AfterNextReading([this, gpu] {
       if (monitor_.Healthy(gpu)) engine_.Post(core::GpuHealthChanged{gpu, true, false, ""});
     });
@@ -151,7 +154,7 @@ void EngineHost::WatchDriver() {
   });
 }
 
-// During an upgrade new tasks would fail on every GPU; running tasks continue.
+// During a driver upgrade new tasks would fail on every GPU. Running tasks continue.
 void EngineHost::TakeDriverVersions(const gpu::InstalledDriver& versions) {
   const std::string why = versions.Differ()
                               ? fmt::format(

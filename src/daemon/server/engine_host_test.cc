@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 const core::GpuIndex kFirst{0};
 const core::GpuIndex kSecond{1};
 
-// A fixture with two GPUs, a launcher that starts nothing, and a store in a folder of its own.
+// A fixture with two GPUs, a launcher that starts nothing, and a store in a temporary folder.
 class EngineHostTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -47,7 +47,7 @@ class EngineHostTest : public ::testing::Test {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // Begins a new run of the daemon.
+  // Replaces the EngineHost, as a restart of the daemon would.
   void Open() {
     host_.reset();
     loop_meter_.reset();
@@ -98,7 +98,7 @@ class EngineHostTest : public ::testing::Test {
     while (!so() && std::chrono::steady_clock::now() < end) loop_->run_one_until(end);
     ASSERT_TRUE(so());
   }
-  // Whether the health rules closed the GPU.
+  // Whether the GPU was closed by the health rules.
   bool ClosedByRule(core::GpuIndex gpu) {
     return host_->engine().scheduler().Gpus(clock_.Now()).at(core::Number(gpu)).drained_by_rule;
   }

@@ -26,7 +26,7 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::C
       .source = settings.activity_source,
       .period = std::chrono::duration_cast<base::Duration>(clock.RealSpan(settings.sample_period)),
       .patience = settings.probe_timeout};
-  // The probe's own waiting time must not look like a hanging driver.
+  // While the probe itself waits for its first answer, the driver must not seem to hang.
   probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
   return probe;
 }
@@ -44,7 +44,7 @@ MpsServersOptions MpsServersOptionsOf(const config::Settings& settings, const ba
   options.setup = MpsSetupOf(settings, shim_path);
   options.clients = static_cast<std::size_t>(settings.mps_clients);
   options.timeout = settings.mps_timeout;
-  // The minimum keeps control daemons from restarting again and again if a simulated minute takes
+  // Without this minimum, control daemons would restart again and again if a simulated minute takes
   // only a moment.
   options.linger = std::max(clock.RealSpan(kMpsLinger), kLeastMpsLinger);
   options.backoff = clock.RealSpan(kMpsBackoff);

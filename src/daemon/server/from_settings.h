@@ -1,4 +1,4 @@
-// Makes the options of the daemon's parts from the configuration.
+// Makes the options of the daemon's parts from its configuration.
 #pragma once
 
 #include <string>
@@ -20,27 +20,27 @@
 
 namespace carma::daemon {
 
-// reader: path of carma-reader.
+// reader: the path of carma-reader.
 gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::Clock& clock,
                                  const std::string& reader);
 task::MpsSetup MpsSetupOf(const config::Settings& settings, const std::string& shim_path);
 MpsServersOptions MpsServersOptionsOf(const config::Settings& settings, const base::Clock& clock,
                                       const std::string& shim_path);
 MonitorOptions MonitorOptionsOf(const config::Settings& settings);
-// program: path of carma-notify.
+// program: the path of carma-notify.
 NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std::string& program);
 
-// Returns `rules` with the configured values filled in.
+// Returns `rules` with the values from the configuration filled in.
 estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force,
                                           estimate::AppraisalRules rules);
 
-// The engine's options. collocation.method must be decided. Members that do not come from the
-// configuration (loop, servers, history, job_return) are left empty.
+// The engine's options. collocation.method must already be decided. Members that are not configured
+// (loop, servers, history, job_return) are left empty.
 EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
                               const task::CgroupControls& controls);
 
-// The GPUs as values of the core. Reads from the system which cores are near each GPU; for
-// simulated GPUs this is simulated too.
+// The GPUs in the core's format. Reads from the system which cores are near each GPU. For simulated
+// GPUs this is simulated too.
 std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
                                       const std::vector<gpu::DeviceInfo>& devices,
                                       const task::HostFacts& machine);

@@ -1,5 +1,5 @@
-// Reads the claims of Slurm's jobs from squeue. Requests that arrive while squeue runs share the
-// next call.
+// Reads the claims of Slurm's jobs with squeue. Requests that arrive while squeue is running share
+// the next call.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class ClaimQuestions {
  public:
   ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs);
 
-  // Called on the loop with the claim in GiB on each node; empty if the job has none. Errors:
-  // kUnavailable if Slurm does not answer in time or the answer cannot be parsed.
+  // Called on the loop with the claim in GiB on each node; empty if the job has no claim. Errors:
+  // kUnavailable if Slurm does not answer in time or its answer cannot be parsed.
   using Take = std::function<void(const Result<std::optional<std::int64_t>>&)>;
   void Ask(std::uint64_t job, Take call);
 

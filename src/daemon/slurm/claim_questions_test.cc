@@ -25,7 +25,7 @@ TEST_F(ClaimQuestionsTest, ReportsTheClaimOfAJob) {
   EXPECT_FALSE(claim);
 }
 
-// Without the error a restarted job would start with its old claim.
+// The error must be reported. Otherwise a restarted job would start with its old claim.
 TEST_F(ClaimQuestionsTest, ReportsASlurmThatDoesNotAnswer) {
   WriteProgram("squeue", "#!/bin/sh\nexit 1\n");
   ClaimQuestions questions(loop_, Programs());

@@ -1,5 +1,5 @@
 // Finds Slurm jobs that wait here for GPUs while another node has room for them
-// (slurm/elsewhere.h), one at a time. ReturningJobs moves them to that node.
+// (slurm/elsewhere.h). ReturningJobs then moves them to that node, one at a time.
 #pragma once
 
 #include <chrono>
@@ -18,19 +18,19 @@
 
 namespace carma::daemon {
 
-// A batch job that waits here for GPUs and has not run yet.
+// A batch job that waits here for GPUs and has not started yet.
 struct LeavingJob {
   core::TaskId task{};
   std::uint64_t job = 0;
   bool soon = false;  // it is expected to start here soon
 };
 
-// All spans are in real time, like Slurm's.
+// All times are real time, like Slurm's.
 struct LeavingJobsOptions {
   std::chrono::milliseconds every{10'000};   // between checks
   std::chrono::milliseconds after{120'000};  // a job must have waited this long
   std::chrono::milliseconds trust{360'000};  // the same for a job that is expected to start soon
-  // Between checks of one job, and after no room was found.
+  // The time between two checks of a job, and the pause after no node had room.
   std::chrono::milliseconds again{60'000};
   std::chrono::milliseconds once{3'600'000};  // after a job was sent away in vain
 };
@@ -38,19 +38,20 @@ struct LeavingJobsOptions {
 class LeavingJobs {
  public:
   struct Calls {
-    // Returns the jobs that wait now, in order of arrival.
+    // Returns the jobs that are waiting now, in order of arrival.
     std::function<std::vector<LeavingJob>()> waiting;
-    // Whether another job is on its way to another node.
+    // Whether a job is already moving to another node.
     std::function<bool()> busy;
-    // Sends a job to another node; calls `done` once this is durable or has failed.
+    // Starts to move a job to another node. Calls `done` once the plan is durable or could not be
+    // stored.
     std::function<void(core::TaskId, const slurm::JobReturn&, std::function<void()> done)> send;
   };
-  // The callbacks run on the loop.
+  // All callbacks run on the loop.
   LeavingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               LeavingJobsOptions options, Calls calls);
 
-  // Whether the task's lease must not be adopted, because `send` was called for it but has not
-  // called `done` yet.
+  // Whether the task's lease must not be adopted, because its job is about to be moved: `send` was
+  // called and has not called `done` yet.
   bool Leaves(core::TaskId task) const { return leaves_ == task; }
 
  private:
@@ -58,7 +59,7 @@ class LeavingJobs {
   struct Wait {
     Moment since, next_check;
   };
-  // Slurm's answer about a job.
+  // What Slurm's answer means for the job.
   struct Answer {
     std::optional<slurm::JobReturn> plan;
     bool no_room = false;  // no node has room for it

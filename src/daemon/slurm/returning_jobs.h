@@ -1,6 +1,6 @@
-// Requeues Slurm jobs that ran out of GPU memory or wait on a full node (slurm/job_return.h). Runs
-// Slurm's programs one after another, on a thread. Each step is stored before it is done, so that
-// after a crash at any point the next carmad continues.
+// Requeues Slurm jobs that ran out of GPU memory or wait on a full node (slurm/job_return.h).
+// Slurm's programs run one after another on a separate thread. Each step is stored before it is
+// carried out, so that the next carmad can continue after a crash.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ namespace carma::daemon {
 
 store::JobReturnRow RowOf(core::TaskId task, const slurm::JobReturn& back);
 
-// All spans are in real time.
+// All times are real time.
 struct ReturningJobsOptions {
   std::chrono::milliseconds look_again{500};       // between checks of a job
   std::chrono::milliseconds after_failure{5'000};  // after a program has failed
@@ -31,22 +31,23 @@ struct ReturningJobsOptions {
 
 class ReturningJobs {
  public:
-  // Stores the row and a line for the history (empty: none), then calls `done`, with an error if
-  // storing failed.
+  // Stores the row and, unless `told` is empty, a line for the history. Then calls `done`, with an
+  // error if storing failed.
   using Keep = std::function<void(store::JobReturnRow row, std::string told,
                                   std::function<void(Result<Unit>)> done)>;
-  // Returns whether the task's lease was adopted; if so, its job is not sent to another node.
+  // Returns whether the task's lease was adopted. If so, its job is not moved to another node.
   using Runs = std::function<bool(core::TaskId)>;
   ReturningJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
                 ReturningJobsOptions options, Keep keep, Runs runs);
 
-  // Starts to requeue a stored job, which may be from an earlier run.
+  // Starts to requeue a stored job. The job may be left from an earlier run.
   void Take(const store::JobReturnRow& row);
-  // Whether the task's job is being requeued. The job must not end before Slurm has accepted this.
+  // Whether the task's job is being requeued. The job must not end before Slurm has accepted the
+  // request.
   bool Holds(core::TaskId task) const;
-  // Whether the task's job is being sent to another node, so that its lease must not be adopted.
+  // Whether the task's job is being moved to another node. Its lease must then not be adopted.
   bool Leaves(core::TaskId task) const;
-  // Whether any job that was sent to another node has not started yet.
+  // Whether any job that was moved off this node has not started elsewhere yet.
   bool SendsElsewhere() const;
   std::size_t size() const { return returns_.size(); }
 
@@ -55,7 +56,7 @@ class ReturningJobs {
     slurm::JobReturn back;
     std::unique_ptr<Alarm> again;
     bool sent = false;  // Slurm has accepted the requeue
-    // When a job that is sent to another node was released.
+    // When a job that is moving to another node was released.
     std::optional<std::chrono::steady_clock::time_point> released = std::nullopt;
     bool elsewhere = false;  // it has started on another node, or has waited for long
   };

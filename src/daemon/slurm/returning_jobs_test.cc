@@ -22,7 +22,8 @@ class ReturningJobsTest : public SlurmProgramsFixture {
     SlurmProgramsFixture::TearDown();
   }
 
-  // Begins a new run of the daemon, which continues from the state that the previous run stored.
+  // Starts a new run of the daemon, which continues from the state that the previous run has
+  // stored.
   void Open() {
     returning_.reset();
     NewLoop();
@@ -91,7 +92,7 @@ TEST_F(ReturningJobsTest, GivesUpAndReportsPermanentRefusals) {
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());
   ASSERT_EQ(told_.size(), 2u);
-  EXPECT_EQ(told_.back(), "job 10 is not started again: Slurm refuses it");
+  EXPECT_EQ(told_.back(), "job 10 is not requeued: Slurm refuses it");
 }
 
 TEST_F(ReturningJobsTest, ReleasesAJobEvenIfSlurmDoesNotRaiseItsClaim) {
@@ -110,9 +111,8 @@ TEST_F(ReturningJobsTest, ForgetsAJobThatNoLongerExists) {
   std::filesystem::remove(folder_ + "/job");
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());
-  EXPECT_EQ(
-      told_,
-      (std::vector<std::string>{"job 10 is not started again: Slurm no longer lists the job"}));
+  EXPECT_EQ(told_,
+            (std::vector<std::string>{"job 10 is not requeued: Slurm no longer lists the job"}));
 }
 
 TEST_F(ReturningJobsTest, WaitsForAControllerThatDoesNotAnswer) {

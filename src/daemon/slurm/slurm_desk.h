@@ -1,4 +1,4 @@
-// Bundles all communication with Slurm on a server that runs tasks of Slurm jobs.
+// Combines everything that communicates with Slurm, on servers that run tasks of Slurm jobs.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,7 @@ struct SlurmDesk {
                        keep(RowOf(task, plan), "", [done](const auto&) { done(); });
                      }}) {}
 
-  // Whether the task's job is on its way to another node.
+  // Whether the task's job is being moved to another node.
   bool Leaves(core::TaskId task) const { return returning.Leaves(task) || leaving.Leaves(task); }
 
   ReturningJobs returning;

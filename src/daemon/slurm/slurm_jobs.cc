@@ -17,7 +17,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr std::string_view kScript = "batch";  // name of the step that runs a job's script
-// Reasons for waiting that would apply on every node, or that end by themselves.
+// Reasons for waiting that would be the same on every node or that will end by themselves.
 constexpr std::array kNotOfTheNode{core::ReasonCode::kHeld,
                                    core::ReasonCode::kBeginTime,
                                    core::ReasonCode::kDependency,
@@ -42,7 +42,7 @@ JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
                  scheduler.config().recovery_step_mib, scheduler.config().slots);
   if (!back) {
     return {std::nullopt,
-            fmt::format("job {} is not started again: {}", key->job, back.error().message)};
+            fmt::format("job {} is not requeued: {}", key->job, back.error().message)};
   }
   return {RowOf(record.id, *back), ""};
 }

@@ -40,7 +40,8 @@ Result<std::string> SlurmPrograms::LinesOf(const std::vector<std::uint64_t>& job
       RunOfSlurm({squeue, "--noheader", "--all", "--array", "--states=all",
                   fmt::format("--jobs={}", fmt::join(jobs, ",")), "-O", slurm::kJobColumns},
                  limit);
-  // For a single unknown job squeue reports an error; among several jobs it ignores unknown ones.
+  // squeue reports an error if the only requested job is unknown. Among several jobs, it ignores
+  // unknown ones.
   if (!text && text.error().message.find(kUnknownJob) != std::string::npos) return "";
   return text;
 }

@@ -1,4 +1,4 @@
-// Runs Slurm's own programs. Every call blocks, so use these functions only on a worker.
+// Runs Slurm's own programs. All calls block, so call them only on a worker.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,13 @@
 
 namespace carma::daemon {
 
-// Runs a program of Slurm and returns its output. Errors: kUnavailable if it could not be run, was
-// killed after `limit`, or failed (with its last output).
+// Runs one of Slurm's programs and returns its output. Errors: kUnavailable if it could not be run,
+// was killed after `limit`, or failed (with the end of its output).
 Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                std::chrono::milliseconds limit);
 
-// Errors: those of RunOfSlurm(); kInvalid: lines that do not describe jobs (slurm/job.h).
+// Errors of all calls: those of RunOfSlurm(); kInvalid for lines that do not describe jobs
+// (slurm/job.h).
 struct SlurmPrograms {
   std::string scontrol = "/usr/bin/scontrol";
   std::string squeue = "/usr/bin/squeue";
@@ -26,11 +27,11 @@ struct SlurmPrograms {
 
   // words: the arguments of scontrol.
   Result<std::string> Control(const std::vector<std::string>& words) const;
-  // The lines that squeue prints about the jobs that still exist.
+  // The lines that squeue prints for those of the jobs that still exist.
   Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;
-  // The job as squeue shows it; empty if Slurm does not have it.
+  // The job as squeue shows it; empty if Slurm does not list it.
   Result<std::optional<slurm::Job>> Find(std::uint64_t job) const;
-  // Like Find(), and fills in Job::excluded.
+  // Like Find(), but also fills in Job::excluded.
   Result<std::optional<slurm::Job>> FindWithExcluded(std::uint64_t job) const;
   Result<std::vector<slurm::Node>> Nodes() const;
 };

@@ -1,4 +1,5 @@
-// A test fixture with Slurm as two scripts in the test's own folder, and the loop that calls them.
+// A test fixture in which two scripts in a temporary folder stand in for Slurm, with the loop that
+// calls them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +20,8 @@ namespace carma::daemon {
 
 class SlurmProgramsFixture : public ::testing::Test {
  protected:
-  // Shows job 10 with the values in the file `job`. The file `excluded` has the nodes that it
-  // excludes.
+  // Shows job 10 with the values from the file `job`. The file `excluded` contains the nodes that
+  // the job excludes.
   static constexpr const char* kSqueue = R"(#!/bin/sh
 [ -e DIR/job ] || { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }
 case $* in *--format=*) echo "10|$(cat DIR/excluded 2>/dev/null)|"; exit ;; esac
@@ -61,7 +62,7 @@ esac
     work_.emplace(loop_->get_executor());
   }
 
-  // DIR in the text stands for the folder.
+  // Writes a script. DIR in its text is replaced with the folder.
   void WriteProgram(const std::string& name, std::string text) {
     for (std::size_t at = 0; (at = text.find("DIR", at)) != std::string::npos;)
       text.replace(at, 3, folder_);
@@ -74,7 +75,7 @@ esac
     return base::ReadFile(folder_ + "/" + name, 100'000).value_or("");
   }
 
-  // Returns false if the condition did not become true within 20 s.
+  // Returns false if the condition has not become true within 20 s.
   template <class Condition>
   bool RunUntil(Condition condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

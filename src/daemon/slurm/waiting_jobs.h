@@ -1,4 +1,4 @@
-// Writes into the AdminComment of Slurm jobs that they wait here for GPUs (slurm/waits.h).
+// Writes into the AdminComment of Slurm jobs that the jobs wait here for GPUs (slurm/waits.h).
 #pragma once
 
 #include <chrono>
@@ -22,11 +22,11 @@ struct WaitingJobsOptions {
 
 class WaitingJobs {
  public:
-  // all: returns the jobs that wait now; called on the loop.
+  // all: called on the loop; returns the jobs that are waiting now.
   using List = std::function<std::vector<slurm::WaitingJob>()>;
   WaitingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               WaitingJobsOptions options, List all);
-  // Stops reporting about a job, because it is sent to another node.
+  // Stops writing about a job that is being moved to another node.
   void Forget(std::uint64_t job) { comments_.Forget(job); }
 
  private:

@@ -34,7 +34,7 @@ class Connection {
     std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
     fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd_ < 0) return Fail("connecting to", errno);
-    // If the backlog is full, connect() returns EAGAIN, for which poll() cannot wait.
+    // connect() returns EAGAIN if the backlog is full. poll() cannot wait for room in the backlog.
     while (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       if (errno == ENOENT || errno == ECONNREFUSED) gone_ = true;
       if (errno != EAGAIN && errno != EINTR) return Fail("connecting to", errno);
@@ -136,7 +136,7 @@ Reply CallCarmad(const std::string& socket, std::string_view method, std::string
   Reply reply;
   if (connection.Open() && connection.Send(request) && connection.Receive(text)) {
     reply = ParseReply(text);
-    if (reply.status == 0) reply.trouble = "reading from " + socket + ": not an HTTP answer";
+    if (reply.status == 0) reply.trouble = "reading from " + socket + ": not an HTTP response";
   } else {
     reply.trouble = connection.trouble();
     reply.gone = connection.gone();

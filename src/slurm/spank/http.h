@@ -1,4 +1,4 @@
-// One HTTP request to carmad over its Unix socket, with a time limit.
+// Sends one HTTP request to carmad over its Unix socket, with a time limit.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@ struct Reply {
 
 std::int64_t MonotonicMs();
 
-// Sends the body as JSON unless it is empty. Returns within `seconds`.
+// Sends the body as JSON, or no body if it is empty. Returns within `seconds`.
 Reply CallCarmad(const std::string& socket, std::string_view method, std::string_view target,
                  std::string_view body, int seconds);
-// Parses a complete answer. Returns status 0 and an empty body if the text is not an answer.
+// Parses a complete HTTP response. Returns status 0 and an empty body if the text is not a
+// response.
 Reply ParseReply(std::string_view text);
 
 }  // namespace carma::slurm

@@ -1,4 +1,5 @@
-// Uses only library calls that do not throw, because the plug-in is built without exceptions.
+// Calls only library functions that do not throw, because the plug-in is compiled without
+// exceptions.
 #include "slurm/spank/json.h"
 
 namespace carma::slurm {

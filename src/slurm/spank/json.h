@@ -1,4 +1,5 @@
-// The JSON needed by the plug-in: it quotes strings and reads carmad's answers of limited size.
+// The JSON functions of the plug-in: they quote strings and parse carmad's answers up to a size
+// limit.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +12,18 @@
 
 namespace carma::slurm {
 
-// The text as a JSON string, in ASCII.
+// Returns the text as a JSON string in ASCII.
 std::string Quoted(std::string_view text);
 
-// The strings and numbers of a document by path, such as "error/message". List items are named by
-// index: "leases/0/id".
+// Finds the strings and numbers of a document by their paths, such as "error/message". List items
+// are named by index: "leases/0/id".
 class Document {
  public:
-  // Returns false if the text is not JSON or too large.
+  // Returns false if the text is not JSON or is too large.
   bool Parse(std::string_view text);
   std::optional<std::string> Text(const std::string& place) const;
   std::optional<std::int64_t> Number(const std::string& place) const;  // whole, >= 0
-  // The strings directly inside the object or list at that path, by name.
+  // The strings directly below the object or list at that path, with their names or indexes.
   std::vector<std::pair<std::string, std::string>> Texts(const std::string& place) const;
 
  private:

@@ -23,14 +23,14 @@ std::string Number(std::int64_t number) {
   return std::to_string(number);
 }
 
-// The message of an unexpected answer.
+// A message for an unexpected answer.
 std::string TroubleOf(const Reply& reply, const Document& body) {
   if (reply.status == 0) return reply.trouble;
   const std::string said = body.Text("error/message").value_or("");
   return OneLine(said.empty() ? "carmad answered " + Number(reply.status) : said, kMostReason);
 }
 
-// Whether carmad is restarting or its answer was lost.
+// Whether to repeat the call, because carmad is restarting or its answer was lost.
 bool IsAway(const Reply& reply) {
   return reply.status == 0 || reply.status == 503;
 }
@@ -51,7 +51,7 @@ std::string SpecText(const Step& step, const Wanted& wanted) {
   return text + "}";
 }
 
-// Writes a file that only the owner of the folder can read.
+// Writes a file that belongs to the folder's owner and that only the owner can read.
 void Leave(const std::string& folder, std::int64_t id, const std::string& text) {
   struct stat info {};
   const int fd = ::open((folder + "/" + Number(id)).c_str(),
@@ -146,7 +146,7 @@ bool Carmad::End(std::int64_t id, const Ending& ending) const {
   body += Number(WIFEXITED(ending.status) ? WEXITSTATUS(ending.status) : 0);
   body += ",\"signal\":" + Number(WIFSIGNALED(ending.status) ? WTERMSIG(ending.status) : 0);
   if (!ending.stderr_tail.empty()) body += ",\"stderr_tail\":" + Quoted(ending.stderr_tail);
-  // The answer does not matter, because carmad notices the end of the processes on its own.
+  // The answer does not matter, because carmad also notices by itself when the processes end.
   const Reply reply =
       CallCarmad(socket_, "POST", "/v1/leases/" + Number(id) + "/end", body + "}", kAnswerS);
   if (!IsAway(reply)) return true;
@@ -154,7 +154,8 @@ bool Carmad::End(std::int64_t id, const Ending& ending) const {
   return false;
 }
 
-// Jobs that depend on this job start once Slurm has ended it, so it must be requeued before.
+// Slurm starts dependent jobs as soon as this job has ended, so this job must be requeued before
+// that.
 void Carmad::AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const {
   const std::int64_t started = MonotonicMs();
   bool gone = !told;

@@ -48,7 +48,7 @@ struct Standing {
   bool gone = false;                 // carmad is away because nothing listens on its socket
 };
 
-// Returns the body of POST /v1/leases. Pure.
+// Builds the body of POST /v1/leases. Pure.
 std::string AskText(const Step& step, const Wanted& wanted);
 
 // How the process of a lease ended.
@@ -63,21 +63,22 @@ inline constexpr int kRestartS = 60;
 class Carmad {
  public:
   explicit Carmad(std::string socket) : socket_(std::move(socket)) {}
-  // Repeats the request for `patience_s` while carmad is away. All repeats mean the same lease,
-  // even if answers were lost.
+  // While carmad is away, repeats the request for up to `patience_s`. All repetitions refer to the
+  // same lease, even if an answer was lost.
   Standing Ask(const Step& step, const Wanted& wanted, int patience_s) const;
-  // Whether the job's script has a lease here. Repeats the request like Ask().
+  // Whether the job's script has a lease on this node. Repeats the request like Ask().
   bool HasBase(std::uint32_t job, int patience_s) const;
   // Returns once the lease no longer waits, or after `seconds`.
   Standing Await(std::int64_t id, int seconds) const;
-  // Adopts the lease for the calling process and returns the environment for it. If the result is
-  // empty, standing.trouble has the reason.
+  // Adopts the lease for the calling process and returns the environment variables for it. If the
+  // result is empty, standing.trouble explains why.
   std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
-  // Reports the end. Returns false if carmad is away; it then reads the report from a file after
-  // its restart.
+  // Reports how the lease's process ended. If carmad is away, leaves the report in a file that
+  // carmad reads after its restart, and returns false.
   bool End(std::int64_t id, const Ending& ending) const;
-  // Waits until the cause of the end is known and a requeue of the job is complete, for at most
-  // `seconds`, or kRestartS if no carmad listens. told: the result of End(), which reports the end.
+  // Waits until carmad has found the cause of the end and any requeue of the job is complete. Waits
+  // at most `seconds`, or kRestartS if no carmad listens. told: the result of the earlier End(); if
+  // false, the report is repeated.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:

@@ -47,9 +47,10 @@ constexpr int kVerdictS = 10;  // how long a failed script waits for its requeue
 constexpr int kAwayS = 600;    // how long carmad may be away
 constexpr int kFailed = -1;    // Slurm ignores errors above 0, including those of spank.h
 constexpr std::uint32_t kMaxFiles = 64;
-// Variable for steps of a job whose script has a lease; its value is the job's id: "4711".
+// Environment variable for the steps of a job whose script has a lease. Its value is the job's id,
+// such as "4711".
 constexpr char kJobVariable[] = "CARMA_LEASE_JOB";
-// The name of waiting processes: Slurm's trackers ignore processes with slurmstepd's name.
+// The process name while waiting. Slurm's process trackers ignore processes named like slurmstepd.
 constexpr char kWaits[] = "carma-wait";
 
 struct Arguments {
@@ -63,13 +64,13 @@ Wanted wanted;
 bool used = false;           // at least one option was given
 std::string option_trouble;  // about an unreadable option; fails the step on its node
 
-// The data that a task's process passes to slurmstepd.
+// Data that a task's process shares with slurmstepd.
 struct Shared {
   OpenFile errors[kMaxFiles], outputs[kMaxFiles];  // of each task
   volatile bool adopted;                           // at least one task has its GPUs
 };
 
-// The state of the step in slurmstepd, from which its tasks are forked.
+// The state of the step. slurmstepd sets it before it forks the tasks.
 struct State {
   std::string node;
   std::string socket;
@@ -147,21 +148,21 @@ spank_option OptionOf(Option option, const char* name, const char* value, const 
 
 spank_option options[] = {
     OptionOf(kMemory, "carma-mem", "SIZE",
-             "GPU memory that it needs on each GPU, such as 12G. CARMA assigns its GPUs"),
+             "GPU memory that the job needs on each GPU, such as 12G. CARMA assigns the GPUs"),
     OptionOf(kGpus, "carma-gpus", "N",
-             "number of GPUs that CARMA assigns to it on its node (default 1)"),
-    OptionOf(kExclusive, "carma-exclusive", nullptr, "no other task may use its GPUs"),
+             "number of GPUs that CARMA assigns to the job on its node (default 1)"),
+    OptionOf(kExclusive, "carma-exclusive", nullptr, "no other task may use the job's GPUs"),
     OptionOf(kSmShare, "carma-sm-share", "SHARE",
              "at most this share of each GPU's multiprocessors, such as 30%"),
     OptionOf(kSummary, "carma-summary", "FILE",
-             "summary of its model, from which CARMA estimates the memory"),
-    OptionOf(kBatchSize, "carma-batch-size", "N", "batch size for that estimate"),
+             "summary of the job's model, from which CARMA estimates the memory"),
+    OptionOf(kBatchSize, "carma-batch-size", "N", "batch size for the estimate of --carma-summary"),
     OptionOf(kRetries, "carma-retries", "N",
              "number of restarts after running out of GPU memory (default 3)"),
 };
 
-// A job's options are in the environment of its processes, for srun's steps. sbatch and salloc must
-// not pass them on to another job.
+// Slurm passes a job's options to srun in the environment of the job's processes. sbatch and salloc
+// must not pass these options on to another job.
 void ForgetInherited() {
   std::vector<std::string> names;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -196,7 +197,7 @@ std::string StepName(std::uint32_t number) {
 
 std::uint32_t RestartOf(spank_t spank) {
   std::uint32_t count = 0;
-  // In batch steps Slurm's item is always 0.
+  // In batch steps S_SLURM_RESTART_COUNT is always 0, so the variable is read first.
   if (const auto told = Whole(Variable(spank, "SLURM_RESTART_COUNT"), 0, 1'000'000))
     return static_cast<std::uint32_t>(*told);
   if (spank_get_item(spank, S_SLURM_RESTART_COUNT, &count) != ESPANK_SUCCESS) return 0;
@@ -271,7 +272,8 @@ int Refuse(const std::string& why) {
 }
 
 // The last lines of the files that carmad saw the task's processes write (`prog > log 2>&1` in a
-// script, `srun --error=file prog`), then those of its own output and error file.
+// script, `srun
+// --error=file prog`), then those of the task's own standard output and error.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;
@@ -295,14 +297,15 @@ std::string LastWords(std::uint32_t task) {
   return words;
 }
 
-// Since 24.11 slurmstepd handles signals, and its child keeps these handlers until it starts its
-// program. A waiting child would survive scancel, and scontrol suspend would not stop it.
+// Since 24.11 slurmstepd has signal handlers, which its child keeps until it executes its program.
+// With them a waiting child would survive scancel, and scontrol suspend would not stop it.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);
 }
 
-// Waits for the lease. Returns an empty text once it is granted, else the reason why not.
+// Waits for the lease. Returns an empty string once the lease is granted, otherwise the reason why
+// it was not.
 std::string AwaitGrant(const Carmad& carmad) {
   const std::int64_t started = MonotonicMs();
   std::int64_t away_ms = 0;
@@ -323,8 +326,8 @@ std::string AwaitGrant(const Carmad& carmad) {
       return now.trouble;
     } else {
       ::poll(nullptr, 0, 1000);
-      // At most one polling period counts, because the job may have been suspended since the
-      // request.
+      // The job may have been suspended since the request, so at most one polling period is
+      // counted.
       away_ms += std::min<std::int64_t>(MonotonicMs() - asked, kPollS * 1000);
     }
     if (arguments.wait_min > 0 && MonotonicMs() - started >= arguments.wait_min * 60'000)
@@ -347,8 +350,8 @@ int TakeLease(spank_t spank) {
       if (state->shared != nullptr) state->shared->adopted = true;
       return 0;
     }
-    // The job did not take its grant in time, perhaps because it was suspended. It waits for
-    // another grant.
+    // The job did not adopt its lease in time, perhaps because it was suspended. It waits to be
+    // granted the lease again.
     const bool again = !standing.away && carmad.Await(state->lease, 0).state == "waiting";
     const bool late = MonotonicMs() - started >= kAwayS * std::int64_t{1000};
     if (!again && (!standing.away || late)) return Refuse(standing.trouble);
@@ -361,8 +364,8 @@ int TakeLease(spank_t spank) {
 
 using namespace carma::slurm;
 
-// The release of the Slurm headers used for the build. `carma slurm check` finds this text in the
-// file.
+// The version of the Slurm headers used for the build. `carma slurm check` looks for this string in
+// the file.
 CARMA_EXPORT const char carma_slurm_release[];
 const char carma_slurm_release[] = "carma for Slurm " CARMA_SLURM_RELEASE;
 
@@ -385,15 +388,16 @@ CARMA_EXPORT int slurm_spank_init_post_opt(spank_t spank, int, char**) {
   std::uint32_t number = 0;
   if (spank_get_item(spank, S_JOB_STEPID, &number) != ESPANK_SUCCESS || number == SLURM_EXTERN_CONT)
     return ESPANK_SUCCESS;
-  // Steps of a job with a lease share it, even if they were started outside the job.
+  // The steps of a job with a lease share that lease, even if they were started from outside the
+  // job.
   const bool script = number == SLURM_BATCH_SCRIPT || number == SLURM_INTERACTIVE_STEP;
   if (!used && script && Variable(spank, "CARMA_TASK_ID").empty()) return ESPANK_SUCCESS;
   state = new State;
   state->node = NodeName(spank);
   state->socket = WithNode(arguments.socket, state->node);
   state->step = ReadStep(spank, number);
-  // If the job's script has a lease, carmad can only be away; otherwise the node may have no
-  // carmad.
+  // If the job's script has a lease, this node has a carmad, which may be restarting. Otherwise the
+  // node may have none, and waiting would be pointless.
   const bool certain = Variable(spank, kJobVariable) == std::to_string(state->step.job);
   if (!used && !Carmad(state->socket).HasBase(state->step.job, certain ? kRestartS : 0)) {
     state = nullptr;
@@ -420,8 +424,8 @@ CARMA_EXPORT int slurm_spank_task_init(spank_t spank, int, char**) {
 
 CARMA_EXPORT int slurm_spank_task_exit(spank_t spank, int, char**) {
   if (state == nullptr || state->lease == 0 || state->joined) return ESPANK_SUCCESS;
-  // A task that never had its GPUs has nothing to report, because carmad notices that the task is
-  // gone.
+  // A task that never adopted its GPUs has nothing to report. carmad notices by itself that the
+  // task is gone.
   if (state->shared != nullptr && !state->shared->adopted) return ESPANK_SUCCESS;
   int status = 0, task = 0;
   spank_get_item(spank, S_TASK_EXIT_STATUS, &status);

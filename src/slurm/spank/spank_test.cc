@@ -1,4 +1,4 @@
-// Tests of the plug-in's input and output, without Slurm.
+// Tests the parts of the plug-in that work without Slurm: parsing, requests and reading of output.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -146,7 +146,7 @@ TEST(SpankTail, ReadsOnlyTheFileThatTheTaskOpened) {
   ::rmdir(folder.c_str());
 }
 
-// The child runs as the job's user, who may stop the child.
+// The child runs with the rights of the job's user, who can therefore stop it.
 TEST(SpankTail, DoesNotWaitForAStoppedChild) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

@@ -23,8 +23,8 @@ constexpr std::size_t kMostTailBytes = 2 * kTailBytes;
 constexpr int kLimitMs = 3'000;
 constexpr int kReapMs = 1'000;  // a killed process that needs longer to end is hung
 
-// Runs in the child: writes to the pipe and ends. It closes slurmstepd's descriptors, in case it
-// hangs.
+// Runs in the child: writes the tail to the pipe and exits. Closes slurmstepd's descriptors first,
+// in case the child hangs.
 [[noreturn]] void SendTail(const OpenFile& file, uid_t uid, gid_t gid,
                            const std::vector<gid_t>& groups, int pipe) {
   constexpr int kOut = 3;

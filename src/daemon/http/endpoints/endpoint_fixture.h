@@ -1,5 +1,5 @@
-// A fixture for tests of endpoints: an engine with two GPUs, a launcher that starts nothing, and a
-// store in a folder of its own.
+// A fixture for tests of endpoints. It has an engine with two GPUs, a launcher that starts nothing,
+// and a store in a temporary folder.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ inline const Caller kAda{1000, 1000, "ada", false};
 inline const Caller kEve{1001, 1001, "eve", false};
 inline const Caller kRoot{0, 0, "root", true};
 
-// An answer; the status is 0 if there is none yet.
+// An answer. The status is 0 until the answer has arrived.
 struct Heard {
   int status = 0;
   base::Json body;
@@ -56,7 +56,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // Takes a reading of every GPU, then runs until all tasks have estimates.
+  // Takes a reading of every GPU, then runs until every task has an estimate.
   void Settle() {
     clock_.Advance(base::Duration(1'000));
     gpu::Reading reading;
@@ -86,7 +86,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     spec.environment = {{"SECRET", "of its user"}};
     return spec;
   }
-  // Submits a task of Ada's that is estimated but held, so that it does not start.
+  // Submits a task of user ada. The task is estimated but held, so it does not start.
   core::TaskId SubmitHeld() {
     task::TaskSpec spec = Spec();
     spec.held = true;
@@ -153,7 +153,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     last_heard_ = heard;
     return *heard;
   }
-  // A worker whose work runs when the test calls work_.
+  // A worker that does its work when the test calls work_.
   AnswerLater Worker() {
     return [this](auto make, auto send) {
       if (worker_busy_) return Result<Unit>(Unavailable("busy"));

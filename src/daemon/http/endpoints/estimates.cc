@@ -8,7 +8,7 @@ namespace carma::daemon {
 
 namespace {
 
-// Adds the profile by which a task of this signature would be placed.
+// Adds the profile that is used to place a task with this signature.
 void ShowProfile(const estimate::AppraisalRules& rules, const std::string& signature,
                  api::KnowledgeView& view) {
   const core::Profile seen = rules.history

@@ -1,14 +1,14 @@
-// Endpoints for the server's knowledge about the memory of tasks.
+// Endpoints that show what the server has learned about the memory of tasks.
 #pragma once
 
 #include "daemon/http/endpoints.h"
 
 namespace carma::daemon {
 
-// ?gpu_type=: the calibration for this type, by default for the most common type. ?signature=
-// &kin=: the runs with these values.
+// ?gpu_type=: shows the calibration for this GPU type (default: the most common type). ?signature=
+// &kin=: shows the runs with these values.
 Answer ShowKnowledge(const SharedServices& services, const Call& call);
-// Returns to the shipped calibration; for administrators.
+// Resets the calibration to the shipped one. For administrators only.
 Result<Unit> ForgetCalibration(const SharedServices& services, const Call& call,
                                const api::Responder& reply);
 

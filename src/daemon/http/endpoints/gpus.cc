@@ -18,10 +18,10 @@ using base::Json;
 constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
 constexpr std::int64_t kUsualHistoryPoints = 60;
 constexpr std::int64_t kFigurePoints = 400;  // as many as the eye can distinguish
-// Roll-ups up to this age are read on the loop. This takes 23 ms for eight GPUs in a build without
-// optimisation.
+// Roll-ups for spans up to this length are read on the loop. This takes 23 ms for eight GPUs in an
+// unoptimised build.
 constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
-// A reading is valid for at most this many sampling periods.
+// A reading is valid for at most this number of sampling periods.
 constexpr int kPeriodsOfAReading = 10;
 constexpr std::int64_t kLastMs = core::kMaxBeginMs;
 
@@ -35,7 +35,7 @@ Result<core::GpuIndex> GpuOf(const SharedServices& services, const Call& call) {
                   count);
 }
 
-// The GPU of {id} in a call that only administrators may make.
+// Finds the GPU of {id} for a call that is limited to administrators.
 Result<core::GpuIndex> ClosableGpu(const SharedServices& services, const Call& call) {
   CARMA_TRY(OnlyAdministrators(call.caller, "close and open GPUs"));
   return GpuOf(services, call);
@@ -45,8 +45,7 @@ std::vector<api::GpuView> Views(const SharedServices& services) {
   return PresentGpus(services->engine, services->monitor, services->clock.Now());
 }
 
-// Once the change is durable, answers with the GPU and logs the user who closed or opened it
-// ("gpu_drain").
+// Once the change is durable, answers with the GPU and logs who closed or opened it ("gpu_drain").
 Engine::Done AnswerWithGpu(const SharedServices& services, core::GpuIndex gpu,
                            std::string_view event, const DrainAsked& asked, const Caller& caller,
                            const api::Responder& reply) {
@@ -65,8 +64,8 @@ std::string UntilText(std::optional<base::Time> empty_by) {
   return empty_by ? ", has to be empty by " + base::FormatTimeIso(*empty_by) : "";
 }
 
-// The drain that replaces an administrator's earlier drain. It keeps the earlier reason or deadline
-// if the request has none.
+// Returns the drain to store. If an administrator has already drained the GPU, keeps the earlier
+// reason or deadline unless the request has a new one.
 Result<core::DrainRequested> NextDrain(const SharedServices& services, core::GpuIndex gpu,
                                        const DrainAsked& asked, const std::string& user) {
   const std::string& uuid = services->engine.scheduler().GpuInfos().at(core::Number(gpu)).uuid;

@@ -1,18 +1,19 @@
-// Endpoints for GPUs: their state and history, draining and resuming them.
+// Endpoints that show the state and history of GPUs, and drain and resume GPUs.
 #pragma once
 
 #include "daemon/http/endpoints.h"
 
 namespace carma::daemon {
 
-// {id} of a path is an index or a UUID.
+// {id} in a path is a GPU's index or UUID.
 Answer ListGpus(const SharedServices& services, const Call& call);
-// Answers with TaskMetricsText() (daemon/present/metrics.h).
+// Returns TaskMetricsText() (daemon/present/metrics.h).
 Answer ShowTaskMetrics(const SharedServices& services, const Call& call);
-// ?from_ms= &to_ms= &points=; the default is the last hour. Old data is read on a worker.
+// ?from_ms= &to_ms= &points=: the history of one GPU, by default for the last hour. Old data is
+// read on a worker.
 Result<Unit> ShowGpuHistory(const SharedServices& services, const Call& call,
                             const api::Responder& reply);
-// ?from_ms= &to_ms= &points=: all GPUs over time, as an HTML page.
+// ?from_ms= &to_ms= &points=: the history of all GPUs as an HTML page.
 Result<Unit> DrawGpuHistory(const SharedServices& services, const Call& call,
                             const api::Responder& reply);
 // Both are for administrators and answer with the changed GPU once the change is durable. Optional

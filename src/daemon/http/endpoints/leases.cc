@@ -25,15 +25,15 @@ using base::Json;
 constexpr std::int64_t kMaxLeaseWaitS = 300;
 constexpr std::size_t kMaxTail = 65'536;
 
-// The lease of {id}, if this caller may act on it.
+// Finds the lease of {id} if the caller may change it.
 Result<store::StoredTask> OwnLease(const SharedServices& services, const Call& call) {
   Result<store::StoredTask> stored = Touchable(services->store, call);
   if (!stored || task::LeaseSpecIn(stored->spec_json)) return stored;
   return NotFound("task {} is not a lease", stored->record.id);
 }
 
-// The state of a lease. The launcher is ahead of the core: it drops a lease before the core has
-// processed its end.
+// The state of a lease. The launcher may be ahead of the core, because it drops a lease before the
+// core has processed the lease's end.
 std::string StateOf(const SharedServices& services, const core::TaskRecord& record) {
   if (core::IsFinal(record.state)) return "ended";
   const bool ran =
@@ -87,7 +87,8 @@ Answer LeaseNow(const SharedServices& services, core::TaskId id, int status = 20
   return JsonAnswer(ToJson(view), status);
 }
 
-// pid: from the body; empty: the calling process. owner: required user of the process.
+// pid: as in the body; empty for the calling process. owner: the user to whom the process must
+// belong.
 Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::int64_t>& pid,
                                      std::uint32_t owner) {
   const auto asked =
@@ -120,13 +121,15 @@ struct LeaseAsked {
   std::optional<task::LeaseKey> key;
 };
 
-// Reads fields that only root and the daemon's user may send, for processes of other users.
+// Reads the fields with which root and the daemon's user request leases for processes of other
+// users.
 Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& asked) {
   const Json* key = in.Raw("key");
   const Json* owner = in.Raw("owner");
   if (key == nullptr && owner == nullptr) return Unit{};
   if (call.caller.uid != 0 && call.caller.uid != ::geteuid())
-    return Denied("key and owner: only root and the user of carmad may ask for another user");
+    return Denied(
+        "key and owner: only root and carmad's own user may request a lease for another user");
   if (key == nullptr || owner == nullptr)
     return Invalid("body: expected both key and owner, or neither");
   auto of = CARMA_TRY(base::FieldsFromJson<Owner>(*owner, "/owner", base::Unknown::kRefused));
@@ -139,8 +142,8 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& a
   return Unit{};
 }
 
-// Names the request after the key and the process. Only the same process can repeat it, because job
-// numbers may be reused.
+// Uses the key and the process as the request's name. Job numbers may be reused, so only the same
+// process can repeat the request.
 void GiveKey(LeaseAsked& asked) {
   const std::string key = task::TextOf(*asked.key);
   asked.request = fmt::format("lease {} {}", key, task::TextOf(asked.process));
@@ -178,7 +181,8 @@ Result<LeaseAsked> ReadAsked(const SharedServices& services, const Call& call) {
   asked.spec = std::move(read);
   asked.spec.lease = task::TextOf(process);
   if (asked.key) GiveKey(asked);
-  // Slurm ends the job at its time limit. CARMA cannot restart it and does not see its output.
+  // CARMA cannot restart the step and does not see its output. Slurm ends the step at its job's
+  // time limit.
   asked.spec.requeue = false;
   asked.spec.max_recoveries = 0;
   asked.spec.stdout_path = "/dev/null";
@@ -186,7 +190,7 @@ Result<LeaseAsked> ReadAsked(const SharedServices& services, const Call& call) {
   return asked;
 }
 
-// The existing lease with this key, or the lease of the job's script; empty: none.
+// The existing lease with this key, or the lease of the job's script; empty if there is neither.
 Result<std::optional<core::TaskId>> FindKnown(const SharedServices& services,
                                               const LeaseAsked& asked, const Caller& caller) {
   const task::LeaseKey& key = *asked.key;
@@ -206,8 +210,8 @@ Result<std::optional<core::TaskId>> FindKnown(const SharedServices& services,
   return std::nullopt;
 }
 
-// Raises the memory to the claim in Slurm, because a restarted job has its original options but may
-// need more now.
+// Raises the requested memory to the job's claim in Slurm. A restarted job has its original options
+// but may need more memory now.
 void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
   if (!gib || spec.gpus < 1) return;
   const std::int64_t counted_mib = *gib * 1'024 / spec.gpus;
@@ -235,7 +239,7 @@ Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, con
   return Unit{};
 }
 
-// The launcher's leases, and the leases that it has dropped but whose end the core has not
+// All leases of the launcher, and leases that it has dropped but whose end the core has not
 // processed yet.
 std::vector<core::TaskId> Unfinished(const SharedServices& services) {
   std::vector<core::TaskId> ids = services->leases->Leases();
@@ -268,7 +272,8 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // The claim is read from Slurm, because batch steps do not get the restart count of their job.
+    // Slurm is asked for the claim, because it does not tell batch steps how often their job was
+    // restarted.
     if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
     services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));
@@ -336,7 +341,7 @@ Answer EndLease(const SharedServices& services, const Call& call) {
   }));
   const core::TaskId id = stored.record.id;
   if (!core::IsFinal(stored.record.state)) {
-    // An earlier report of the end may not have reached the core yet.
+    // If this fails, an earlier report of the end may still be on its way to the core.
     const Result<Unit> ended = services->leases->EndLease(id, end);
     if (!ended && stored.record.state != core::TaskState::kRunning)
       return std::unexpected(ended.error());

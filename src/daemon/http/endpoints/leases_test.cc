@@ -40,7 +40,7 @@ class LeasesTest : public EndpointTest {
     if (counted_) services.ask_claim = [this](std::uint64_t, const auto& call) { call(*counted_); };
     return Shared(std::move(services));
   }
-  // A request from this process and its user.
+  // A request made by this process with its own user.
   Call Mine(const std::string& id, const std::string& body) const {
     Call call = By(me_, id, "", body);
     call.request.peer = api::Peer{me_.uid, me_.gid, ::getpid()};
@@ -66,7 +66,7 @@ class LeasesTest : public EndpointTest {
   Caller me_{::getuid(), ::getgid(), "me", false};
   std::unique_ptr<task::LeaseLauncher> leases_;
   std::function<void()> waiting_;
-  // The claim in Slurm; empty: Slurm is not asked.
+  // The claim in Slurm. Empty if Slurm must not be asked.
   std::optional<Result<std::optional<std::int64_t>>> counted_;
 };
 
@@ -119,8 +119,8 @@ TEST_F(LeasesTest, WarnsAboutANotificationThatCannotBeSent) {
   EXPECT_THAT(heard.body.at("warnings").at(0), HasSubstr("there is no program /no/sendmail"));
 }
 
-// A request for a job's step from its keeper, which is this process. %U is the user id of the
-// owner.
+// A request by the keeper of a job's step, which is this process. %U stands for the owner's user
+// id.
 constexpr char kStep[] =
     R"(,"key":{"cluster":"bed","job":12,"step":"batch"},"owner":{"uid":%U,"gid":7})";
 
@@ -149,7 +149,7 @@ TEST_F(LeasesTest, RootMayRequestALeaseForAnotherUsersStep) {
   EXPECT_EQ(Ask(Services(), &ListLeases, Asking({{"job", "12"}})).body.at("leases").size(), 1U);
   EXPECT_TRUE(Ask(Services(), &ListLeases, Asking({{"job", "13"}})).body.at("leases").empty());
   Settle();
-  // Processes of the step are descendants of the keeper; other processes are not.
+  // Only descendants of the keeper belong to the step. Other processes are refused.
   Call foreign = Mine("1", R"({"pid":1})");
   foreign.caller = {0, 0, "root", true};
   EXPECT_EQ(Ask(Services(), &AdoptLease, foreign).status, 403);

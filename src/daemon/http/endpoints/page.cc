@@ -11,10 +11,10 @@ namespace {
 
 using base::Json;
 
-// Pages request the overview once a second at different moments, so about one rendering per second
-// serves all of them.
+// Each open page requests the overview once a second, at different moments. Rendering it about once
+// a second is enough for all of them.
 constexpr std::chrono::milliseconds kOverviewKept{900};
-// The list of users is kept this long, because counting 100 000 tasks takes milliseconds.
+// Counting 100 000 tasks takes milliseconds, so the list of users is kept for this long.
 constexpr std::chrono::seconds kUsersKept{5};
 
 Json UsersJson(Engine& engine) {

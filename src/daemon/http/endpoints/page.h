@@ -1,4 +1,4 @@
-// Endpoints for the web page and the data that it requests every second.
+// Endpoints for the web page and for the data that the page requests every second.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace carma::daemon {
 struct PageServices {
   // engine: null before the GPUs are known.
   PageServices(std::function<api::StatusView()> status, const SharedServices& engine);
-  // shared_ptr, because each endpoint function holds a copy of this struct.
+  // These are shared_ptrs, because each endpoint function has a copy of this struct.
   std::shared_ptr<CachedResponse> overview;
   std::shared_ptr<CachedResponse> users;  // null before the GPUs are known
 };

@@ -17,8 +17,8 @@ using base::Json;
 
 namespace {
 
-// A deadline may be this late, because the caller's clock may differ, and the clock of a simulated
-// server is fast. `carma drain` itself refuses a time that has passed.
+// Deadlines may be in the past by this much, because the caller's clock may differ and the clock of
+// a simulated server runs fast. `carma drain` itself refuses a time in the past.
 constexpr base::Duration kLateDeadline{std::chrono::hours(1)};
 
 }  // namespace

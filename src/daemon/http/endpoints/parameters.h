@@ -1,4 +1,4 @@
-// Functions that endpoints share: reading parameters and making answers.
+// Functions shared by endpoints. They read parameters and build answers.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ class JsonReader;
 
 namespace carma::daemon {
 
-// The largest number of rows in one answer.
+// Limit on the number of rows in an answer.
 inline constexpr std::size_t kMaxPage = 10'000;
 
-// Reads the numbers of a query and records the first error. Check error() once at the end.
+// Reads numbers from a query and records the first error. Call error() once after the last number.
 class QueryReader {
  public:
   explicit QueryReader(const Call& call) : request_(call.request) {}
-  // Returns `fallback` if the value is missing or wrong.
+  // Returns `fallback` if the parameter is missing or invalid.
   std::int64_t Number(std::string_view key, std::int64_t fallback, std::int64_t low,
                       std::int64_t high);
-  // The reader's time zone from ?utc_offset_min= (minutes ahead of UTC); by default the server's
-  // offset at `at`.
+  // The reader's time zone from ?utc_offset_min= (minutes ahead of UTC). The default is the
+  // server's offset at the time `at`.
   report::Clock Clock(base::Time at);
   const std::optional<base::Error>& error() const { return error_; }
 
@@ -40,13 +40,13 @@ class QueryReader {
   std::optional<base::Error> error_;
 };
 
-// An estimate of the number of JSON values: counts separators and opening brackets outside of
+// Estimates the number of JSON values by counting separators and opening brackets outside of
 // strings.
 std::size_t AboutSoManyValues(std::string_view json);
-// Parses the body. The number of values is limited, because bodies are parsed on the loop, and many
-// small values take seconds and gigabytes.
+// Parses the body. The number of values is limited, because parsing blocks the loop, and many small
+// values would take seconds and gigabytes.
 Result<nlohmann::json> ReadBody(const Call& call, std::size_t most_values = 100'000);
-// Reads the fields of the body, which must be an object or empty. Errors: kInvalid, also for
+// Reads the fields of the body, which must be empty or an object. Errors: kInvalid, also for
 // unknown fields.
 Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonReader&)>& read);
 // Errors: kInvalid.
@@ -58,23 +58,23 @@ struct DrainAsked {
   std::string why;
   std::optional<base::Time> empty_by;
 };
-// Reads the optional body of a drain: "reason" and the deadline "by_ms". Errors: kInvalid, also if
-// the deadline has long passed, because a wrong date would end tasks at once.
+// Reads the optional body of a drain: "reason" and the deadline "by_ms". Errors: kInvalid, also for
+// a deadline far in the past, because a wrong date would end tasks at once.
 Result<DrainAsked> ReadDrain(const Call& call, base::Time now);
 
-// Logs one line about a request that was carried out, with the fields and the caller's "user" and
+// Logs one line about a request that was carried out, with these fields and the caller's "user" and
 // "uid" (from the kernel or the token).
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
-// Logs a change of the engine when its Done is called. If the change takes effect only later
-// because the store cannot write it now, the reason is logged as "not_yet".
+// Logs a change of the engine. done: the result that its Engine::Done was called with. If the store
+// cannot write the change now and it takes effect later, the line has the reason as "not_yet".
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller,
               const Result<Unit>& done);
 
 api::Response JsonAnswer(const nlohmann::json& json, int status = 200);
-// Answers with a page of figures, without scripts. An error becomes a page too, because a user
-// reads it.
+// Answers with a page of figures, which has no scripts. Errors are shown as a page too, because a
+// person reads them.
 Answer ReportPage(Result<std::string> html);
-// Answers with a text that is already JSON.
+// Answers with text that is already JSON.
 Answer TextAnswer(Result<std::string> text);
 
 }  // namespace carma::daemon

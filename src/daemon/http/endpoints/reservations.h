@@ -6,12 +6,12 @@
 namespace carma::daemon {
 
 Answer ListReservations(const SharedServices& services, const Call& call);
-// Body: core::Reservation. For administrators and reserve.makers. Answers 201 with the reservation
-// once it is durable.
+// Takes a core::Reservation. For administrators and the users in reserve.makers. Answers 201 with
+// the reservation once it is durable.
 Result<Unit> MakeReservation(const SharedServices& services, const Call& call,
                              const api::Responder& reply);
-// {id}: users may remove their own reservations, administrators any. Answers {} once the removal is
-// durable.
+// {id}: users may only remove their own reservations, administrators any. Answers {} once the
+// removal is durable.
 Result<Unit> RemoveReservation(const SharedServices& services, const Call& call,
                                const api::Responder& reply);
 

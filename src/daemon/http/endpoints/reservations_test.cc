@@ -14,7 +14,7 @@ class ReservationsTest : public EndpointTest {
     settings_.reservation_makers = {"eve"};
     return Shared(Basics());
   }
-  // Makes a reservation that begins after this many minutes and lasts an hour.
+  // Makes a reservation that begins in this many minutes and lasts an hour.
   Heard Make(const Caller& caller, int minutes, const std::string& more) {
     const std::string from =
         std::to_string(base::ToMs(clock_.Now()) + std::int64_t{minutes} * 60'000);

@@ -25,26 +25,29 @@ namespace {
 using base::Json;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Limits on the size of all descriptions of one submission, because a small body may expand to very
-// large ones: in memory (common parts counted once) and as stored (each with all parts).
+// Limits on the total size of a submission's descriptions: in memory, where common parts are
+// counted once, and in the store, where each description is complete. A small body may expand to
+// very large descriptions.
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
-// Smaller bodies are read on the loop. Larger bodies would delay other calls.
+// Larger bodies are read on a thread, because they would delay other calls.
 constexpr std::size_t kReadAtOnceBytes = 128 << 10;
 constexpr std::size_t kReadAtOnceValues = 1'000;
-// Approximate limit on the values of one body, because many small values would take gigabytes.
+// Approximate limit on the number of values in a body, because many small values would take
+// gigabytes.
 constexpr std::size_t kMostValues = 2'000'000;
-// Limit on waiting large bodies. No other limit applies, because their clients may have hung up.
+// Limit on large bodies that wait to be read. The usual limits on connections do not apply to them,
+// because their clients may have hung up.
 constexpr std::size_t kMostWaiting = 4;
 constexpr std::size_t kMostChecked = 100;  // tasks checked in one dry run
-// Limit on the dependencies of all tasks of a submission together, because each is stored and
-// watched until its end.
+// Limit on the dependencies of all tasks of a submission together. Each dependency is stored and
+// watched until its task ends.
 constexpr std::size_t kMostDependencies = 1'000'000;
-// A dry run predicts as many of its tasks as possible within this time. With many waiting tasks,
-// each simulation of the server takes a good part of a second.
+// A dry run predicts start times for as many tasks as it can within this time. If many tasks are
+// waiting, each prediction takes a considerable part of a second.
 constexpr auto kCheckTime = std::chrono::milliseconds(1500);
 
-// Checks the total size of tasks with their common parts.
+// Checks the total size of the tasks, including their common parts.
 Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t shared = 0) {
   if (count * bytes_each + shared <= kMostBytes) return Unit{};
   return Invalid(
@@ -55,7 +58,7 @@ Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t s
 
 Result<Unit> CheckDependencies(std::size_t in_all) {
   if (in_all <= kMostDependencies) return Unit{};
-  return Invalid("body: {} dependencies, expected at most {} of all tasks together", in_all,
+  return Invalid("body: {} dependencies, expected at most {} for all tasks together", in_all,
                  kMostDependencies);
 }
 
@@ -63,7 +66,8 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
   Result<task::TaskSpec> shared;
   if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
   if (!shared) return std::unexpected(shared.error());
-  // The common environment is stored once, and checked with the first task that uses it.
+  // The common environment is stored only once. It is checked together with the first task that
+  // uses it.
   TaskList::Environment environment;
   std::vector<task::TaskSpec> specs;
   std::vector<bool> shares;
@@ -91,7 +95,7 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
 Result<TaskList> ReadArray(const Json& spec, const Json* array) {
   task::TaskSpec each = CARMA_TRY(task::SpecFromJson(spec, "/spec"));
   if (array == nullptr) return TaskList({std::move(each)});
-  // Each index becomes a separate task; all share one environment.
+  // Each index becomes a separate task. All of them share one environment.
   task::TaskSpec bare = each;
   bare.environment.clear();
   CARMA_TRY(CheckBytes(array->size(), DescriptionBytes(bare), DescriptionBytes(each)));
@@ -149,7 +153,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   return described;
 }
 
-// A dry run: estimates are made as for a real submission, and the answer waits for all of them.
+// A dry run. It makes estimates as a real submission would, and answers when all of them are done.
 struct Check {
   const SharedServices services;
   std::vector<task::TaskSpec> specs;  // the first tasks
@@ -164,8 +168,8 @@ Json OptionalMs(const std::optional<base::Time>& time) {
   return time ? Json(base::ToMs(*time)) : Json(nullptr);
 }
 
-// A warning if the task seems larger than every GPU that it may use, else empty. The task is
-// accepted nevertheless, because a prediction may be wrong.
+// A warning if the task seems too large for every GPU that it may use; otherwise empty. The task is
+// accepted anyway, because the prediction may be wrong.
 std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& request,
                      const std::optional<core::Estimate>& estimate) {
   if (request.gpus == 0 || !estimate || !estimate->predicted_mib) return "";
@@ -177,8 +181,11 @@ std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& 
   }
   if (*estimate->predicted_mib <= largest_mib) return "";
   return fmt::format(
-      "No GPU here is large enough: {} predicted on each, the largest that it may use has {}. "
-      "Use more GPUs or a smaller batch, or give --memory if you know that it needs less.",
+      "No GPU here is large enough: the prediction is {} per GPU, and the largest GPU that the "
+      "task "
+      "may use has {}. Use more GPUs or a smaller batch, or give --memory if you know that the "
+      "task "
+      "needs less.",
       base::FormatMib(*estimate->predicted_mib), base::FormatMib(largest_mib));
 }
 
@@ -205,7 +212,7 @@ Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core:
   return task;
 }
 
-// Whether the tasks are equal except for their names. Only the first of equal tasks is checked.
+// Whether two tasks are equal except for their names. Of equal tasks only the first is checked.
 bool IsLike(const Check& check, std::size_t i, std::size_t other) {
   task::TaskSpec same_name = check.specs[other];
   same_name.name = check.specs[i].name;
@@ -232,7 +239,8 @@ Answer Checked(const Check& check) {
     } else if (i == 0 || !IsLike(check, i, i - 1)) {
       trial = core::Try(scheduler, request, result.estimate, now);
       start = {};
-      // A task that waits for a release, a time or another task has no place in the queue.
+      // A task that waits for a release, a time or another task is not in the queue, so it has no
+      // expected start.
       const bool in_line =
           !spec.held && spec.dependencies.empty() && spec.begin.value_or(now) <= now;
       if (trial.fit == core::Fit::kNotNow && in_line)
@@ -250,7 +258,7 @@ Answer Checked(const Check& check) {
 
 void CheckTasks(const SharedServices& services, const Caller& caller, const TaskList& tasks,
                 const api::Responder& reply) {
-  // Shared by the callbacks, because the estimates arrive in parts.
+  // Shared by the callbacks, because the estimates arrive in several parts.
   auto check =
       std::make_shared<Check>(Check{services, {}, tasks.size(), caller.uid, caller.user, {}, 0});
   for (std::size_t i = 0; i < std::min(tasks.size(), kMostChecked); ++i)
@@ -270,7 +278,7 @@ void CheckTasks(const SharedServices& services, const Caller& caller, const Task
     check->services->from_snapshot(
         check->uid,
         [check]() -> Result<MakeAnswer> {
-          // A forked copy has no store.
+          // This runs before the fork, because the forked copy cannot use the store.
           for (task::TaskSpec& spec : check->specs)
             CARMA_TRY(FillKnownEnds(check->services->engine.store(), spec.dependencies));
           return [check] { return Checked(*check); };
@@ -279,7 +287,7 @@ void CheckTasks(const SharedServices& services, const Caller& caller, const Task
   });
 }
 
-// owner: the owner of the tasks if this is not the caller, else empty.
+// owner: the user to whom the tasks belong, if this is not the caller; otherwise empty.
 Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
                                  std::vector<std::string> warnings, const api::Responder& reply) {
   return [caller, owner, warnings = std::move(warnings), reply](const Result<Submitted>& done) {
@@ -297,8 +305,8 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
   };
 }
 
-// The description of the new task. The dependencies and times of the earlier task are outdated and
-// dropped. The body has the changed fields, or is empty.
+// The description of the new task. The earlier task's dependencies and times no longer apply and
+// are dropped. The body contains the changed fields or is empty.
 Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
   task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
   if (spec.lease) {
@@ -308,7 +316,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   spec.dependencies.clear();
   spec.begin.reset();
   spec.held = false;
-  // The new task has no `carma run` client.
+  // No `carma run` client is attached to the new task.
   if (spec.attach && spec.stdout_path == "/dev/null") spec.stdout_path.clear();
   spec.attach.reset();
   spec.terminal = false;
@@ -324,12 +332,12 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
 
 std::optional<core::TaskId> TaskOf(const SharedServices& services, const Call& call) {
   if (!call.request.peer) return std::nullopt;
-  // A task that submits at once may be faster than the report that it has started.
+  // A task that submits right after its start may be ahead of the report that it has started.
   services->engine.PollLauncher();
   return services->engine.attribution().Find(call.request.peer->pid);
 }
 
-// The owner was identified by the kernel when the earlier task was submitted.
+// The task's owner. The kernel identified this user when the earlier task was submitted.
 Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
   std::string remark = fmt::format("task {} again", stored.record.id);
   if (Owns(caller, stored)) return {caller.uid, caller.gid, caller.user, std::move(remark)};
@@ -372,7 +380,7 @@ bool IsSmall(std::string_view body) {
   return body.size() <= kReadAtOnceBytes && AboutSoManyValues(body) <= kReadAtOnceValues;
 }
 
-// A large submission, shared by the steps that read and accept it.
+// A large submission. The steps that read and accept it share this object.
 struct Large {
   Call call;
   Result<Described> described;

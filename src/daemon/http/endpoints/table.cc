@@ -37,7 +37,8 @@ Endpoint::Handle With(const Services& services, Later<Services> answer) {
   };
 }
 
-// Runs the calls of one user one after another, so that many calls do not delay other users.
+// Runs the calls of one user one after another, so that many calls of one user do not delay other
+// users.
 Endpoint::Handle InTurn(const SharedServices& engine, Endpoint::Handle handle) {
   if (!engine || !engine->in_turn || !handle) return handle;
   return [in_turn = engine->in_turn, handle = std::move(handle)](const Call& call,
@@ -52,11 +53,11 @@ Endpoint::Handle InTurn(const SharedServices& engine, Endpoint::Handle handle) {
 
 }  // namespace
 
-// A row with a literal segment comes before a row whose {verb} would match it too.
+// In this table a row with a literal segment must come before a row whose {verb} also matches it.
 std::vector<Endpoint> Endpoints(const ServerServices& server, const SharedServices& engine) {
   using enum Access;
   const PageServices page(server.status, engine);
-  // Endpoints of the engine and of tokens have no handler while there is none.
+  // Endpoints that need the engine or tokens have no handler until these exist.
   const auto on = [&](auto answer) { return engine ? With(engine, answer) : Endpoint::Handle(); };
   const auto tokens = [&](auto answer) {
     return server.tokens != nullptr ? With(server, answer) : Endpoint::Handle();

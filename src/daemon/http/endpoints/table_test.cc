@@ -1,4 +1,4 @@
-// Tests the table of all endpoints, and the endpoints of the daemon itself.
+// Tests the table of all endpoints and the endpoints of the daemon itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ ServerServices Server() {
           [] { return "carma_up 1\n"; }};
 }
 
-// The path, with the same name for all parameters.
+// Returns the path with the same name for all parameters.
 std::string Nameless(const std::string& path) {
   static const std::regex kParameter(R"(\{[a-z]+\})");
   return std::regex_replace(path, kParameter, "{}");
@@ -60,8 +60,8 @@ TEST(Endpoints, TheStatusIsServedBeforeTheGpusAreKnown) {
 }
 
 TEST(Endpoints, ChangesNeedAKnownUser) {
-  // A token may do what a user does with existing tasks, but never submit tasks, because they would
-  // run new programs.
+  // With a token, users may change existing tasks but not submit tasks, because these would run new
+  // programs.
   const std::set<std::string_view> by_token{"/v1/changes", "/v1/tasks/{id}/{verb}",
                                             "/v1/tasks/{id}/priority"};
   for (const Endpoint& endpoint : Endpoints(Server())) {

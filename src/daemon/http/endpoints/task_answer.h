@@ -1,4 +1,4 @@
-// Shows a task in the answers of endpoints.
+// Builds the view of a task for answers of endpoints.
 #pragma once
 
 #include <map>
@@ -11,13 +11,12 @@
 
 namespace carma::daemon {
 
-// Whether this caller may read what the task wrote. A caller without a name counts as unknown.
+// Whether this caller may read the task's output. False if the caller has no name.
 bool SeesErrors(const Caller& caller, const store::TaskOwner& owner);
-// The task as a row of a list, for this caller.
+// The task as a row of a list, as this caller may see it.
 api::TaskView View(const SharedServices& services, const store::StoredTask& stored,
                    const Caller& caller);
-// Shortens a long command for a row of a list; the answer about a single task contains the full
-// command.
+// Shortens a long command for a row of a list. The answer about a single task has the full command.
 void Shorten(std::vector<std::string>& command);
 void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::TaskView& view);
 

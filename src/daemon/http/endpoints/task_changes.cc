@@ -1,4 +1,4 @@
-// The endpoints that change one task or many tasks: cancel, hold, priority, edit.
+// Endpoints that change one task or many tasks: cancel, hold, priority, edit and others.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -49,7 +49,7 @@ Engine::Done AnswerWithTask(const SharedServices& services, core::TaskId id, con
   };
 }
 
-// Answers in the same way, and logs the user who changed the task ("task_cancel") once this is
+// Like AnswerWithTask, but also logs who changed the task ("task_cancel") once the change is
 // durable.
 Engine::Done AnswerAndLog(const SharedServices& services, const store::StoredTask& stored,
                           std::string_view verb, const Caller& caller, const api::Responder& reply,
@@ -65,7 +65,7 @@ Engine::Done AnswerAndLog(const SharedServices& services, const store::StoredTas
       };
 }
 
-// A field of a description that may be changed, and the option of `carma edit` that changes it.
+// A field of a description that may be changed, and the option of `carma edit` for it.
 struct EditableField {
   std::string_view name, option;
 };
@@ -108,14 +108,15 @@ const EditableField* FindEditable(std::string_view name) {
   return nullptr;
 }
 
-// The task's current description: the stored one, with fields of the core, which may have changed.
+// The task's current description: the stored description with the core's fields, which may have
+// changed.
 Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
   task::TaskSpec now = spec;
   static_cast<core::TaskRequest&>(now) = record.request;
   return task::ToJson(now);
 }
 
-// Errors: kConflict for fields that can no longer be changed.
+// Errors: kConflict for fields that can no longer be changed in the task's state.
 Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record) {
   if (!core::HoldsGpus(record.state)) return Unit{};
   for (const auto& [name, option] : kEditableWhileItWaits) {
@@ -126,7 +127,7 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   return Unit{};
 }
 
-// The value as `carma edit` accepts it.
+// The value in the form that `carma edit` accepts.
 std::string ValueText(const std::string& field, const Json& value) {
   if (value.is_null()) return "none";
   if (value.is_array()) {
@@ -149,7 +150,7 @@ std::string ValueText(const std::string& field, const Json& value) {
 }
 
 // A line such as "--time 1:00:00 -> 2:00:00, --priority 0 -> -5, by ada". The values of
-// notifications are left out, because targets may contain secrets.
+// notifications are omitted, because targets may contain secrets.
 std::string WhatChanged(const Json& before, const Json& after, const Json& changes,
                         const Caller& caller) {
   const auto value = [](const Json& of, const std::string& name) {
@@ -171,7 +172,7 @@ std::string WhatChanged(const Json& before, const Json& after, const Json& chang
 
 constexpr std::array<std::string_view, 4> kVerbs{"cancel", "hold", "release", "requeue"};
 
-// An error such as "task 47 has already succeeded".
+// Makes an error such as "task 47 has already succeeded".
 base::Error EndedAlready(core::TaskId id, core::TaskState state) {
   const std::string word(core::TaskStateName(state));
   const auto said = [&]() -> std::string {
@@ -192,17 +193,18 @@ base::Error EndedAlready(core::TaskId id, core::TaskState state) {
   return {ErrorCode::kConflict, fmt::format("task {} has already {}", id, said())};
 }
 
-// Why a task in this state cannot be changed in this way; empty if it can.
+// Why this change is impossible in this state of a task; empty if it is possible.
 std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
   const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
   if (verb == "hold" && !waits) return "only a waiting task can be held";
   if (verb == "release" && !waits) return "only a waiting task can be released";
-  if (verb == "requeue" && state == core::TaskState::kStopping) return "it is being stopped";
+  if (verb == "requeue" && state == core::TaskState::kStopping)
+    return "requeue it once it has ended";
   return std::nullopt;
 }
 
-// Why the task cannot be requeued. lease: null if the task is no lease. Only the owner of a lease
-// can start its process again.
+// Why the task cannot be requeued. lease: null if the task is not a lease. Only a lease's owner can
+// start its process again.
 std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* lease) {
   if (lease == nullptr)
     return fmt::format("task {0} has --no-requeue: carma redo {0} submits it again", record.id);
@@ -214,7 +216,7 @@ std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* l
       "task {} is a lease: carmad did not start its process and cannot start it again", record.id);
 }
 
-// verb: one of kVerbs. Errors: kConflict.
+// Posts the change to the engine. verb: one of kVerbs. Errors: kConflict.
 Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::string_view verb,
                         const Caller& caller, Engine::Done done) {
   const core::TaskRecord& record = stored.record;
@@ -271,8 +273,8 @@ Result<ManyChanges> ReadChanges(const Call& call) {
   return changes;
 }
 
-// Collects the results of many changes. Answers when it is destroyed, because then all tasks have a
-// result.
+// Collects the results of many changes. Its destructor sends the answer, because by then every task
+// has a result.
 class ChangesTold {
  public:
   ChangesTold(const SharedServices& services, const Caller& caller, api::Responder reply)
@@ -311,18 +313,18 @@ class ChangesTold {
   std::vector<api::RefusedChange> refused_;
 };
 
-// Changes a share of the tasks, and the next share once the first is durable, because a thousand
-// changes at once would delay other calls.
+// Changes a share of the tasks, and the next share once this one is durable. A thousand changes at
+// once would delay other calls.
 void ChangeShare(const SharedServices& services, const std::shared_ptr<const ManyChanges>& changes,
                  std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
   const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());
-  // Destroyed with the last change of this share.
+  // Destroyed after the last change of this share, which starts the next share.
   const std::shared_ptr<const void> last(told.get(), [=](const void*) {
     if (to < changes->tasks.size()) ChangeShare(services, changes, to, caller, told);
   });
   for (std::size_t i = from; i < to; ++i) {
     const core::TaskId id = changes->tasks[i];
-    // Only requeue needs the description, which the core does not hold.
+    // Only requeue needs the description. The core does not have it.
     const core::TaskRecord* live =
         changes->verb == "requeue" ? nullptr : services->engine.scheduler().Find(id);
     const Result<store::StoredTask> stored = TouchableBy(

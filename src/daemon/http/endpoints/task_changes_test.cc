@@ -1,4 +1,4 @@
-// Changes of tasks: cancel, hold, requeue, priority and edits.
+// Tests changes of tasks: cancel, hold, requeue, priority and edits.
 #include "daemon/http/endpoints/tasks.h"
 
 #include "api/changes_view.h"

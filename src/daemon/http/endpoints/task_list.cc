@@ -1,4 +1,4 @@
-// The endpoint that lists tasks by their numbers or in the order of the queue.
+// The endpoint that lists tasks in the order of their numbers or of the queue.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,13 +22,13 @@ namespace {
 using base::Json;
 
 constexpr std::size_t kShownBytes = 1'000;
-// The largest number of rows in an answer; more would delay other calls.
+// Limit on the number of rows in an answer, because more rows would delay other calls.
 constexpr std::size_t kMostRows = 1'000;
-// The largest number of tasks checked for an answer in queue order. So a page with few rows may
-// still have a next page.
+// Limit on the number of tasks checked for an answer in queue order. Therefore a page with few rows
+// may have a next page.
 constexpr std::size_t kMostLooks = 1'000;
-// Up to these numbers of rows without an expected start, and of tasks in a queue, a list is less
-// work than a copy of the process.
+// If a list has at most kFewRows rows without an expected start, or if the queues have at most
+// kShortQueue tasks, building the list takes less time than forking the process.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kShortQueue = 20'000;
 
@@ -39,7 +39,8 @@ std::vector<std::string> StateNames() {
   return names;
 }
 
-// Parses "queued,running" or "all". Without the parameter, all states that are not final.
+// Parses "queued,running" or "all". If the parameter is missing, returns all states that are not
+// final.
 Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
   std::vector<core::TaskState> states;
   const std::optional<std::string> text = request.Query("state");
@@ -57,7 +58,7 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
   return states;
 }
 
-// The requested tasks and their order.
+// Which tasks are requested, and in which order.
 struct ListAsked {
   store::TaskFilter filter;
   bool by_turn = false;
@@ -83,8 +84,8 @@ Result<ListAsked> QueryFilter(const Call& call) {
   return asked;
 }
 
-// The part of the filter that can be checked without the store. user: the name of the task's user,
-// which the request does not contain.
+// Checks those parts of the filter that do not need the store. user: the name of the task's user,
+// which is not part of `request`.
 bool IsWanted(const store::TaskFilter& filter, const core::TaskRequest& request,
               const std::string& user) {
   return (!filter.user || user == *filter.user) &&
@@ -105,7 +106,7 @@ struct Page {
   std::optional<core::TaskId> next;
 };
 
-// Takes tasks until the page is full and a further task is known, or until enough tasks have been
+// Takes tasks until the page is full and there is one more task, or until enough tasks have been
 // checked.
 class PageFiller {
  public:
@@ -136,7 +137,7 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// The requested states whose tasks are only in the store: finished tasks and tasks that are being
+// The requested states whose tasks exist only in the store: finished tasks and tasks that are being
 // accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
@@ -146,7 +147,7 @@ std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter)
   });
 }
 
-// Tasks in no queue, oldest first, merged from the core and the store by number.
+// Adds tasks that are in no queue, oldest first, from the core and the store.
 Result<Unit> AddOthers(const SharedServices& services, const store::TaskFilter& filter,
                        const ToldLine& line, PageFiller& filler) {
   const core::TaskRecords& live = services->engine.scheduler().Tasks();
@@ -182,7 +183,7 @@ Result<Unit> AddOthers(const SharedServices& services, const store::TaskFilter& 
   return Unit{};
 }
 
-// Queued tasks in the order at the time of the first page, then all other tasks by number.
+// Lists queued tasks in their order at the time of the first page, then all other tasks by number.
 Result<Page> ListByTurn(const SharedServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
   const core::Scheduler& scheduler = services->engine.scheduler();
@@ -205,7 +206,7 @@ Result<Page> ListByTurn(const SharedServices& services, store::TaskFilter filter
   return page;
 }
 
-// The requested tasks in the order of their numbers.
+// Lists the requested tasks by number.
 Result<Page> ListByNumber(const SharedServices& services, store::TaskFilter filter) {
   const std::size_t wanted = filter.limit++;  // one more row shows whether there is a next page
   bool cut = false;
@@ -217,7 +218,7 @@ Result<Page> ListByNumber(const SharedServices& services, store::TaskFilter filt
   return page;
 }
 
-// Makes the answer from memory only.
+// Builds the answer. Reads only memory.
 Answer ListOf(const SharedServices& services, const Page& page, const Caller& caller) {
   Json tasks = Json::array();
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
@@ -235,7 +236,7 @@ Answer ListOf(const SharedServices& services, const Page& page, const Caller& ca
   return JsonAnswer({{"tasks", std::move(tasks)}, {"next", std::move(next)}});
 }
 
-// read: returns the page; called on the loop.
+// read: called on the loop; returns the page.
 void AnswerWithList(const SharedServices& services, const Call& call,
                     const store::TaskFilter& filter, const std::function<Result<Page>()>& read,
                     const api::Responder& reply) {
@@ -243,7 +244,7 @@ void AnswerWithList(const SharedServices& services, const Call& call,
     return ListOf(services, page, caller);
   };
   const PrepareAnswer prepare = ReadThenWrite(read, write);
-  // Only waiting tasks have an expected start.
+  // If no task waits, no expected starts are needed.
   const bool few = filter.limit <= kFewRows && !filter.states.empty() &&
                    std::ranges::all_of(filter.states, &core::HoldsGpus);
   few ? AnswerAtOnce(AskerOf(call), prepare, reply)
@@ -256,7 +257,7 @@ std::vector<core::TaskId> LineNow(const core::Scheduler& scheduler) {
   line.with_gpus.insert(line.with_gpus.end(), line.without_gpus.begin(), line.without_gpus.end());
   return std::move(line.with_gpus);
 }
-// Writes the queue as task numbers separated by blanks.
+// Returns the queue as task numbers separated by spaces.
 Answer LineAsText(const core::Scheduler& scheduler) {
   api::Response response;
   for (const core::TaskId id : LineNow(scheduler))
@@ -272,7 +273,7 @@ std::vector<core::TaskId> TasksIn(std::string_view text) {
   return tasks;
 }
 
-// Reads the queues first, unless the list continues or a recent snapshot exists.
+// Reads the queues first, unless the list is being continued or a recent snapshot exists.
 void AnswerByTurn(const SharedServices& services, const Call& call, const store::TaskFilter& filter,
                   const api::Responder& reply) {
   const auto answer = [services, call, filter, reply](std::shared_ptr<const ToldLine> line) {

@@ -90,8 +90,7 @@ TEST_F(TasksTest, PagesInQueueOrderContainEachTaskOnce) {
     query.resize(3);
     query.emplace_back("before", next);
     if (pages > 0) continue;
-    // The task at the end of the page leaves the queue, and so does a later one, while other
-    // clients list it too.
+    // The last task of the page and a later task leave the queue. Other clients list the queue too.
     Change(kAda, "hold", next);
     Change(kAda, "hold", std::to_string(kWaiting));
     Settle();
@@ -113,7 +112,7 @@ TEST_F(TasksTest, FindsAUsersTasksInALongQueueAtOnce) {
   EXPECT_TRUE(found.body.at("next").is_null());
 }
 
-// Each name needs a query of the store, so a page ends after this many names.
+// Checking a name needs a query of the store, so the number of names checked for a page is limited.
 TEST_F(TasksTest, FindsANameInALongQueuePageByPage) {
   SubmitHeld();
   SubmitArray(2'500, kAda);

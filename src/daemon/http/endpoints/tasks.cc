@@ -1,4 +1,4 @@
-// The endpoints for a single task: its state, and why it waits.
+// The endpoints that show a single task and explain why it waits.
 #include "daemon/http/endpoints/tasks.h"
 
 #include <utility>
@@ -32,7 +32,7 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
   return known;
 }
 
-// The task with details that a row of a list does not have. Reads only memory.
+// The task with all details, including those that are not in rows of a list. Reads only memory.
 api::TaskView FullView(const SharedServices& services, const Known& known, const Caller& caller) {
   api::TaskView view = View(services, known.stored, caller);
   view.estimate_remarks = known.remarks;
@@ -42,7 +42,7 @@ api::TaskView FullView(const SharedServices& services, const Known& known, const
   return view;
 }
 
-// Makes the answer from memory only.
+// Builds the answer. Reads only memory.
 Answer Explained(const SharedServices& services, const Known& known, const Caller& caller) {
   api::ExplainView view;
   view.task = FullView(services, known, caller);
@@ -96,7 +96,7 @@ Result<Unit> ShowTask(const SharedServices& services, const Call& call,
       return JsonAnswer(ToJson(FullView(services, known, caller)));
     };
     const PrepareAnswer prepare = ReadThenWrite(read, write);
-    // Only waiting tasks have an expected start.
+    // Only waiting tasks have an expected start, which takes long to compute.
     const core::TaskRecord* record = services->engine.scheduler().Find(id);
     const bool waits = record != nullptr && !core::HoldsGpus(record->state);
     waits ? services->from_snapshot(uid, prepare, reply) : AnswerAtOnce(uid, prepare, reply);

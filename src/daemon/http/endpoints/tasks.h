@@ -1,4 +1,4 @@
-// Endpoints for submitted tasks: lists, single tasks, explanations, changes.
+// Endpoints for submitted tasks: lists, details, explanations and changes.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 namespace carma::daemon {
 
 // ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default
-// the newest hundred unfinished tasks.
+// lists the newest hundred unfinished tasks.
 Result<Unit> ListTasks(const SharedServices& services, const Call& call,
                        const api::Responder& reply);
-// ?wait_s=: delays the answer until the task has ended, but at most by this.
+// ?wait_s=: delays the answer until the task has ended, but at most this long.
 Result<Unit> ShowTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply);
 Result<Unit> ExplainTask(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
-// Answers with the task's description. Only for the owner and administrators, because it contains
+// Answers with the task's description. For the owner and administrators only, because it contains
 // the user's environment.
 Answer ShowSpec(const SharedServices& services, const Call& call);
 // Both are for the owner and administrators and answer with the changed task once the change is
@@ -26,34 +26,35 @@ Result<Unit> ChangeTask(const SharedServices& services, const Call& call,
                         const api::Responder& reply);
 Result<Unit> SetPriority(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
-// Takes {"verb":"cancel","tasks":[3,4]}: makes one change of ChangeTask for up to api::kMostChanges
-// tasks in one turn. Answers once the change is durable for all. Tasks of other users, or in the
-// wrong state, are reported and do not affect the rest.
+// Takes {"verb":"cancel","tasks":[3,4]}. Applies one of ChangeTask's changes to up to
+// api::kMostChanges tasks. Answers once the changes of all tasks are durable. Errors, such as for
+// tasks of other users or in the wrong state, are reported for each task and do not affect the
+// others.
 Result<Unit> ChangeTasks(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
 
-// Takes fields of a description, {"time_limit_s": 7200, …}; null removes a field. Answers with the
-// task once the change is durable. For the owner and administrators; only the owner may change
-// notifications.
+// Takes fields of a description, such as {"time_limit_s": 7200, …}; null removes a field. Answers
+// with the task once the change is durable. For the owner and administrators, but only the owner
+// may change notifications.
 Result<Unit> EditTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply);
 
-// Checks that EditTask and RedoTask accept these fields from this caller. Errors: kInvalid;
-// kDenied: notifications of another user's task, because a target may be a program that runs with
-// the owner's rights.
+// Checks that EditTask and RedoTask may take these fields from this caller. Errors: kInvalid;
+// kDenied for notifications of another user's task, because their target may be a program that runs
+// with the owner's rights.
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
-// Whether the caller submitted the task. Compares names too, because the user id may have belonged
-// to another person at that time.
+// Whether the caller submitted the task. Also compares the names, because the user id may have
+// belonged to another person at that time.
 bool Owns(const Caller& caller, const store::TaskOwner& owner);
 bool Owns(const Caller& caller, const store::StoredTask& stored);
 
-// The task of {id}, if this caller may change it. Errors: kInvalid, kNotFound, kDenied.
+// Finds the task of {id} if the caller may change it. Errors: kInvalid, kNotFound, kDenied.
 Result<store::StoredTask> Touchable(store::Store& store, const Call& call);
 
 // Errors: kDenied for a priority above 0 unless the caller is an administrator, because the task
-// would pass other users' tasks.
+// would overtake other users' tasks.
 Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller);
 // Errors: kDenied for --no-slots, unless the class is in slots.exempt or the caller is an
 // administrator.

@@ -1,4 +1,4 @@
-// The services of the endpoints of tasks for tests.
+// A fixture with the services that the tests of task endpoints need.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class TasksTest : public EndpointTest {
     spec.exclusive = true;
     return spec;
   }
-  // Submits this many tasks, each of which needs all GPUs, and waits until they are in the queue.
+  // Submits this many tasks that need all GPUs, and waits until they are in the queue.
   void SubmitArray(int count, const Caller& caller) {
     std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
     std::iota(indices.begin(), indices.end(), 0);
