@@ -26,8 +26,8 @@ class Candidates {
   // Whether the server, when empty, could take a task like this one.
   bool CouldTake(Alike& alike, std::uint32_t server) const;
   bool AnyCould(Alike& alike, std::optional<std::uint32_t> except = {}) const;
-  // Returns as many servers of one kind as the task needs, all of which satisfy `is_free`; empty if
-  // there are too few.
+  // Returns as many free servers (`is_free`) of one kind as the task needs, or none if there are
+  // too few.
   using IsFree = std::function<bool(std::uint32_t)>;
   std::vector<std::uint32_t> WholeServersFor(const Job& job, const IsFree& is_free) const;
 

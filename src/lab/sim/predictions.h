@@ -54,7 +54,7 @@ class Predictions {
     bool stale = true;  // a lesson from its own tasks has come since then
   };
   Known& Find(const trace::Workload& workload, std::uint32_t uid);
-  // The current appraisal of the workload's tasks; only with a method.
+  // The current estimate for the workload's tasks. Requires a method.
   const estimate::Appraisal& Appraised(const trace::Workload& workload, std::uint32_t uid);
   // The estimate before the error model changes it.
   std::optional<core::Estimate> Unchanged(const Job& job);

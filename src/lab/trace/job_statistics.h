@@ -35,7 +35,7 @@ struct Arrivals {
   std::size_t together = 0;  // arrivals in the same millisecond as the previous arrival
 };
 
-// Demand for GPUs if every job had started at its submission, alone on its GPUs.
+// Demand for GPUs if every job had started at its submission and shared no GPU.
 struct Concurrency {
   double span_s = 0;  // from the first submission to the last end
   double mean_gpus = 0;

@@ -92,7 +92,7 @@ std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
   return evaluated;
 }
 
-// Scores guesses of SM activity from multiply-adds, if the data set has measured values.
+// The accuracy of SM activity guessed from multiply-adds, if the data set has measured values.
 struct ActivityScore {
   std::size_t runs = 0;
   double mean_error = 0;
@@ -308,7 +308,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
   if (!done) return context.Fail(done.error());
   if (flags.rows) return Print(context, done->rows);
-  // Leaves out estimators that cannot answer for data of this kind (given, history).
+  // Leaves out estimators that cannot answer for this kind of data (given, history).
   std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });

@@ -1,4 +1,5 @@
-// estimate evaluate --calibrate: how well some families calibrate a server's constants for others.
+// estimate evaluate --calibrate: tests how well the runs of some families calibrate a server's
+// constants for the other families.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// estimate evaluate --runs with sweeps of batches.
+// estimate evaluate --runs with sweeps over batch sizes.
 #include <fmt/format.h>
 
 #include <iterator>

@@ -1,4 +1,4 @@
-// Tests of carma estimate with weights of the gpumemnet networks that are not the built-in ones.
+// Tests of carma estimate with other weights for the gpumemnet networks than the built-in weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
