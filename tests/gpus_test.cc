@@ -49,7 +49,7 @@ std::optional<double> HighestSm(const api::GpuHistoryView& gpu) {
 
 TEST_F(Gpus, ShowTheirHistoryAfterARestart) {
   const std::uint64_t id = site.Train({}, {.memory_mib = 4000, .solo_s = 1e6, .sm_active = 0.5});
-  // Waits until one reading shows only this task, with all its memory. On a busy machine, readings
+  // Waits for a reading that shows only this task, with all its memory. On a busy machine, readings
   // may be rare.
   const auto deadline = std::chrono::steady_clock::now() + kDeadline;
   const auto whole = [this] {
@@ -73,7 +73,7 @@ TEST_F(Gpus, ShowTheirHistoryAfterARestart) {
   const std::vector<api::GpuHistoryView> later = History({"6h", "0"});
   ASSERT_THAT(later, SizeIs(1));
   EXPECT_NEAR(HighestSm(later[0]).value_or(0), 0.5, 0.05) << "from the books";
-  // The span reaches back far enough that the database is read outside the loop.
+  // The span reaches back so far that the database is read outside the event loop.
   const auto ever = site.client().Get("/v1/gpus/" + later[0].uuid + "/history?from_ms=0&points=1");
   ASSERT_TRUE(ever) << ever.error().message;
   const auto view = api::FromJson<api::GpuHistoryView>(base::ParseJson(*ever).value());
