@@ -1,8 +1,7 @@
 // A simulated GPU server that processes share through one mapped file.
 //
 // All attached processes see the same world (world.h). Each access first advances the world to the
-// present
-// and frees the memory of dead processes.
+// present and frees the memory of dead processes.
 #pragma once
 
 #include <sys/types.h>

@@ -362,10 +362,10 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
   add("--leave-out", flags->leave_out,
       "leave out each of these groups in turn and predict it from the others", "LIST");
   verb.AddFlag("--summary-only", flags->summary_only,
-               "as torchsummary would print the models: no input shapes");
+               "describe models as torchsummary does: no input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,
-               "as torchinfo prints the models by default: three levels, no input shapes");
-  verb.AddFlag("--exact", flags->exact, "use kept bytes as counted by a dry run");
+               "describe models as torchinfo does by default: three levels, no input shapes");
+  verb.AddFlag("--exact", flags->exact, "use kept bytes counted by a dry run");
   verb.AddFlag("--rows", flags->rows, "print every prediction as CSV instead");
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of runs the bound should cover")
       .Range(0.5, 0.999);
