@@ -18,7 +18,7 @@
 namespace carma::gpu {
 namespace {
 
-// User and system time of all threads.
+// Returns the user and system CPU time of all threads.
 double CpuSeconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);

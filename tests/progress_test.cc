@@ -20,7 +20,7 @@ class ProgressTest : public ::testing::Test {
     options.insert(options.end(), {"--", "/bin/sh", "-c", command + "; exec sleep 600"});
     return site.Submit(std::move(options));
   }
-  // Returns true once the task has done that many steps.
+  // Waits until the task has done this number of steps; returns false at the deadline.
   bool Reaches(std::uint64_t id, double done) {
     return Eventually([&] {
       const api::TaskView task = site.Task(id);

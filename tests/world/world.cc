@@ -560,7 +560,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::set<std::uint64_t> hung_;  // GPUs at which the driver does not answer
   bool cuda_broken_ = false;
   bool by_mps_ = true;
-  // These are rebuilt at each start of the daemon.
+  // The following members are rebuilt at each start of the daemon.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Servers> servers_;
   std::unique_ptr<daemon::Engine> engine_;

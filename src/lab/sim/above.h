@@ -20,8 +20,8 @@ inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
     {Placing::kAsked, "asked"},
 };
 
-// The resource that Slurm counts (its "gres"). Only with kCarma does CARMA run on the nodes;
-// otherwise a task starts at once on the GPUs that Slurm chose, and fails if it runs out of memory.
+// The resource that Slurm counts (its "gres"). CARMA runs on the nodes only with kCarma. Otherwise
+// a task starts at once on the GPUs that Slurm chose, and fails if it runs out of memory.
 enum class Gres {
   kCarma,  // GiB of GPU memory of a server; CARMA chooses the GPU
   kGpu,    // GPUs, each for one task

@@ -1,5 +1,5 @@
-// Asks the servers whether they would start a task, and keeps servers free for a task that others
-// have passed for too long.
+// Asks the servers whether they would start a task, and keeps servers free for a task that other
+// tasks have passed for too long.
 #include "lab/sim/asked.h"
 
 #include <algorithm>

@@ -21,7 +21,7 @@ class Candidates {
   Candidates(const RunOptions& options, const Layout& layout, const Servers& servers,
              Predictions& predictions);
 
-  // The group of tasks that are equal to this one for placement.
+  // The group that this task belongs to. Tasks of a group are equal for placement.
   std::shared_ptr<Alike> AlikeOf(const Job& job);
   // Whether the server, when empty, could take a task like this one.
   bool CouldTake(Alike& alike, std::uint32_t server) const;

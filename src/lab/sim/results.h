@@ -38,7 +38,7 @@ class Results {
   const Totals& so_far() const { return totals_; }
   // Number of attempts stopped since a task last ended or saved more of its work.
   std::int64_t starts_in_vain() const { return starts_in_vain_; }
-  // To be called after the last task has ended. `devices`: all cards.
+  // Call this after the last task has ended. `devices`: all cards.
   RunResult Finish(std::vector<SimDevice>& devices, std::int64_t samples);
 
  private:

@@ -176,7 +176,7 @@ struct RunOptions {
 
   int max_recoveries = 3;  // per task; the published versions have no limit
   // Perturbation: each task's solo time is multiplied by exp(N(0, noise)), and the first submission
-  // comes at a random moment after the start of the daemon.
+  // is at a random time after the start of the daemon.
   double noise = 0;
   std::uint64_t seed = 1;
 

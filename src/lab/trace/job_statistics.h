@@ -13,7 +13,7 @@
 
 namespace carma::trace {
 
-// Statistics of a set of numbers; all 0 for an empty one.
+// Statistics of a set of numbers; all 0 for an empty set.
 struct Spread {
   std::size_t count = 0;
   double mean = 0;

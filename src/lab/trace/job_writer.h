@@ -31,7 +31,7 @@ class JobWriter {
   JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {}
   Result<Unit> Begin();
   Result<Unit> Add(const Job& job);
-  // To be called after the last job.
+  // Call this after the last job.
   Result<Unit> End();
 
  private:

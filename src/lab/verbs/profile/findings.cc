@@ -11,7 +11,7 @@
 namespace carma::cli {
 namespace {
 
-// A process counts only if it ran beside others for at least this share of its time.
+// A process counts only if it ran beside other processes for at least this share of its time.
 constexpr double kLeastOverlap = 0.2;
 constexpr double kLeastSlowdown = 0.25, kMostSlowdown = 1e3;
 

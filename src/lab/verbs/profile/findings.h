@@ -23,7 +23,7 @@ struct Spread {
 };
 Spread SpreadOf(std::span<const double> values);
 
-// The slowdown of one workload while it shares a GPU with certain others.
+// The slowdown of one workload while it shares a GPU with certain other workloads.
 struct Meeting {
   ProfileMethod method = ProfileMethod::kStreams;
   std::vector<std::string> members;

@@ -64,7 +64,7 @@ void ReapAll() {
   }
 }
 
-// Ends all processes below this one. Detached processes have become its children.
+// Ends all processes below the keeper. Detached processes have become its children.
 void EndDescendants() {
   const auto kill_from = Clock::now() + kGrace;
   bool told = false;

@@ -361,9 +361,8 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
   const auto before = CARMA_TRY(place.LookBefore(options_, by));
   if (!before) {
     if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};
-    return Conflict(
-        "GPU {} is used by {}, which this call did not start (--beside-others measures anyway)",
-        place.lane().devices[0], by);
+    return Conflict("GPU {} is used by {}, which is not ours (--beside-others measures anyway)",
+                    place.lane().devices[0], by);
   }
   place.NotBusy();
   PlannedRun run = std::move(*next);
