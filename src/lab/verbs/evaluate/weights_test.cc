@@ -1,4 +1,4 @@
-// Tests of carma estimate with other weights for the gpumemnet networks than the built-in weights.
+// Tests carma estimate with weights other than the built-in ones for the gpumemnet networks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -72,7 +72,7 @@ AloneValues AloneOf(const ProfiledWorkload& workload, const std::string& gpu_typ
 
 using Key = std::pair<ProfileMethod, std::vector<std::string>>;
 
-// All runs on one type of GPU.
+// Evaluates all runs on one type of GPU.
 class TypeWork {
  public:
   TypeWork(std::string type, std::span<const ProfiledWorkload> workloads,
