@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The tables of docs/server/clusters.md: policies of clusters.toml on clusters of several sizes.
+"""Makes the tables of docs/server/clusters.md: policies of clusters.toml on clusters of several sizes.
 
-bench/clusters.py build/release/bin [SERVERS[xLOADS] …]     e.g. 4x5 100x1; without any: all of the page
+bench/clusters.py build/release/bin [SERVERS[xLOADS] …]     e.g. 4x5 100x1; default: everything on the page
 
-Loads are made: 60 tasks for each server of four A100, one every 250 s, seeds 1, 2, …; each is run once with 3 % noise on durations.
-Changes are taken load by load against the first policy; ± is their standard deviation. Time is that of the whole command on two cores.
+Loads are generated: 60 tasks for each server of four A100, one every 250 s, with seeds 1, 2, …; each is run once with 3 % noise on durations.
+Changes are computed load by load against the first policy; ± is their standard deviation. Times are those of the whole command on two cores.
 """
 import csv
 import io

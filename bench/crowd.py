@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How long a user's `status` takes while another user asks for as much as possible: crowd.py BIN_DIR [--queued 100000] [--askers 60] [--seconds 10] [KIND…]
+"""Measures how long a user's `status` takes while another user asks for as much as possible: crowd.py BIN_DIR [--queued 100000] [--askers 60] [--seconds 10] [KIND…]
 
-As root, because the two users must be different ones. One carmad with eight simulated GPUs, fair order, limits and time slices; the tasks of 50 names stay in the
-queue. For each kind of question, the askers send it again and again, each over a connection of its own; the other user asks for the status 20 times a second."""
+Needs root, because the two users must differ. One carmad has eight simulated GPUs, fair order, limits and time slices, and the tasks of 50 names stay in the
+queue. For each kind of request, the askers repeat it continuously, each over its own connection, while the other user asks for the status 20 times a second."""
 
 import argparse
 import asyncio
@@ -35,7 +35,7 @@ length = "1h"
 
 
 async def ask(socket, method, target, body=""):
-    """Status and body of the answer."""
+    """Returns status and body of the response."""
     reader, writer = await asyncio.open_unix_connection(socket)
     writer.write(f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
     answer = await reader.read()

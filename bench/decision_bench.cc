@@ -28,14 +28,14 @@ PolicyConfig HeadOnly() {
 }
 constexpr std::uint64_t kUsers = 200;
 constexpr std::uint64_t kAccounts = 10;
-// Fair order among two hundred users.
+// Fair order with two hundred users.
 PolicyConfig Fair(int backfill) {
   PolicyConfig config = HeadOnly();
   config.order = QueueOrder::kFair;
   config.backfill = backfill;
   return config;
 }
-// Chooses task and GPU together, among the first thousand tasks.
+// Chooses task and GPU together from the first thousand tasks.
 PolicyConfig ByWork() {
   PolicyConfig config = HeadOnly();
   config.mapper = "by-work";
@@ -44,7 +44,7 @@ PolicyConfig ByWork() {
   return config;
 }
 
-// Accounts, classes and limits, as on a server that many people share.
+// Accounts, classes and limits, as on a server with many users.
 PolicyConfig ManyPeople(QueueOrder order, bool by_work) {
   PolicyConfig config = by_work ? ByWork() : Fair(1'000);
   config.order = order;
@@ -57,7 +57,7 @@ PolicyConfig ManyPeople(QueueOrder order, bool by_work) {
   return config;
 }
 
-// The users' requests.
+// How the users' requests differ.
 enum class People {
   kAlike,     // all the same
   kDistinct,  // no two of a thousand tasks the same
@@ -76,7 +76,7 @@ struct Took {
   Took operator+(const Took& other) const { return {us + other.us, cpu_us + other.cpu_us}; }
 };
 
-// A server full of running tasks, with a queue behind a head that does not fit.
+// A server full of running tasks, with a queue whose head does not fit.
 class Server {
  public:
   Server(std::int64_t queued, int gpus, const PolicyConfig& config = HeadOnly(),
@@ -90,7 +90,7 @@ class Server {
     scheduler_.Handle(now_, GpusDiscovered{infos});
     for (int i = 0; i < gpus; ++i) scheduler_.Handle(now_, Sample(i));
     for (int i = 0; i < 4 * gpus; ++i) Submit(9'000);
-    // Some policies start fewer than four tasks on each GPU; the rest of these already waits.
+    // Some policies start fewer than four tasks on each GPU, and the remaining tasks already wait.
     SubmitBatch(queued - (4 * gpus - std::ssize(running_)));
   }
 
@@ -116,7 +116,7 @@ class Server {
     for (const TaskId id : std::exchange(running_, {}))
       scheduler_.Handle(now_, TaskExited{id, 1, {}});
   }
-  // Returns the time to queue these tasks and to decide about them.
+  // Returns the time for queuing these tasks and deciding about them.
   Took SubmitBatch(std::int64_t count) {
     std::vector<Event> submitted;
     std::vector<Event> estimated;
@@ -174,8 +174,8 @@ class Server {
     Note(std::move(actions));
     return {spent.count(), cpu_us};
   }
-  // Acts as the daemon does: reports the tasks that the core starts as running, and calls a core
-  // that has more to do again immediately. Each of these events may start further tasks.
+  // Acts as the daemon does: reports the tasks that the core starts as running, and immediately
+  // calls the core again if it has more to do. Each of these events may start further tasks.
   void Note(std::vector<Action> actions) {
     while (!actions.empty()) {
       std::vector<Event> events;
@@ -240,7 +240,7 @@ void MeasureFirstPass(benchmark::State& state, const PolicyConfig& config, Peopl
   Report(state, took);
 }
 
-// Keeps the queue at the same length.
+// Submits a task for each one that ends, so that the queue keeps its length.
 Took OneForAnother(Server& server) {
   server.SubmitOne();
   return server.Exit();

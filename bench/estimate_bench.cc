@@ -1,5 +1,5 @@
-// Measures the cost of one estimate: reading a summary and computing the peak. BM_OwnSummary does
-// so for the file that CARMA_BENCH_SUMMARY names.
+// Measures the cost of one estimate, which reads a summary and computes the peak. BM_OwnSummary
+// uses the file that CARMA_BENCH_SUMMARY names.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 namespace carma {
 namespace {
 
-// The torchsummary of a chain of convolution, norm and activation, `rows` long.
+// Makes the torchsummary of a chain of convolution, norm and activation with `rows` rows.
 std::string Summary(int rows) {
   std::string text = "        Layer (type)               Output Shape         Param #\n";
   text += std::string(64, '=') + "\n";

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The table of docs/server/sharing.md: how alike users fare, on windows of a cluster trace whose virtual clusters are taken for users.
+"""Makes the table of docs/server/sharing.md: how evenly users are served, on windows of a cluster trace whose virtual clusters stand for users.
 
 bench/fairness.py build/release/bin philly_vc_jobs.csv [SAMPLES [LOAD]]
 
-Of each window SAMPLES (10) samples of about 200 jobs are drawn for four GPUs, with LOAD (1.5) times the work that they do one task at a time; each is run
-with 3 % noise by every policy. A cell: Jain's index of users' mean stretch, change of the makespan against the first policy in percent, mean waiting of the worst
-user in minutes; means over the samples. "By demand": users' weights are the GPU hours that they had under the first policy.
+From each window, SAMPLES (10) samples of about 200 jobs are drawn for four GPUs, with LOAD (1.5) times the work that these GPUs do one task at a time. Each
+sample is run with 3 % noise under every policy. A cell has Jain's index of users' mean stretch, the change of the makespan against the first policy in percent,
+and the mean waiting time of the worst user in minutes, as means over the samples. "By demand": users' weights are the GPU hours that they had under the first
+policy.
 """
 import json
 import pathlib

@@ -1,6 +1,6 @@
 // Measures how long GPUMemNet's networks take for one answer, from a layer list to point and bound.
-// Published: 2.3 ms (MLP) and 10.7 ms (Transformer) for inference alone on a GPU (arXiv
-// 2602.17817).
+// The published times are 2.3 ms (MLP) and 10.7 ms (Transformer) for inference alone on a GPU
+// (arXiv 2602.17817).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -27,9 +27,9 @@ void AddLayer(model::LayerList& list, const char* type, std::int64_t channels, s
   list.params += params;
 }
 
-// `layers` rows of convolution, batch norm and activation. The width grows every `same` blocks: 30
-// resembles a residual network; 1 is a network without two equal layers, the most expensive case
-// for the encoder.
+// Makes `layers` rows of convolution, batch norm and activation. The width grows every `same`
+// blocks: 30 resembles a residual network, and 1 gives a network without two equal layers, the most
+// expensive case for the encoder.
 model::LayerList Convolutions(std::int64_t layers, std::int64_t same) {
   model::LayerList list;
   for (std::int64_t i = 0; i < layers / 3; ++i) {

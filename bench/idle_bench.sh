@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a server pays for a daemon that has nothing to do: eight simulated GPUs, read once a second; then with two tasks
-# on each GPU; and its memory once it keeps single readings of all the time that it may.
+# Measures what an idle daemon costs a server: eight simulated GPUs sampled once a second, then with two tasks on each GPU, and
+# the daemon's memory once its history of single samples is full.
 # usage: idle_bench.sh BIN_DIR WORK_DIR
 set -euo pipefail
 bin=$(realpath "$1")
@@ -9,15 +9,15 @@ work=$(realpath "$2")
 
 seconds=${CARMA_BENCH_IDLE_S:-60}
 
-# Nanoseconds on a CPU since the start, user and system, of one thread or of a whole process.
+# CPU time in ns since the start, user and system, of one thread or of a whole process.
 thread_ns() { awk '{print $1}' "/proc/$1/task/$2/schedstat"; }
 process_ns() { cat "/proc/$1/task/"*/schedstat | awk '{sum += $1} END {printf "%.0f\n", sum}'; }
-# percent BEFORE AFTER [SECONDS]: of one core
+# percent BEFORE AFTER [SECONDS]: CPU use in percent of one core
 percent() { awk -v a="$1" -v b="$2" -v s="${3:-$seconds}" 'BEGIN {printf "%.3f\n", (b - a) / s / 1e7}'; }
 children() { cat "/proc/$1/task/"*/children | wc -w; }
-# The daemon's process that asks the driver.
+# The daemon's process that calls the driver.
 reader_of() { pgrep -P "$1" -x carma-reader; }
-# both_ns PID: of the daemon and its reader
+# both_ns PID: CPU time of the daemon and its reader
 both_ns() { echo $(($(process_ns "$1") + $(process_ns "$(reader_of "$1")"))); }
 
 echo "idle for $seconds s (load $(cut -d' ' -f1-3 /proc/loadavg))"
@@ -29,7 +29,7 @@ sm_cap = false
 settle = false
 END
 start_written
-sleep 2 # the start is not idleness
+sleep 2 # the start does not count as idle time
 before=$(both_ns "$carmad_pid")
 loop_before=$(thread_ns "$carmad_pid" "$carmad_pid")
 [ -z "$slurm_pid" ] || slurm_before=$(process_ns "$slurm_pid")
@@ -57,7 +57,7 @@ record idle.probe_round.carma "$(
     --benchmark_format=csv 2>/dev/null | awk -F, '/^"BM_Round/ {printf "%.1f\n", $4}'
 )" us "CPU of one round of 8 GPUs, in a loop"
 
-# As many as two on each GPU, for the processes are looked up at each reading.
+# At most two tasks on each GPU, because the processes are looked up at each sample.
 for _ in $(seq 16); do
   carma submit --memory 8G -o /dev/null -- "$bin/carma-simtask" --memory-mib 6000 --sm-active 0.2 --load-s 0 \
     --solo-s 1000000 >/dev/null
@@ -73,7 +73,7 @@ carma cancel --all >/dev/null
 carma wait --quiet --timeout 1m 1-16 || true
 stop_carmad
 
-# monitor.history is 15 minutes: they pass in 45 seconds.
+# monitor.history is 15 minutes, which pass in 45 seconds.
 write_config history 8xA100-40GB 20
 start_written
 sleep $((15 * 60 / 20 + 2))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From the submission until the process runs, beside a neighbour on the same simulated GPU: by streams, and through MPS,
-# where the first task of a user on a GPU waits for a control daemon and a server (here the simulated one).
+# Measures the time from the submission until the process runs, beside a neighbour on the same simulated GPU: with streams, and
+# with MPS, under which a user's first task on a GPU waits for a control daemon and a server (here the simulated one).
 # usage: launch_bench.sh BIN_DIR WORK_DIR
 set -euo pipefail
 bin=$(realpath "$1")
@@ -9,7 +9,7 @@ work=$(realpath "$2")
 
 runs=${CARMA_BENCH_LAUNCHES:-20}
 
-# launch METHOD: a task that stays, then `runs` short ones, one after the other.
+# launch METHOD: runs a task that stays, then `runs` short tasks in sequence.
 launch() {
   local number
   write_config "$1" 1xA100-40GB
@@ -41,7 +41,7 @@ END
   record "launch.$1.next" "$mid" ms "$low-$high, $runs launches"
   stop_carmad
 }
-# delays NAME: milliseconds from the submission until the process ran, a line for each task of that name
+# delays NAME: prints for each task of that name the milliseconds from its submission until its process ran
 delays() {
   python3 -c 'import json, sys
 for task in json.load(open(sys.argv[1]))["run"]["tasks"]:

@@ -1,4 +1,4 @@
-// Fills the state folder of a daemon with finished tasks: make_books STATE_DIR COUNT
+// Fills a daemon's state folder with finished tasks: make_books STATE_DIR COUNT
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The web page with 100 000 tasks in the books: first paint, bytes of the first view, and what 50 open pages cost carmad.
+"""Measures the web page with 100 000 tasks in the database: first paint, bytes of the first view, and the load of 50 open pages on carmad.
 
 usage: page_bench.py BIN_DIR [SECONDS [RESULTS]]     SECONDS: how long the 50 pages are watched (default 30)
 
-Prints one figure a line, as the other benches do: KEY VALUE UNIT NOTE; RESULTS: also added to this file, for run.sh. Without
-Chromium the first two are left out.
+Prints one figure per line, like the other benchmarks: KEY VALUE UNIT NOTE. RESULTS: a file to which the lines are also appended, for run.sh. Without
+Chromium, the first two figures are left out.
 """
 
 import glob
@@ -25,7 +25,7 @@ LOADS = 9
 
 
 def tell(key, value, unit, note=""):
-    """One figure."""
+    """Prints one figure."""
     if len(sys.argv) > 3:
         with open(sys.argv[3], "a", encoding="utf-8") as results:
             results.write(f"{key}\t{value}\t{unit}\t{note}\n")
@@ -33,12 +33,12 @@ def tell(key, value, unit, note=""):
 
 
 def spent_ns(pid):
-    """Nanoseconds on a CPU of all threads of the daemon."""
+    """CPU time of all threads of the daemon, in nanoseconds."""
     return sum(int(open(path, encoding="ascii").read().split()[0]) for path in glob.glob(f"/proc/{pid}/task/*/schedstat"))
 
 
 def share_of_core(pid, seconds, every_second=lambda: None):
-    """Percent of one core that the daemon takes for so long."""
+    """The daemon's CPU use over this time, in percent of one core."""
     before = spent_ns(pid)
     begin = time.monotonic()
     for second in range(seconds):
@@ -48,7 +48,7 @@ def share_of_core(pid, seconds, every_second=lambda: None):
 
 
 class Pages:
-    """Open pages, as far as the daemon hears of them: each its own connection, each a question a second."""
+    """Imitates open pages as the daemon sees them: each has its own connection and sends one request a second."""
 
     def __init__(self, port):
         self.connections = [http.client.HTTPConnection("127.0.0.1", port) for _ in range(PAGES)]
@@ -57,7 +57,7 @@ class Pages:
         self.bytes = 0
 
     def ask(self):
-        """All of them, spread over the second."""
+        """Sends one request from each page, spread over a second."""
         begin = time.monotonic()
         for i, connection in enumerate(self.connections):
             time.sleep(max(0, begin + i / PAGES - time.monotonic()))
@@ -72,10 +72,10 @@ class Pages:
 
 
 def first_view(site):
-    """Milliseconds and bytes of the page when it is opened for the first time."""
+    """Time in milliseconds and size in bytes of the page when it is opened for the first time."""
     paints, views, sizes = [], [], []
     for _ in range(LOADS):
-        with browser.Browser() as tab:  # a new one each time: nothing is cached
+        with browser.Browser() as tab:  # a new browser each time, so that nothing is cached
             tab.show(1280)
             tab.go(site.address)
             tab.until("document.querySelector('main').dataset.shown && performance.getEntriesByName('first-contentful-paint')[0]"
@@ -92,7 +92,7 @@ def first_view(site):
 
 
 def main():
-    """Everything, on one simulated server of 8 GPUs with two tasks on each and some that wait."""
+    """Measures everything on one simulated server of 8 GPUs, with two tasks on each GPU and some waiting tasks."""
     programs = sys.argv[1]
     seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 30
     site = Site(programs, "8xA100-40GB", 1)
@@ -111,7 +111,7 @@ def main():
             print("  no chromium: first paint and bytes are left out")
         alone = share_of_core(site.pid, seconds)
         pages = Pages(site.port)
-        pages.ask()  # each has its first answer
+        pages.ask()  # lets each page get its first answer
         with_pages = share_of_core(site.pid, seconds, pages.ask)
         tell("page.cpu.none", f"{alone:.2f}", "% core", "carmad without any page")
         tell("page.cpu.50", f"{with_pages:.2f}", "% core", f"with {PAGES} pages at 1 Hz: {pages.answers[200]} answers, "

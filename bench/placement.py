@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The tables of docs/server/policies.md: what rules of placement come to on published and made-up loads.
+"""Makes the tables of docs/server/policies.md: the effect of placement rules on published and generated loads.
 
 bench/placement.py build/release/bin DATA TABLE [RUNS]
 
-DATA holds traces/ (carma_heavy60.csv, carma_mix90.csv, carma_t1.csv: the published loads; philly_vc_jobs.csv) and workloads/ (catalog.csv with the published
-measurements, summaries/), which are not part of CARMA. TABLE is one of those at the end of this file. All runs have 3 % noise, and policies are compared run by run:
-changes of the makespan are in percent of exclusive use, completion times and waiting in minutes, "±" is the standard error of the mean over loads.
+DATA contains traces/ (carma_heavy60.csv, carma_mix90.csv, carma_t1.csv: the published loads; philly_vc_jobs.csv) and workloads/ (catalog.csv with the published
+measurements, summaries/), which are not part of CARMA. TABLE is one of the tables at the end of this file. All runs have 3 % noise, and policies are compared run
+by run: changes of the makespan are in percent of exclusive use, completion and waiting times are in minutes, "±" is the standard error of the mean over loads.
 """
 import csv
 import functools
@@ -23,21 +23,21 @@ CATALOGUE, SUMMARIES = DATA / "workloads" / "catalog.csv", ("--summaries", str(D
 RUNS = int((sys.argv[4:] or [20])[0])
 FOLDER = tempfile.TemporaryDirectory()
 SETTINGS = "magm,sm_cap=0.95,window=15s,margin=512M"
-BY_WORK = "by-work"  # the default under MPS, with the values that it brings
+BY_WORK = "by-work"  # the default under MPS, with the values that it sets
 PUBLISHED = ["heavy60", "mix90", "t1"]
 NINE = PUBLISHED + ["made11", "made12", "made13", "made14", "philly0-0", "philly0-1"]
 LOOKED_AT = NINE + [f"made{seed}" for seed in range(51, 59)] + [f"philly2-{i}" for i in range(8)]
 NOT_LOOKED_AT = ([f"made{seed}" for seed in range(32, 37)] + [f"philly1-{i}" for i in range(6)] + [f"made{seed}" for seed in range(71, 83)]
                  + [f"philly3-{i}" for i in range(8)])
-# Of made-up loads: tasks, mean gap in seconds.
+# Generated loads: number of tasks, mean gap in seconds.
 MADE = dict(zip(range(11, 15), [(120, gap) for gap in (420, 240, 120, 180)]))
 MADE |= dict(zip(range(32, 37), [(120, gap) for gap in (420, 340, 260, 180, 100)]))
 MADE |= {seed: ((60, 90, 120, 150)[i % 4], (400, 150, 250, 80)[i % 4]) for i, seed in enumerate(range(51, 59))}
 MADE |= {seed: ((80, 120, 150)[i % 3], (350, 90, 220, 160)[i % 4]) for i, seed in enumerate(range(71, 83))}
 MADE |= {seed: (150, 180) for seed in range(1, 5)}
-# Of those of built-in workloads.
+# Mean gaps of the loads of built-in workloads.
 BUILTIN = dict(zip(range(32, 38), (100, 100, 60, 100, 140, 180)))
-# Of windows of the cluster's trace: days, jobs, seed.
+# Windows of the cluster's trace: days, jobs, seed.
 PHILLY = [
     [(10, 36, 72, 1), (36, 52, 72, 1)],
     [(*days, 72, 7 + i) for i, days in enumerate(((0, 10), (20, 30), (30, 44), (52, 64), (64, 80), (80, 125)))],
@@ -61,7 +61,8 @@ def rows_of(file):
 
 @functools.cache
 def newer_catalogue():
-    """With the run times and the memory of the newer publication, whose load t1 is. Of CNNs it tells those of one epoch; of Mask R-CNN and UNet none that could be a run's."""
+    """A catalogue with the run times and the memory of the newer publication, to which load t1 belongs. For CNNs it gives those of one epoch; for Mask R-CNN and
+    UNet it gives none that a run could have."""
     rows = rows_of(CATALOGUE)
     for row in rows:
         if row["run_minutes_csv2"] and row["model"] not in ("MaskRCNN", "UNet"):
@@ -73,7 +74,7 @@ def newer_catalogue():
 
 
 def window(start, end, jobs, seed):
-    """Its arrivals are compressed to half of the time that exclusive use of four GPUs takes."""
+    """A window whose arrivals are compressed to half of the time that exclusive use of four GPUs takes."""
     picked = trace("window", DATA / "traces" / "philly_vc_jobs.csv", "--from", f"{start}d", "--to", f"{end}d", "--max-gpus", 2)
     sampled = trace("sample", "-", "--gpus", 4, "--tasks", jobs, "--seed", seed, stdin=picked)
     lines = trace("map", "-", "--workloads", CATALOGUE, "--seed", seed, stdin=sampled).splitlines()
@@ -85,7 +86,7 @@ def window(start, end, jobs, seed):
 
 @functools.cache
 def small_catalogue():
-    """Of the tasks that one of three instances of a GPU can take."""
+    """A catalogue of the tasks that fit on one of a GPU's three instances."""
     most = lambda row: max((float(row[key]) for key in ("memory_mib_thesis", "memory_mib_rad2", "memory_mib_run60") if row[key]), default=0)
     return write("small.csv", [row for row in rows_of(CATALOGUE) if row["gpus"] == "1" and row["solo_seconds"] and 0 < most(row) < 9500])
 
@@ -108,7 +109,7 @@ def made_up(name, tasks, gap, seed, *words, most_gpus=2):
 
 @functools.cache
 def load(name):
-    """The words of `carma simulate` that name it."""
+    """The words of `carma simulate` that name the load."""
     kind = name.rstrip("0123456789-")
     number = name.removeprefix(kind)
     if kind in ("heavy", "mix"):
@@ -139,7 +140,7 @@ def simulate(words, policy, more):
 
 @functools.cache
 def measure(words, policy, more=SUMMARIES):
-    """The figures of a policy on a load, run by run against exclusive use."""
+    """The figures of a policy on a load, compared run by run with exclusive use."""
     ones, alone = simulate(words, policy, more), simulate(words, "exclusive", more)
     change = lambda key: [100 * (one[key] / base[key] - 1) for one, base in zip(ones, alone)]
     mean = lambda figure: statistics.mean(figure(one) for one in ones)
@@ -203,7 +204,7 @@ def plateaus():
 
 
 def unknown():
-    """Nothing is known of a task until one of its kind has run."""
+    """A table of loads about whose tasks nothing is known until a task of their kind has run."""
     names = ["demo60"] + PUBLISHED
     head("", *names)
     for rule in ("magm", "magm,sm_cap=0.95", "magm,sm_cap=0.95,floor=15G", "magm,history=runs", "magm,sm_cap=0.95,history=runs"):
@@ -254,7 +255,7 @@ def published():
 
 
 def later(cells, others):
-    """On how many loads it ends later by more than twice the standard error of that load's mean, and by how much."""
+    """On how many loads the rule ends later by more than twice the standard error of that load's mean, and by how much."""
     found = []
     for cell, other in zip(cells, others):
         differences = [one - two for one, two in zip(cell["changes"], other["changes"])]
@@ -286,7 +287,7 @@ def all_loads():
 
 
 def against(name, base, rule, more=SUMMARIES):
-    """One line: the rule against the base, of the loads that were looked at and of the others."""
+    """Prints one line that compares the rule with the base, for the loads that were used for tuning and for the other loads."""
     halves = []
     for names in (LOOKED_AT, NOT_LOOKED_AT):
         cells, others = [[measure(load(one), each, more) for one in names] for each in (rule, base)]
@@ -336,7 +337,8 @@ def turns():
 
 
 def by_knowledge(columns):
-    """A table of the defaults and by work, on a first day and seen; of each column its loads, words of the policy, and words of `carma simulate`."""
+    """A table that compares the defaults with by-work, on a first day and later; for each column it gives the loads, the policy's words, and words of `carma
+    simulate`."""
     head("", *columns)
     for name, policy in (("magm", "magm"), ("by-work", BY_WORK), ("magm, seen", "magm,history=runs"), ("**default**, seen", BY_WORK + ",history=runs")):
         cells = []
@@ -360,7 +362,7 @@ def instances():
 
 
 def worlds():
-    """Where sharing costs what the default does not know of; 14 loads, as many runs."""
+    """Cases in which sharing has costs that the default does not know; 14 loads with as many runs."""
     names = LOOKED_AT[3:17]
     ways = {
         "as simulated": (), "oversubscription 0.25": ("--model", "oversubscription=0.25"), "64 cores, 8 wanted": ("--model", "cpu_cores=64,cpu_cores_wanted=8"),
@@ -374,7 +376,7 @@ def worlds():
 
 
 def servers():
-    """Tasks of several GPUs as MPS clients, or in turns with those."""
+    """Tasks on several GPUs as MPS clients, or taking turns with MPS clients."""
     head("", "demo60", *PUBLISHED)
     for rule in (f"{mapper},mps_servers={word}" for mapper in (BY_WORK, "magm") for word in ("user", "gpu")):
         cells = [measure(load("demo60"), rule, ())] + [measure(load(one), rule) for one in PUBLISHED]
@@ -382,7 +384,7 @@ def servers():
 
 
 def of_users(words, choose):
-    """The words of a load whose tasks have the users that `choose` names one by one."""
+    """The words of a load whose tasks belong to the users that `choose` names one by one."""
     lines = pathlib.Path(words[1]).read_text().splitlines()
     header = next(index for index, line in enumerate(lines) if not line.startswith("#"))
     rows = [f"{line},{choose(number)}" for number, line in enumerate(lines[header + 1:])]
@@ -392,7 +394,7 @@ def of_users(words, choose):
 
 
 def session(seed, users):
-    """A user who submits for a while, then another; the first ones are there more often."""
+    """A user who submits for a while, then another user. The first users submit more often."""
     draw, now = random.Random(seed), [0]
 
     def choose(_):
@@ -403,7 +405,7 @@ def session(seed, users):
 
 
 def users():
-    """Several users under MPS, who take turns on a GPU: submissions in turn, and in sessions."""
+    """Several users under MPS, who take turns on a GPU, with submissions in turn and in sessions."""
     ones = {f"{name}, {users}": [of_users(load(name), lambda number, users=users: f"u{number % users}")] for name in ("heavy60", "mix90") for users in (1, 2, 8)}
     ones["sessions"] = [of_users(("--trace", made_up(f"sessions{seed}-{users}", 120, 300, seed, "--workloads", CATALOGUE), "--workloads", CATALOGUE), session(seed, users))
                         for seed in (1, 2, 3) for users in (3, 8)]

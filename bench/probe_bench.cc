@@ -1,6 +1,6 @@
-// Measures the cost of one round of readings, without a daemon. CARMA_BENCH_NVML names the library;
+// Measures the cost of one round of samples, without a daemon. CARMA_BENCH_NVML names the library;
 // the default is the system's own. At one round a second, `percent_of_a_core` is the load of
-// monitoring; the limits for eight GPUs are 0.5 and 30 MiB of memory.
+// monitoring. For eight GPUs, the limits are 0.5 for this load and 30 MiB of memory.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -18,7 +18,7 @@
 namespace carma::gpu {
 namespace {
 
-// User and system time of all threads.
+// Returns the user and system CPU time of all threads.
 double CpuSeconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -66,7 +66,7 @@ void BM_Round(benchmark::State& state) {
 }
 BENCHMARK(BM_Round)->Unit(benchmark::kMicrosecond);
 
-// The text that dcgmi writes per second for this many GPUs.
+// The text that dcgmi prints per second for this many GPUs.
 void BM_DmonText(benchmark::State& state) {
   const auto gpus = static_cast<std::size_t>(state.range(0));
   DmonParser parser;

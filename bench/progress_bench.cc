@@ -1,6 +1,6 @@
 // Measures the cost of reading the progress of tasks, in the processes that carry their output and
-// in carmad. BM_HundredTasks: `percent_of_a_core` for 100 tasks that print all the time; the limit
-// is 0.1.
+// in carmad. BM_HundredTasks: the limit of `percent_of_a_core` is 0.1 for 100 tasks that print
+// continuously.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ std::string Repeated(std::string_view text) {
   return all;
 }
 
-// The output of a task between two readings by carmad, of which the tracker keeps the last few KiB.
+// The output of a task between two readings by carmad. The tracker keeps its last few KiB.
 std::string Output(std::int64_t kind, int step) {
   switch (kind) {
     case 0:
@@ -67,7 +67,7 @@ std::string Output(std::int64_t kind, int step) {
 constexpr const char* kKinds[] = {"bar",   "Megatron", "other log", "no newline",
                                   "words", "escapes",  "brackets"};
 
-// Measures one look. At this age of a task, looks are ten seconds apart.
+// Measures one reading. At this age of a task, readings are ten seconds apart.
 void BM_Look(benchmark::State& state) {
   ProgressTracker tracker;
   std::int64_t now_ms = kStart;

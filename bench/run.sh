@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All benchmarks, beside sbatch and tsp where they are installed, and one table of budgets and measured figures.
-# Says what was measured and never fails for a figure: machines differ.
+# Runs all benchmarks, compared with sbatch and tsp if they are installed, and prints one table of budgets and measured figures. A
+# figure over its budget is not a failure, because machines differ.
 # usage: run.sh BIN_DIR [PART…]   parts: decision store submit idle start launch page sim progress (default: all, about 9 minutes)
 set -euo pipefail
 bin=$(realpath "${1:?usage: run.sh BIN_DIR [decision|store|submit|idle|start|launch|page|sim|progress]…}")
@@ -16,21 +16,21 @@ results=$work/results.tsv
 started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 load_before=$(cut -d' ' -f1-3 /proc/loadavg)
 
-# The environment travels with each task: the same size for everybody, 1.8 KiB.
+# The environment is stored with each task, so it has the same size on every machine: 1.8 KiB.
 clean=(env -i "PATH=$PATH" "HOME=$HOME" "USER=$(id -un)" LANG=C.UTF-8)
 for i in $(seq 24); do
   clean+=("BENCH_VARIABLE_$i=/opt/software/of/a/usual/length/$i/bin:/usr/local/bin")
 done
 for name in ${!CARMA_BENCH_*}; do clean+=("$name=${!name}"); done
 
-# csv_figure KEY FILE NAME COLUMN UNIT: one figure of Google Benchmark's CSV
+# csv_figure KEY FILE NAME COLUMN UNIT: records one figure of Google Benchmark's CSV
 csv_figure() {
   awk -F, -v key="$1" -v name="$3" -v column="$4" -v unit="$5" '
     {gsub(/"/, "")}
     $1 == "name" {for (i = 1; i <= NF; ++i) if ($i == column) at = i}
     index($1, name) == 1 {printf "%s\t%.4g\t%s\t\n", key, $at, unit}' "$2" >>"$results"
 }
-# gbench PROGRAM FILTER NAME: runs it in the work folder, which is on a disk, and keeps NAME.csv
+# gbench PROGRAM FILTER NAME: runs a benchmark in the work folder, which is on a disk, and keeps NAME.csv
 gbench() {
   (cd "$work" && "$bin/$1" --benchmark_filter="$2" --benchmark_out="$out/$3.csv" \
     --benchmark_out_format=csv 2>"$work/errors") || {
@@ -41,7 +41,7 @@ gbench() {
 
 decision() {
   local queued gpus event share order fair choosing by_work
-  # One file each: all rows of a CSV have the same counters.
+  # Each benchmark has its own file, because all rows of a CSV have the same counters.
   gbench decision_bench 'TaskExited|GpuSampled|TaskSubmitted|FirstPass' decision
   gbench decision_bench SubmitBatch decision_batch
   csv_figure decision.batch_100000 "$out/decision_batch.csv" BM_SubmitBatch/tasks:100000 tasks_per_s tasks/s
@@ -55,7 +55,7 @@ decision() {
       done
     done
   done
-  # 200 people with accounts, classes and limits: fair order beside the order of submission.
+  # 200 users with accounts, classes and limits: fair order compared with the order of submission.
   while read -r order fair choosing by_work; do
     for share in p50 p99 cpu_p50 cpu_p99; do
       csv_figure "decision.people.$order.$choosing.$share" "$out/decision.csv" \
@@ -82,7 +82,7 @@ store() {
   printf 'disk.fdatasync.p50\t%s\tms\t\ndisk.fdatasync.p99\t%s\tms\t\n' "$p50" "$p99" >>"$results"
 }
 
-# The short form: what takes up to a second of a core. All sizes: sim_bench itself.
+# The short form, whose parts take up to a second. sim_bench itself runs all sizes.
 sim() {
   local tasks mode
   gbench sim_bench 'BM_(Claims|Sampled)/tasks:10000?/gpus:1000/|BM_Published/copies:1$' sim
@@ -117,7 +117,7 @@ done
 # ---- the table ----
 
 figure() { awk -F'\t' -v key="$1" '$1 == key {printf "%s %s", $2, $3}' "$results"; }
-# row WHAT BUDGET KEY [PEER=KEY]…; nothing for what was not measured
+# row WHAT BUDGET KEY [PEER=KEY]…: prints a row of the table; leaves out figures that were not measured
 row() {
   local measured peers='' each value
   measured=$(figure "$3")

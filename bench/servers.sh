@@ -1,6 +1,6 @@
-# Sourced by the bench scripts: private servers of CARMA and its peers, and the list of results.
-# Needs: bin (programs), work (a new folder on a disk: on a memory file system durable costs nothing).
-sockets=$(mktemp -d /tmp/carma-bench.XXXXXX) # the path of a socket is short
+# Sourced by the benchmark scripts: private servers of CARMA and its peers, and the list of results. Needs the variables bin
+# (programs) and work (a new folder on a disk, because durable writes cost nothing on a memory file system).
+sockets=$(mktemp -d /tmp/carma-bench.XXXXXX) # a short path, because it contains sockets
 socket=$sockets/carmad.sock
 results=$work/results.tsv
 touch "$results"
@@ -10,7 +10,7 @@ record() {
   printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "${4:-}" >>"$results"
   printf '  %-46s %12s %-8s %s\n' "$1" "$2" "$3" "${4:-}"
 }
-# record_times KEY "p50 p95 p99 low high", as spawn_timer prints them
+# record_times KEY "p50 p95 p99 low high": records times in the format of spawn_timer
 record_times() {
   local p50 p95 p99 low high
   read -r p50 p95 p99 low high <<<"$2"
@@ -18,13 +18,13 @@ record_times() {
   record "$1.p95" "$p95" ms
   record "$1.p99" "$p99" ms
 }
-# Lowest to highest of the numbers read, and their median: "median low high".
+# Prints the median, lowest and highest of the numbers on standard input as "median low high".
 median() { sort -g | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)], v[1], v[NR]}'; }
 rss_mib() { awk '/^VmRSS/ {printf "%.1f", $2 / 1024}' "/proc/$1/status"; }
 
 carma() { "$bin/carma" --socket "$socket" "$@"; }
 
-# write_config NAME SHAPE [TIME_SCALE]: configuration and simulated server of a daemon that starts with nothing.
+# write_config NAME SHAPE [TIME_SCALE]: writes the configuration and makes the simulated server of a daemon without tasks.
 write_config() {
   home=$work/$1
   mkdir -p "$home"
@@ -41,13 +41,13 @@ state = "$home/gpus"
 END
 }
 carmad_pid=
-# start_carmad NAME SHAPE [drained]: drained GPUs keep every task in the queue.
+# start_carmad NAME SHAPE [drained]: starts a daemon; drained GPUs keep every task in the queue.
 start_carmad() {
   write_config "$1" "$2"
   start_written
   [ "${3:-}" != drained ] || carma drain all --reason bench >/dev/null
 }
-# The daemon whose configuration was written last.
+# Starts the daemon whose configuration was written last.
 start_written() {
   "$bin/carmad" --config "$home/carma.toml" 2>>"$work/carmad.log" &
   carmad_pid=$!
@@ -63,7 +63,7 @@ stop_carmad() {
 
 slurm_pid=
 have_slurm() { [ -n "$(PATH=$PATH:/usr/sbin type -P slurmctld)" ] && type -P sbatch >/dev/null; }
-# A controller of its own with a node that never answers, so that every job stays in the queue.
+# Starts a separate controller with a node that never answers, so that every job stays in the queue.
 start_slurm() {
   have_slurm || return 1
   local home=$sockets/slurm
@@ -109,7 +109,7 @@ stop_slurm() {
 }
 
 tsp_up=
-# A spooler of its own, whose only slot is taken, so that every job stays in the queue.
+# Starts a separate spooler whose only slot is taken, so that every job stays in the queue.
 start_tsp() {
   type -P tsp >/dev/null || return 1
   export TS_SOCKET=$sockets/tsp
@@ -129,7 +129,7 @@ cleanup() {
   stop_carmad
   stop_slurm
   stop_tsp
-  # The spooler writes a last word beside its socket when it ends.
+  # When the spooler ends, it writes a last file beside its socket.
   rm -rf "$sockets" 2>/dev/null || { sleep 0.5; rm -rf "$sockets"; }
 }
 trap cleanup EXIT

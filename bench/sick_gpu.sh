@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How much work seven GPUs get done while the driver hangs at the eighth, beside the same server while all is well: tasks
-# of 20 s, one to a GPU, simulated GPUs in real time. The sick GPU holds no task when it begins to hang.
+# Measures how much work seven GPUs do while the driver hangs on the eighth, compared with the same server without a fault: tasks
+# of 20 s, one per GPU, on simulated GPUs in real time. The hanging GPU holds no task when the fault begins.
 # usage: sick_gpu.sh BIN_DIR WORK_DIR [SECONDS]
 set -euo pipefail
 bin=$(realpath "$1")
@@ -9,7 +9,7 @@ work=$(realpath "$2")
 seconds=${3:-600}
 . "$(dirname "$0")/servers.sh"
 
-# How many of the daemon's tasks have ended well.
+# Number of the daemon's tasks that have succeeded.
 ended() { carma list --state succeeded --format id --no-header --limit 100000 | wc -l; }
 
 for case in well sick; do
@@ -21,7 +21,7 @@ END
   start_written
   for _ in $(seq $((seconds * 7 / 20 + 50))); do echo '{"stdout_path":"/dev/null","command":["'"$bin"'/carma-simtask","--memory-mib","4000","--solo-s","20"]}'; done \
     >"$work/tasks.jsonl"
-  # As many GPUs in both cases.
+  # Both cases have the same number of usable GPUs.
   [ "$case" = sick ] && "$bin/carma-simgpu" fault --state "$home/gpus" --kind hang --gpu 7
   [ "$case" = well ] && carma drain 7 --reason bench >/dev/null
   carma submit --batch "$work/tasks.jsonl" >/dev/null

@@ -25,8 +25,8 @@ using base::Duration;
 constexpr int kGpusPerServer = 8;
 constexpr double kMeanSoloS = 1'200;
 
-// A trace and its catalogue: the project's own, or those that CARMA_SIM_TRACE and
-// CARMA_SIM_WORKLOADS name.
+// A trace and its catalogue: CARMA's own, or those that CARMA_SIM_TRACE and CARMA_SIM_WORKLOADS
+// name.
 struct Load {
   trace::Catalogue catalogue;
   std::vector<Arrival> arrivals;
@@ -64,7 +64,7 @@ const Load& TheLoad() {
 }
 
 // Random tasks of the load's workloads. If each task had a GPU to itself, they would keep the GPUs
-// busy `offered` times over: above about 1.5, they queue even when collocated.
+// busy `offered` times over. Above about 1.5, tasks queue even when collocated.
 std::vector<Arrival> RandomTasks(std::int64_t tasks, std::int64_t gpus, double offered) {
   const std::vector<Arrival>& some = TheLoad().arrivals;
   base::Rng rng(7);
@@ -113,7 +113,7 @@ void RunRandom(benchmark::State& state, MonitorOptions::Mode mode, double offere
   Report(state, totals);
 }
 
-// Decides by claims alone; nothing is sampled.
+// Decides by claims alone, without samples.
 void BM_Claims(benchmark::State& state) {
   RunRandom(state, MonitorOptions::Mode::kNone, 1.4);
 }
@@ -129,8 +129,8 @@ void Sizes(benchmark::internal::Benchmark* bench) {
 BENCHMARK(BM_Claims)->Apply(Sizes);
 BENCHMARK(BM_Sampled)->Apply(Sizes);
 
-// Runs a published policy in the published loop, on `copies` of the trace and as many servers' GPUs
-// in one server.
+// Runs a published policy in the published loop, with `copies` of the trace on as many servers'
+// GPUs in one server.
 void BM_Published(benchmark::State& state) {
   const std::int64_t copies = state.range(0);
   const Cluster cluster = Must(ParseCluster(fmt::format("{}xA100-40GB", 4 * copies)));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The simulator beside another one: the Python prototype from which its models come, on the same trace with
-# the same policy, in the same run.
+# Compares the simulator with another one, the Python prototype from which its models come, on the same trace and policy in the
+# same run.
 # usage: sim_peer.sh BIN_DIR PEER.py DATA_DIR   DATA_DIR: traces/carma_heavy60.csv and workloads/catalog.csv
 set -euo pipefail
 bin=$(realpath "${1:?usage: sim_peer.sh BIN_DIR PEER.py DATA_DIR}")

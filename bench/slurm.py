@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a lease costs a job of Slurm's: slurm.py BIN_DIR [--runs 25] [--rounds 3] [--elements 500].
+"""Measures what a lease costs a job of Slurm: slurm.py BIN_DIR [--runs 25] [--rounds 3] [--elements 500].
 
-Two Slurms of four nodes on this machine, one without the plug-in; all ways take turns within one run, so that what else the machine does
-falls on all alike. Needs what tests/slurm needs."""
+Runs two Slurms with four nodes on this machine, one of them without the plug-in. All variants alternate within one run, so that other load on the machine
+affects all of them equally. Has the same requirements as tests/slurm."""
 
 import argparse
 import os
@@ -19,14 +19,14 @@ LEASE = ("--carma-mem=100M",)
 
 
 class Asking(spank_bed.SpankBed):
-    """Whose carmads ask Slurm."""
+    """A bed whose carmads query Slurm."""
 
     def daemon_settings(self, node):
         return {**super().daemon_settings(node), "CARMA_SLURM_ENABLED": "true"}
 
 
 def srun_ms(where, *options):
-    """From its start to its end."""
+    """The time of one srun in ms, from its start to its end."""
     began = time.monotonic()
     ran = where.run_as(USER, "srun", "--mem=100", *options, "true")
     if ran.returncode != 0:
@@ -35,7 +35,7 @@ def srun_ms(where, *options):
 
 
 def array_s(where, elements, *options):
-    """From the submission to the end of the last."""
+    """The time of an array in s, from the submission to the end of its last job."""
     began = time.monotonic()
     ran = where.run_as(USER, "sbatch", "--parsable", "--mem=100", f"--array=1-{elements}", "--output=/dev/null", *options, "--wrap=true", check=True)
     job = ran.stdout.strip()
@@ -48,7 +48,7 @@ def array_s(where, elements, *options):
 
 
 def line(name, values, unit):
-    """Median and range."""
+    """Formats median and range."""
     print(f"{name:34} p50 {statistics.median(values):8.1f} {unit}   {min(values):.1f} to {max(values):.1f}   of {len(values)}", flush=True)
 
 
@@ -65,7 +65,7 @@ def main():
     if why_not:
         sys.exit(f"slurm.py: {why_not}")
     programs = os.path.abspath(flags.programs)
-    slurm.Bed.TIME_SCALE = 1  # of the simulated servers: carmad reads its GPUs as often as on a real one
+    slurm.Bed.TIME_SCALE = 1  # of the simulated servers, so that carmad samples its GPUs as often as on a real server
     plain = slurm.Bed(programs)
     try:
         loaded = Asking(programs, books=flags.books) if flags.enabled else spank_bed.SpankBed(programs, books=flags.books)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How much sooner the jobs of a real Slurm are done when they share GPUs: slurm_live.py BIN_DIR [--loads 3] [--scale 200] …
+"""Measures how much sooner the jobs of a real Slurm are done when they share GPUs: slurm_live.py BIN_DIR [--loads 3] [--scale 200] …
 
-Slurm and carmad are the real ones, GPUs and training are simulated and run --scale times as fast as real time. One load after the other, and each of them
-three ways in turn:
+Slurm and carmad are real; GPUs and training are simulated and run --scale times as fast as real time. Each load is run in three ways, one after the other:
   exclusive   --gres=gpu:N
-  shards      --gres=shard:GiB, as many as the job takes; a job of several GPUs has them for itself, as there is no other way
-  leases      --carma-mem: a count of GiB for each node, and there CARMA
-In each way people say truly how much memory a job takes. A job that fails is lost, and is submitted again at once, so that all ways do the same work.
-Beside it the same load in the same layout by `carma simulate`. Needs what tests/slurm needs. Exit status 1: leases have lost a job; 77: something is missing."""
+  shards      --gres=shard:GiB, as many as the job takes; a job on several GPUs has them exclusively, because Slurm has no other way
+  leases      --carma-mem: a count of GiB for each node, with CARMA on the nodes
+In each way, users state correctly how much memory a job takes. A job that fails is lost and is submitted again at once, so that all ways do the same work.
+The same load in the same layout is also run by `carma simulate`. Has the same requirements as tests/slurm. Exit status 1: leases have lost a job; 77: something
+is missing."""
 
 import argparse
 import csv
@@ -27,11 +27,11 @@ import spank_bed  # noqa: E402
 USER = "nobody"
 TASKS_OF_A_SERVER, GAP_S = 60, 250
 POLL_S = 0.5  # real
-GIB_OF_A_GPU = 39  # whole ones of what tasks may have of a 40-GB A100
+GIB_OF_A_GPU = 39  # whole GiB that tasks may use of a 40-GB A100
 POLICY = {"exclusive": "magm,cluster=slurm,gres=gpu,estimator=oracle", "shards": "magm,cluster=slurm,gres=shard,estimator=oracle",
           "leases": "magm,cluster=slurm,spread=true,wait_requeues=0,estimator=oracle"}
 WAYS = list(POLICY)
-# Slurm's own passes take real time, so they come as soon as they can, and it forgets no job.
+# Slurm's own passes take real time, so they come as often as possible, and Slurm forgets no job.
 SOON = ("sched_min_interval=200000,batch_sched_delay=1", "sched_min_interval=20000,batch_sched_delay=0")
 SCRIPT = """\
 export PATH={programs}:/usr/bin:/bin CARMA_SIMGPU_STATE={folder}/nodes/$SLURMD_NODENAME
@@ -44,14 +44,14 @@ exit $code
 
 
 class Fast:
-    """Of a bed whose simulated time is fast, and of a Slurm that answers at once."""
+    """Mixed into a bed whose simulated time is fast and whose Slurm answers at once."""
 
     def _configuration(self, text):
         return super()._configuration(text).replace(*SOON) + "MinJobAge=100000\n"
 
 
 class Plain(Fast, slurm.Bed):
-    """No CARMA."""
+    """A bed without CARMA."""
 
     def _configuration(self, text):
         whole = slurm.GPUS * GIB_OF_A_GPU
@@ -65,7 +65,7 @@ class Plain(Fast, slurm.Bed):
 
 
 class Leases(Fast, spank_bed.SpankBed):
-    """A carmad on each node, as it is configured by itself, with the simulated MPS; jobs go to the node that has the fewest."""
+    """A bed with a carmad on each node in its default configuration, with the simulated MPS. Jobs go to the node that has the fewest."""
 
     def _configuration(self, text):
         return super()._configuration(text).replace("PartitionName=main ", "PartitionName=main LLN=YES ")
@@ -77,7 +77,7 @@ class Leases(Fast, spank_bed.SpankBed):
 
 
 def options_of(way, gpus, memory_mib):
-    """Of sbatch."""
+    """The options of sbatch."""
     gib = -(-memory_mib // 1024)
     if way == "exclusive" or (way == "shards" and gpus > 1):
         return [f"--gres=gpu:{gpus}"]
@@ -87,7 +87,7 @@ def options_of(way, gpus, memory_mib):
 
 
 def traces(carma, text, *words):
-    """What `carma trace …` makes of it."""
+    """The output of `carma trace …`."""
     return subprocess.run([carma, "trace", *words], input=text, check=True, capture_output=True, text=True).stdout
 
 
@@ -98,19 +98,19 @@ def made_up(carma, servers, tasks, seed):
 
 
 def demo(carma, servers):
-    """Each task of demo60 once for each server."""
+    """Each task of demo60, once for each server."""
     lines = traces(carma, "", "export", "demo60", "--as", "tasks").splitlines(keepends=True)
     first = next(index for index, line in enumerate(lines) if line[0].isdigit())
     return "".join([*lines[:first], *[line for line in lines[first:] for _ in range(servers)]])
 
 
 class Load:
-    """A trace, and what each of its tasks runs."""
+    """A trace, with the command of each of its tasks."""
 
     def __init__(self, carma, trace):
         self.trace = trace
         script = traces(carma, trace, "export", "-", "--as", "script")
-        self.tasks, at_s = [], 0.0  # (moment of its submission, GPUs, memory, command)
+        self.tasks, at_s = [], 0.0  # (time of submission, GPUs, memory, command)
         for line in script.splitlines():
             words = shlex.split(line, comments=True)
             if words[:1] == ["sleep"]:
@@ -121,7 +121,7 @@ class Load:
                 self.tasks.append((at_s, int(value["--gpus"]), int(value["--memory"]), shlex.join(command)))
 
     def simulated_min(self, carma, ways, servers):
-        """Makespans by the simulator, of the same layout: means of ten runs, as one can be 4 % off."""
+        """Makespans of the same layout by the simulator: means of ten runs, because a single run can be 4 % off."""
         policies = [word for way in ways for word in ("--policy", f"{POLICY[way]},label={way}")]
         with tempfile.NamedTemporaryFile("w") as trace:
             trace.write(self.trace)
@@ -134,7 +134,7 @@ class Load:
 
 
 class Run:
-    """One way, one load, on a cluster of its own."""
+    """One load run in one way, on its own cluster."""
 
     def __init__(self, way, load, flags):
         bed_of = Leases if way == "leases" else Plain
@@ -166,7 +166,7 @@ class Run:
         self.sent[number] += 1
 
     def _send_lost_again(self):
-        """False: none is lost."""
+        """Submits lost jobs again. Returns False if none is lost."""
         lost = [number for number in self.jobs if self._failed(number) and self.bed.job(self.jobs[number]).get("JobState") == "FAILED"]
         for number in lost:
             self._send(number)
@@ -192,7 +192,7 @@ class Run:
 
 
 def percent(values):
-    """Mean and standard deviation of changes."""
+    """Formats the mean and the standard deviation of changes."""
     spread = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
     return f"{100 * statistics.mean(values):+.1f}{spread} %".replace("-", "−")
 

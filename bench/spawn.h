@@ -16,8 +16,8 @@ namespace carma::bench {
 
 using Command = std::vector<std::string>;
 
-// Starts a program found on PATH. Its standard input and output are /dev/null; its standard error
-// is shown. Ends this program with a message if the start fails.
+// Starts a program found on PATH. Its standard input and output are /dev/null, and its standard
+// error is shown. Ends this program with a message if the start fails.
 inline pid_t Spawn(const Command& command) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# How long a daemon with a long history takes until it answers.
+# Measures how long a daemon with a long history takes to answer.
 # usage: start_bench.sh BIN_DIR WORK_DIR
 set -euo pipefail
 bin=$(realpath "$1")
 work=$(realpath "$2")
 . "$(dirname "$0")/servers.sh"
 
-# record_starts KEY: of the daemon whose home was written last
+# record_starts KEY: records start times of the daemon whose configuration was written last
 record_starts() {
   local mid low high
   read -r mid low high < <("$bin/start_timer" 11 "$socket" "$bin/carmad" --config "$home/carma.toml")

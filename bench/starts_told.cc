@@ -1,8 +1,8 @@
 // Measures the quality of the expected starts of waiting tasks (ExpectedStart::likely): compares
 // the start shown at submission with the real start, over random loads. Usage: starts_told [RULES
-// [SEEDS]], for only the rules whose name begins with RULES, over SEEDS loads (default: 5). A third
-// argument also shows how much of the error is due to tasks that came later, which nobody could
-// predict.
+// [SEEDS]] uses only the rules whose name begins with RULES, and SEEDS loads (default: 5). A third
+// argument also shows how much of the error is due to tasks that came later, which cannot be
+// predicted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -104,7 +104,7 @@ struct Start {
   double told_min = 0;  // the expected start, counted from the submission
   double real_min = 0;
 };
-// The starts of tasks that waited, by the time of their submission since the first submission.
+// The starts of tasks that waited, by the time of their submission after the first submission.
 std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const Cluster& cluster,
                                        const std::vector<Arrival>& arrivals, std::uint64_t seed) {
   std::map<std::int64_t, Start> starts;
@@ -122,8 +122,8 @@ std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const C
   return starts;
 }
 
-// Repeats each tenth task as the last task of its load. Its start in this load is the prediction of
-// the rules themselves, from all facts known at its submission. Run times are known.
+// Repeats each tenth task as the last task of its load. Its start in this load is what the rules
+// themselves predict from all facts known at its submission. Run times are known.
 void PrintWithoutLater(const Case& each, const trace::Catalogue& catalogue, const Cluster& cluster,
                        double offered, std::uint64_t seeds) {
   std::vector<double> told_real, told_alone, alone_real;

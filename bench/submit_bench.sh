@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What people wait for: one submission, many at once, a page of a long list. CARMA's GPUs are drained, Slurm's node
-# never answers and the spooler's only slot is taken: all three keep a live queue and start nothing.
+# Measures what users wait for: one submission, many at once, a page of a long list. CARMA's GPUs are drained, Slurm's node never
+# answers and the spooler's only slot is taken, so all three keep a live queue and start nothing.
 # usage: submit_bench.sh BIN_DIR WORK_DIR
 set -euo pipefail
 bin=$(realpath "$1")
@@ -14,13 +14,13 @@ printf '#!/bin/sh\npython3 train.py --epochs 3\n' >"$script"
 
 names=()
 line=()
-# add NAME COMMAND…: one more program to be timed beside the others
+# add NAME COMMAND…: adds a program that is timed with the others
 add() {
   [ ${#line[@]} -eq 0 ] || line+=(::)
   names+=("$1")
   line+=("${@:2}")
 }
-# time_added KEY [RUNS]: times what was added, round after round
+# time_added KEY [RUNS]: times the added programs, round by round
 time_added() {
   local times i=0 each
   times=$("$bin/spawn_timer" "${2:-$runs}" "$rounds" "${line[@]}" 2>"$work/errors") || {
@@ -47,7 +47,7 @@ list_beside_peers() {
   time_added "list.$1_queued" 20
 }
 
-# batch_file COUNT: one JSON description a line
+# batch_file COUNT: prints one JSON description per line
 batch_file() {
   awk -v n="$1" 'BEGIN {
     for (i = 0; i < n; ++i)
@@ -62,24 +62,24 @@ fill_carma() {
   carma submit "$script" >/dev/null
 }
 
-# once_ms COMMAND…: how long it takes
+# once_ms COMMAND…: measures one run of the command in ms
 once_ms() { "$bin/spawn_timer" 1 1 "$@" | cut -d' ' -f1; }
-# rate COUNT COMMAND…: tasks per second of one process that submits COUNT of them
+# rate COUNT COMMAND…: prints the tasks per second of one process that submits COUNT tasks
 rate() { awk -v n="$1" -v ms="$(once_ms "${@:2}")" 'BEGIN {printf "%.0f\n", n / ms * 1000}'; }
-# record_rate KEY: from rates on standard input
+# record_rate KEY: records the rates on standard input
 record_rate() {
   local mid low high
   read -r mid low high < <(median)
   record "$1" "$mid" tasks/s "$low-$high"
 }
 
-# record_single PEER: its rate if tasks are submitted one by one, from standard input; nothing if it is absent
+# record_single PEER: records the peer's rate for single submissions, from standard input; does nothing if the peer is absent
 record_single() {
   local each
   while read -r each; do record "batch.single.$1" "$each" tasks/s "1 / p50 of a submission"; done
 }
 
-# batches COUNT REPEATS: every repetition on a fresh daemon
+# batches COUNT REPEATS: submits batches, each to a fresh daemon
 batches() {
   local each mid low high
   batch_file "$1"
@@ -130,7 +130,7 @@ record memory.100000_queued.carma "$(rss_mib "$carmad_pid")" MiB
 [ -z "$slurm_pid" ] || record memory.100000_queued.slurm "$(rss_mib "$slurm_pid")" MiB
 stop_carmad
 stop_tsp
-# One after the other is what there is besides arrays, whose tasks are all alike.
+# Except for arrays, whose tasks are all alike, these peers accept only single submissions.
 for peer in slurm tsp; do
   awk -F'\t' -v key="submit.0_queued.$peer.p50" '$1 == key {printf "%.0f\n", 1000 / $2}' "$results" | record_single $peer
 done

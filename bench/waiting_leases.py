@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What leases cost that wait: waiting_leases.py BIN_DIR [--leases 1000] [--seconds 30].
+"""Measures the cost of waiting leases: waiting_leases.py BIN_DIR [--leases 1000] [--seconds 30].
 
-One carmad with a simulated GPU that is taken; each lease has a process of its own and a question that carmad keeps open, as the plug-in for Slurm asks it."""
+One carmad has a simulated GPU that is taken. Each lease has its own process and a request that carmad keeps open, as with the plug-in for Slurm."""
 
 import argparse
 import asyncio
@@ -19,7 +19,7 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 async def ask(socket, method, target, body=None):
-    """JSON of the answer."""
+    """Returns the JSON of the response."""
     reader, writer = await asyncio.open_unix_connection(socket)
     text = json.dumps(body) if body is not None else ""
     writer.write(f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"

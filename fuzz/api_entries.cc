@@ -1,5 +1,5 @@
-// Fuzzes what comes over the socket: request targets, and the daemon's answers as the command reads
-// them.
+// Fuzzes data that comes over the socket: request targets, and the daemon's answers as the command
+// reads them.
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
 #include "api/status_view.h"

@@ -19,7 +19,7 @@ void FuzzConfig(std::string_view bytes) {
     CARMA_CHECK(loaded.error().message.find('\n') == std::string::npos, "one line");
     return;
   }
-  // The output of `carma config show` must be an equal configuration.
+  // The output of `carma config show` must parse to an equal configuration.
   std::string shown;
   for (const auto& [name, origin] : loaded->origins) shown += name + " = " + origin.value + "\n";
   const auto again = config::LoadText("shown.toml", shown, /*root=*/true);

@@ -1,6 +1,6 @@
-// A function for each kind of bytes from outside. Any bytes must give a value or an error, never a
-// crash, and accepted input must satisfy its invariants. libFuzzer drives these functions
-// (fuzz_main.cc), and replay_test.cc runs the corpora through them in ordinary builds.
+// One function for each kind of bytes from outside. Any bytes must give a value or an error, never
+// a crash, and accepted input must satisfy its invariants. libFuzzer drives these functions
+// (fuzz_main.cc), and in ordinary builds replay_test.cc runs the corpora through them.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ void FuzzScenario(std::string_view bytes);     // scenario files
 void FuzzResidency(std::string_view bytes);    // measured runs, replayed
 void FuzzPairs(std::string_view bytes);        // measured pairs, fitted
 void FuzzReservation(std::string_view bytes);  // reservations of simulated servers
-void FuzzRule(std::string_view bytes);         // rules of a server's own
+void FuzzRule(std::string_view bytes);         // a server's own rules
 void FuzzProfiles(std::string_view bytes);     // profiles of workloads
 void FuzzSummary(std::string_view bytes);      // model summaries of every format
 void FuzzSafetensors(std::string_view bytes);  // weights of networks

@@ -1,4 +1,4 @@
-// The entry point for libFuzzer. CARMA_FUZZ_ENTRY is the function of entries.h that this program
+// The entry point for libFuzzer. CARMA_FUZZ_ENTRY names the function of entries.h that this program
 // drives.
 #include <cstddef>
 #include <cstdint>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Random HTTP against a carmad of its own, best one that is built with sanitizers (./dev asan).
+"""Sends random HTTP to a separate carmad, preferably one that is built with sanitizers (./dev asan).
 
 usage: fuzz/http_storm.py BIN_DIR [SECONDS] [SEED]
 
-Requests are made of the API's own paths and of descriptions that it accepts, then damaged: bytes flipped, cut, doubled,
-lengths that lie, several in one write, half of one and silence. The daemon has to serve its status throughout and to end
-well. Exit status 1: it died, hung or reported an error; its log is shown then.
+Requests are made from the API's own paths and from descriptions that it accepts, and are then damaged: bytes flipped, cut or doubled,
+wrong lengths, several requests in one write, half a request followed by silence. The daemon must answer status requests throughout and
+exit cleanly. Exit status 1: it died, hung or reported an error; its log is then shown.
 """
 
 import json
@@ -153,7 +153,7 @@ class Storm:
         self.codes[code] = self.codes.get(code, 0) + 1
 
     def trouble(self):
-        """Why the daemon has failed; empty: it has not."""
+        """Why the daemon has failed; empty if it has not."""
         if self.daemon.poll() is not None:
             return f"carmad ended with {self.daemon.returncode}"
         self.log.flush()

@@ -30,7 +30,7 @@ void CheckLayer(const model::Layer& layer) {
   CARMA_CHECK(!layer.dropout || (*layer.dropout >= 0 && *layer.dropout <= 1), "a rate is a share");
 }
 
-// Checks, whatever the sizes, that an answer has a bound at or above its point and finite terms.
+// Checks that, for any sizes, an answer has finite terms and a bound that is not below its point.
 void CheckEstimates(const model::LayerList& list) {
   estimate::Question question;
   question.layers = &list;
@@ -48,7 +48,7 @@ void CheckEstimates(const model::LayerList& list) {
   }
 }
 
-// Plans that together reach every part of the formula.
+// Plans that together cover every part of the formula.
 std::vector<estimate::TrainingPlan> Plans() {
   estimate::TrainingPlan full{.sequence = 1'000'000'000, .batch = 1'000'000};
   full.attention = estimate::Attention::kEager;

@@ -11,8 +11,8 @@
 namespace carma::fuzz {
 namespace {
 
-// Stands in for every file that the training names: sizes for one file, the fuzzed bytes for all
-// others.
+// Stands in for every file that the training names. One file gets sizes, and all others get the
+// fuzzed bytes.
 Result<std::string> AnyFile(const std::string& path, std::string_view bytes) {
   CARMA_CHECK(path.starts_with('/'), "files are named by absolute paths");
   if (path.ends_with("refs/main")) return std::string("0a");
@@ -62,7 +62,7 @@ void FuzzSettings(std::string_view bytes) {
     }
     CARMA_CHECK(settings->size() <= estimate::kMaxSettings, "settings are bounded");
   }
-  // Reads the bytes as the configuration of a training.
+  // Reads the bytes as a training's configuration.
   task::TaskSpec spec;
   spec.name = "fuzz";
   spec.workdir = "/lab";

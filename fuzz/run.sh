@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target on its corpus for some seconds; new inputs go to out/fuzz, findings end the run.
+# Runs every fuzz target on its corpus for some seconds. New inputs go to out/fuzz; a finding ends the run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${1:?usage: fuzz/run.sh BIN_DIR [SECONDS]}

@@ -17,7 +17,7 @@ void FuzzSpank(std::string_view bytes) {
     (void)document.Texts("environment");
     (void)document.Number("id");
   }
-  // Quoted text must be readable again, and must be ASCII.
+  // Quoted text must be ASCII and must parse back.
   slurm::Document again;
   CARMA_CHECK(again.Parse("{\"a\":" + slurm::Quoted(bytes.substr(0, 4096)) + "}"),
               "a quoted text is JSON");

@@ -17,8 +17,8 @@
 namespace carma::fuzz {
 namespace {
 
-// Checks that an accepted description gives valid tasks that survive JSON, and a refused
-// description gives one line.
+// Checks that an accepted description gives valid tasks that survive JSON, and that a refused
+// description gives a one-line message.
 void CheckTasks(task::Description& description) {
   const auto tasks = description.Finish({.cwd = "/w",
                                          .home = "/h",
@@ -77,7 +77,7 @@ void FuzzSpec(std::string_view bytes) {
 
 void FuzzOom(std::string_view bytes) {
   task::ExitEvidence evidence;
-  // The first byte chooses how the task ended.
+  // The first byte determines how the task ended.
   const unsigned char how = bytes.empty() ? 0 : static_cast<unsigned char>(bytes.front());
   evidence.exit_code = how & 1 ? how : 0;
   evidence.signal = how & 2 ? how % 64 : 0;
@@ -130,7 +130,7 @@ void FuzzMps(std::string_view bytes) {
               "the last words of a log are one readable line");
   (void)task::SaysMpsServerReady(bytes, 12);
   (void)task::SaysMpsServerEnded(bytes);
-  // Reads the same bytes as the arguments, one per line, of the child that controls MPS.
+  // Reads the bytes as arguments, one per line, of the child that controls MPS.
   std::vector<std::string> arguments;
   for (const std::string_view line : base::Split(bytes, '\n')) arguments.emplace_back(line);
   if (const auto order = task::ParseMpsArguments(arguments)) {

@@ -31,7 +31,7 @@ std::string Written(const trace::JobTrace& jobs) {
   return text;
 }
 
-// Checks that the jobs read are in order and within the limits, and equal after they are written
+// Checks that the jobs are in order and within the limits, and stay equal after they are written
 // and read again.
 void CheckJobs(const trace::JobTrace& jobs) {
   CARMA_CHECK(!jobs.jobs.empty(), "a trace has jobs");
@@ -58,7 +58,7 @@ void CheckJobs(const trace::JobTrace& jobs) {
   }
 }
 
-// Checks that the tools accept any trace that could be read.
+// Checks that the tools accept any trace that was read.
 void CheckTools(trace::JobTrace& jobs) {
   const trace::JobStatistics facts = trace::Describe(jobs, 4);
   CARMA_CHECK(facts.concurrency.peak_jobs <= jobs.jobs.size(), "no more than all at once");

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Packs a release build into Debian packages: carma (programs, units, manual, completion), carma-doc, python3-carma, and carma-slurm
-# where the plug-in for Slurm was built.
-# The same build gives the same bytes.
-# Their maintainer is the person who builds them, named as for Debian's tools: DEBFULLNAME, DEBEMAIL.
-# With --portable its programs are those of the target `portable`: for Debian 11 and newer and Ubuntu 20.04 and newer.
+# Packs a release build into Debian packages: carma (programs, units, manual, completion), carma-doc, python3-carma, and
+# carma-slurm if the plug-in for Slurm was built. The same build gives the same bytes. The maintainer is the person who builds the
+# packages, named as for Debian's tools: DEBFULLNAME, DEBEMAIL. With --portable, the programs are those of the target `portable`,
+# for Debian 11 and newer and Ubuntu 20.04 and newer.
 # usage: [COMPRESSION=xz] deb.sh [--portable] BUILD_DIR OUTPUT_DIR   prints the paths of the packages
 set -euo pipefail
 umask 022
@@ -18,7 +17,7 @@ source=$(realpath "$(dirname "$0")/..")
 
 if [ "$machine" = x86_64 ]; then architecture=amd64; else architecture=arm64; fi
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
-export SOURCE_DATE_EPOCH # dpkg-deb and dpkg-shlibdeps go by it
+export SOURCE_DATE_EPOCH # dpkg-deb and dpkg-shlibdeps use this time
 maintainer="${DEBFULLNAME:-CARMA} <${DEBEMAIL:-root@localhost}>"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -31,11 +30,11 @@ DESTDIR="$carma" cmake --install "$build" --prefix /usr --strip >"$work/install.
 
 [ -z "$portable" ] || "$source/packaging/use_portable.sh" "$build" "$carma"
 
-# For those who name it, no library of the system's.
+# A library for programs that name it, outside the system's library path.
 mkdir -p "$carma/usr/lib/carma"
 mv "$carma/usr/lib/libcarma-simgpu.so" "$carma/usr/lib/carma/"
 
-# python3-carma: the module where Debian's Python looks, and where people of other Pythons find it with the helpers.
+# python3-carma: the module in the folder of Debian's Python, and with its helpers in a folder that other Pythons can use.
 mkdir -p "$python/usr/share/carma" "$python/usr/lib/python3/dist-packages"
 mv "$carma/usr/share/carma/python" "$carma/usr/share/carma/gpu-proof" "$python/usr/share/carma/"
 for module in carma carma_task hydra_plugins/hydra_carma_launcher; do
@@ -44,7 +43,7 @@ for module in carma carma_task hydra_plugins/hydra_carma_launcher; do
   ln -s --relative "$python/usr/lib/python3/dist-packages/$module" "$python/usr/share/carma/python/$module"
 done
 
-# carma-slurm: where the plug-in was built.
+# carma-slurm, if the plug-in was built.
 slurm=$work/carma-slurm
 packages=("$carma" "$doc" "$python")
 if [ -e "$carma/usr/lib/carma/slurm/spank_carma.so" ]; then
@@ -55,7 +54,7 @@ fi
 
 install -D -m 644 "$source/packaging/carma.toml" "$carma/etc/carma/carma.toml"
 find "$carma/usr/share/man" -type f -exec gzip -9n {} +
-# What Debian's shells look at.
+# The folder in which Debian's shells look.
 mkdir -p "$carma/usr/share/zsh/vendor-completions"
 mv "$carma/usr/share/zsh/site-functions/_carma" "$carma/usr/share/zsh/vendor-completions/"
 rmdir "$carma/usr/share/zsh/site-functions"
@@ -74,9 +73,10 @@ install -m 644 "$source/NOTICE" "$source/CHANGELOG.md" "$carma/usr/share/doc/car
 mkdir "$carma/usr/share/doc/carma/licences"
 for package in "${COMPILED_IN[@]}"; do keep_licence "$carma/usr/share/doc/carma/licences" "$package"; done
 
-# libraries ROOT: the packages of the libraries that its programs need, with the versions that they need.
+# libraries ROOT: prints the packages and versions of the libraries that the programs need.
 libraries() {
-  # That of the target `portable`: this Debian's tables know only in which of its own versions a function was moved to another library.
+  # The glibc version of the target `portable`. This Debian's tables only have the versions in which Debian moved functions to
+  # other libraries.
   [ -z "$portable" ] || { echo "libc6 (>= 2.28)"; return; }
   mkdir "$work/debian"
   printf 'Source: carma\n\nPackage: carma\nArchitecture: any\n' >"$work/debian/control"
@@ -85,7 +85,7 @@ libraries() {
   rm -r "$work/debian"
 }
 
-# pack ROOT ARCHITECTURE: with the fields on standard input.
+# pack ROOT ARCHITECTURE: makes a package with the fields on standard input.
 pack() {
   local root=$1 package
   package=$(basename "$1")

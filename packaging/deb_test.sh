@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Packs a build and installs, upgrades, removes and purges the packages in a bare Debian of this machine's release, as apt does it;
-# between, a daemon and a task of a simulated server run there. The bare Debian is made once, in BARE_DIR, and needs the network only then.
-# Exit status 77, skipped: not root, no debootstrap, no network for the first time.
+# Packs a build, and installs, upgrades, removes and purges the packages with apt in a minimal Debian of this machine's release.
+# In between, a daemon and a task of a simulated server run there. The minimal Debian is made once in BARE_DIR, and only this
+# needs the network. Exit status 77, skipped: not root, no debootstrap, or no network for the first run.
 # usage: deb_test.sh BUILD_DIR BARE_DIR
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
@@ -20,7 +20,7 @@ fail() {
 command -v debootstrap >/dev/null || skip "needs Debian's package debootstrap"
 command -v dpkg-shlibdeps >/dev/null || skip "needs Debian's package dpkg-dev"
 release=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_CODENAME:-}") || skip "needs Debian: the packages are for the release that builds them"
-# Mounts and processes of the test end with it.
+# The test's mounts and processes end with these namespaces.
 if [ -z "${CARMA_DEB_TEST_INSIDE:-}" ]; then
   unshare --mount --pid --fork true 2>/dev/null || skip "needs the right to mount"
   CARMA_DEB_TEST_INSIDE=1 exec unshare --mount --pid --fork --kill-child "$0" "$@"
@@ -29,7 +29,7 @@ fi
 work=$(mktemp -d)
 trap 'umount -R "$work"/root/{proc,dev,run} 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
 root=$work/root
-# enter COMMAND...: in the bare Debian; $data is a folder of ours there.
+# enter COMMAND...: runs the command in the minimal Debian. $data is the test's folder there.
 data=/srv/deb_test
 enter() {
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
@@ -39,7 +39,7 @@ apt() { enter apt-get -qq -o Dpkg::Use-Pty=0 -y --no-install-recommends "$@" >"$
 
 COMPRESSION=gzip SOURCE_DATE_EPOCH=1000000000 "$here/deb.sh" "$build" "$work/debs" >/dev/null
 
-# ---- the bare Debian ----
+# ---- the minimal Debian ----
 
 needed=$(for package in "$work"/debs/*.deb; do dpkg-deb --field "$package" Depends; done | tr ',' '\n' | sed 's/(.*//; s/ //g' | sort -u | grep -vx carma)
 if [ "$(cat "$bare/made" 2>/dev/null)" != "$release" ]; then
@@ -60,10 +60,10 @@ cp -a "$bare/root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
-# carma-slurm is there where the build found Slurm's headers.
+# carma-slurm exists if the build found Slurm's headers.
 packages="carma carma-doc python3-carma $([ ! -e "$build/bin/spank_carma.so" ] || echo carma-slurm)"
 for package in $packages; do cp "$work/debs/${package}"_*.deb "$root/tmp/$package.deb"; done
-# In the place of systemd, which does not run here: prints what it was asked for.
+# A replacement for systemd, which does not run here. It records its arguments.
 cat >"$root/usr/bin/systemctl" <<'END'
 #!/bin/sh
 echo "$*" >>/tmp/systemctl.log
@@ -71,7 +71,7 @@ echo "$*" >>/tmp/systemctl.log
 END
 chmod +x "$root/usr/bin/systemctl"
 mkdir -p "$root/run/systemd/system"
-# asked WORD...: systemctl was asked to do these to the service since the last time.
+# asked WORD...: checks that systemctl was called with these words for the service since the last check.
 asked() {
   local word
   for word in "$@"; do
@@ -79,7 +79,7 @@ asked() {
   done
   : >"$root/tmp/systemctl.log"
 }
-# What is there, but for what apt, dpkg and Python keep of everything installed.
+# Lists all files except those that apt, dpkg and Python keep for every installed package.
 files() { enter find / -xdev \( -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/cache -o -path /var/log -o -path /proc -o -path /sys \
   -o -path /tmp -o -path /etc/ld.so.cache -o -path /etc/gshadow- \) -prune -o -print | sort; }
 apt install $needed
@@ -156,7 +156,7 @@ asked stop
 [ ! -e "$root/usr/bin/carma" ] || fail "/usr/bin/carma stays after the removal"
 [ -e "$root/etc/carma/carma.toml" ] || fail "the configuration went with the removal"
 [ -e "$root/var/lib/carma/carma.db" ] || fail "the removal deleted the database"
-apt purge carma carma-doc python3-carma # carma-slurm has nothing more to purge
+apt purge carma carma-doc python3-carma # nothing is left to purge of carma-slurm
 enter rm -rf "$data"
 files >"$work/after"
 left=$(comm -13 "$work/before" "$work/after")

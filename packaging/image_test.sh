@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the image of packaging/Containerfile from the archive, on a base that is a bare Debian of this machine's, and runs the tools in it.
-# Exit status 77, skipped: not root, without podman, no bare Debian, or a build without the target `portable` (packaging/old_libc.sh).
+# Builds the image of packaging/Containerfile from the archive, based on a minimal Debian of this machine's release, and runs the
+# tools in it. Exit status 77, skipped: not root, no podman, no minimal Debian, or a build without the target `portable`
+# (packaging/old_libc.sh).
 # usage: image_test.sh BUILD_DIR|ARCHIVE
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
@@ -16,7 +17,7 @@ fail() {
 [ "$(id -u)" -eq 0 ] || skip "needs root, to make a bare Debian"
 command -v podman >/dev/null || skip "needs Debian's package podman"
 work=$(mktemp -d)
-# Images of its own, which leave nothing.
+# Images are stored in the test's own folder, so that none is left behind.
 runtime=$(command -v runc || command -v crun) # crun refuses hybrid cgroups
 podman=(podman --runtime "$runtime" --root "$work/images" --runroot "$work/run" --storage-driver vfs --cgroup-manager cgroupfs)
 trap '"${podman[@]}" rmi --all --force >/dev/null 2>&1 || true; rm -rf --one-file-system "$work"' EXIT
@@ -37,7 +38,7 @@ rm -rf --one-file-system "$work/root"
 isolation=(--isolation chroot --network host) # the build needs no network
 "${podman[@]}" build "${isolation[@]}" --build-arg BASE=localhost/base -t carma -f "$here/Containerfile" "$work/context" >"$work/log" 2>&1 ||
   fail "$(tail -n 5 "$work/log")"
-# Limits that it may set in a namespace, too.
+# Limits that podman may set even in a namespace.
 run=("${podman[@]}" run --rm --network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 carma)
 "${run[@]}" version >"$work/version" 2>"$work/log" || fail "$(tail -n 5 "$work/log")"
 grep -q '^carma .*commit' "$work/version" || fail "the image's carma says: $(cat "$work/version")"

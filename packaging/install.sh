@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs a release build below a folder and lets systemd know. uninstall.sh takes it away again, without the build.
+# Installs a release build below a folder and makes systemd reload its units. uninstall.sh removes it without the build.
 # usage: install.sh BUILD_DIR PREFIX
 set -euo pipefail
 usage="usage: install.sh BUILD_DIR PREFIX"
@@ -12,7 +12,7 @@ list=$prefix/share/carma/installed
 before=()
 [ ! -r "$list" ] || mapfile -t before <"$list"
 cmake --install "$build" --prefix "$prefix"
-# Files of an older version that this one no longer has.
+# Files of the older version that the new version does not have.
 for file in "${before[@]}"; do
   [ -z "$file" ] || grep -qxF -- "$file" "$build/install_manifest.txt" || rm -f -- "$file"
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs a build into an empty folder and removes it again: nothing is left, and what others put there stays.
+# Installs a build into an empty folder and removes it again. Nothing is left, and other files there stay.
 # usage: install_test.sh BUILD_DIR
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
@@ -11,7 +11,7 @@ fail() {
   exit 1
 }
 
-# A question for help, or a slip, installs and removes nothing.
+# A request for help or a mistyped argument neither installs nor removes anything.
 cd "$work"
 for script in install.sh uninstall.sh; do
   [[ $("$here/$script" --help) == "usage: $script"* ]] || fail "$script --help"
@@ -36,7 +36,7 @@ grep -q "systemctl enable --now $work/opt/lib/systemd/system/carmad.service" "$w
 for kind in system user; do
   units=$work/opt/lib/systemd/$kind
   grep -q "^ExecStart=$work/opt/bin/carmad$" "$units/carmad.service" || fail "the unit starts another carmad"
-  # Nobody has to enable it.
+  # carmad.service wants it, so it needs no `systemctl enable`.
   grep -q "^Wants=carmad-shutdown.service$" "$units/carmad.service" || fail "nothing is wanted for the shutdown"
   grep -q "^Wants=carmad-tasks.service$" "$units/carmad.service" || fail "no group is wanted for the tasks"
   grep -q "^ExecStop=$work/opt/libexec/carma/at-shutdown" "$units/carmad-shutdown.service" || fail "the unit asks nobody to save"
@@ -46,7 +46,7 @@ grep -q "^After=.* nss-user-lookup.target$" "$work/opt/lib/systemd/system/carmad
 for page in man1/carma.1 man8/carmad.8 man5/carma.toml.5 man5/carma-tasks.5; do
   [ "$(grep -c '^\.SH' "$work/opt/share/man/$page")" -ge 4 ] || fail "the manual page $page has too few sections"
 done
-# Each verb of the command is in its manual page.
+# Each verb of the command has a place in its manual page.
 for verb in $("$work/opt/bin/carma" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\).*/\1/p'); do
   grep -q "^\.SS \"carma $verb" "$work/opt/share/man/man1/carma.1" || fail "carma $verb is not in carma(1)"
 done
@@ -55,7 +55,7 @@ if command -v systemd-analyze >/dev/null; then
   XDG_RUNTIME_DIR=$work systemd-analyze --user verify "$work"/opt/lib/systemd/user/{carmad,carmad-shutdown,carmad-tasks}.service
 fi
 
-# Over an older version, which had a file that this one has not.
+# Installs over an older version that had a file which this version does not have.
 touch "$work/opt/bin/carma-old"
 printf "\n%s\n" "$work/opt/bin/carma-old" >>"$work/opt/share/carma/installed"
 "$here/install.sh" "$build" "$work/opt" >/dev/null

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the manual pages from what exists: the programs' own help and the documents. usage: man.py BIN_DIR DOCS_DIR OUTPUT_DIR
+"""Writes the manual pages from the programs' own help and the documents. usage: man.py BIN_DIR DOCS_DIR OUTPUT_DIR
 
-carma(1), carmad(8) and those of the simulated server are made from `--help` of every verb, carma.toml(5) from configuration.md,
+carma(1), carmad(8) and the pages of the simulated server are made from `--help` of every verb, carma.toml(5) from configuration.md,
 carma-tasks(5) from tasks.md and environment.md. Any difference between a page and the program or the document is a mistake here."""
 
 import os
@@ -26,34 +26,34 @@ FILES = """\
 
 
 def escaped(text):
-    """Text that troff shows as it is."""
+    """Escapes text so that troff shows it unchanged."""
     return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti").replace(
         "`", "\\(ga")
 
 
 def line(text):
-    """A line of text that is no request."""
+    """A line of text that troff does not take for a request."""
     return ("\\&" if text[:1] in (".", "'") else "") + text + "\n"
 
 
 def quoted(text):
-    """One argument of a request."""
+    """Quotes one argument of a request."""
     return '"' + text.replace('"', '\\(dq') + '"'
 
 
 def literal(lines):
-    """A block that keeps its line ends."""
+    """A block whose line ends are kept."""
     return ".PP\n.RS 4\n.nf\n" + "".join(line(escaped(each.rstrip())) for each in lines) + ".fi\n.RE\n"
 
 
 def title(name, about, version):
-    """Head and first section of a page."""
+    """The head and first section of a page."""
     return (f'.\\" Made by packaging/man.py.\n.TH {quoted(name.upper())} {SECTIONS[name]} "" {quoted("carma " + version)}\n'
             f".nh\n.ad l\n.SH NAME\n{escaped(name)} \\- {escaped(about)}\n")
 
 
 def see_also(name):
-    """The other pages."""
+    """A section that lists the other pages."""
     others = [f"\\fB{escaped(each)}\\fR({section})" for each, section in SECTIONS.items() if each != name]
     return f".SH SEE ALSO\n{', '.join(others)}\n.PP\n{escaped(DOCUMENTS)}/docs (package carma\\-doc)\n"
 
@@ -65,7 +65,7 @@ INLINE = re.compile(r"``(?P<long>.+?)``|`(?P<code>[^`]+)`|\*\*(?P<bold>[^*]+)\*\
 
 
 def inline(text):
-    """Code and bold in bold, emphasis in italics, links as their text; a bare name of a document is left as it is."""
+    """Formats code and bold as bold, emphasis as italics, and links as their text. The bare name of a document stays as it is."""
     out, at = "", 0
     for found in INLINE.finditer(text):
         out += escaped(text[at:found.start()])
@@ -80,7 +80,7 @@ def inline(text):
 
 
 def cells(row):
-    """Of a row of a table; a bar in code or after a backslash ends no cell."""
+    """The cells of a table's row. A bar in code or after a backslash does not end a cell."""
     parts, cell, in_code = [], "", False
     for i, letter in enumerate(row.strip().strip("|").strip()):
         text = row.strip().strip("|").strip()
@@ -95,7 +95,7 @@ def cells(row):
 
 
 def table(rows):
-    """The first column as terms; what the last says of each, then the columns between with their titles."""
+    """A table as a list: the first column gives the terms, followed by the last column, then by the columns between with their titles."""
     titles = cells(rows[0])
     out = ""
     for row in rows[2:]:
@@ -108,7 +108,7 @@ def table(rows):
 
 
 def blocks(text):
-    """(kind, lines) of a document: heading, code, table, item, text."""
+    """Splits a document into (kind, lines): heading, code, table, item, text."""
     kind, kept = None, []
     for each in text.split("\n") + [""]:
         if kind == "code":
@@ -132,7 +132,7 @@ def blocks(text):
 
 
 def document(text, skipped_title=True):
-    """The body of a page; the document's own title is the page's. Comments (for tests/docs) are left out."""
+    """The body of a page. The document's own title becomes the page's title. Comments (for tests/docs) are left out."""
     out = ""
     for kind, lines in blocks(re.sub(r"^<!--.*?-->\n", "", text, flags=re.MULTILINE)):
         if kind == "heading":
@@ -156,7 +156,7 @@ def document(text, skipped_title=True):
 
 
 class Help:
-    """What `PROGRAM VERB --help` says, in its parts."""
+    """The parsed output of `PROGRAM VERB --help`."""
 
     def __init__(self, program, verb):
         done = subprocess.run([program, *verb, "--help"], check=True, capture_output=True, encoding="utf-8", timeout=60)
@@ -189,11 +189,11 @@ class Help:
         self.footer = lines[at:]
 
     def verbs(self):
-        """Names of its own verbs, without their aliases."""
+        """Names of the program's own verbs, without their aliases."""
         return [term.split(",")[0] for group, terms in self.groups if group == "Subcommands" for term, _ in terms]
 
     def options(self, omitted=("-h,--help",)):
-        """Its options and arguments."""
+        """The verb's options and arguments."""
         out = ""
         for group, terms in self.groups:
             if group == "Subcommands":
@@ -206,7 +206,7 @@ class Help:
         return out
 
     def notes(self):
-        """Examples and what else stands below the options."""
+        """Examples and other text below the options."""
         lines = [each for each in self.footer if not each.startswith("Every verb also takes")]
         while lines and not lines[-1].strip():
             lines.pop()
@@ -214,7 +214,7 @@ class Help:
 
 
 def verb_pages(program, above=()):
-    """Every verb and the verbs below it."""
+    """Sections for every verb and the verbs below it."""
     out = ""
     for name in Help(program, above).verbs():
         verb = (*above, name)
@@ -225,7 +225,7 @@ def verb_pages(program, above=()):
 
 
 def carma(program, version):
-    """carma(1)."""
+    """Makes carma(1)."""
     said = Help(program, ())
     listed = [(term, text) for group, terms in said.groups if group == "Subcommands" for term, text in terms]
     names = "".join(".TP\n" + line(f"\\fB{escaped(term)}\\fR") + line(escaped(text)) for term, text in listed)
@@ -238,7 +238,7 @@ def carma(program, version):
 
 
 def carmad(program, version):
-    """carmad(8)."""
+    """Makes carmad(8)."""
     said = Help(program, ())
     return (title("carmad", "the daemon of CARMA: queue, placement, launch and recovery of GPU tasks", version) +
             ".SH SYNOPSIS\n\\fBcarmad\\fR [\\fIOPTION\\fR]...\n"
@@ -250,7 +250,7 @@ def carmad(program, version):
 
 
 def simulation(programs, name, about, version):
-    """carma-simgpu(1), carma-simtask(1)."""
+    """Makes carma-simgpu(1) and carma-simtask(1)."""
     program = f"{programs}/{name}"
     said = Help(program, ())
     verbs = verb_pages(program)
@@ -259,13 +259,13 @@ def simulation(programs, name, about, version):
 
 
 def of_documents(name, about, version, texts):
-    """A page made of documents alone."""
+    """Makes a page from documents only."""
     return title(name, about, version) + ".SH DESCRIPTION\n" + "".join(
         document(text, skipped_title=i == 0) for i, text in enumerate(texts)) + see_also(name)
 
 
 def main():
-    """See above."""
+    """Writes all pages."""
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     programs, docs, output = sys.argv[1:]

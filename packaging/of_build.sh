@@ -1,7 +1,8 @@
-# For scripts that pack: what their build, whose folder is `build`, is of and for. Read from files, because the programs may be another machine's.
+# For scripts that pack: version, machine and other facts of the build in the folder `build`. They are read from files, because
+# the programs may be for another machine.
 
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
-# machine_of PROGRAM: what `uname -m` prints where it runs, from the field e_machine of its ELF header.
+# machine_of PROGRAM: prints what `uname -m` prints on the program's machine, from the field e_machine of its ELF header.
 machine_of() {
   case $(od -An -tu2 -j 18 -N 2 "$1") in
     *62) echo x86_64 ;;

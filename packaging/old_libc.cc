@@ -1,6 +1,6 @@
-// What this machine's libstdc++ and our own code call, but the C library of old distributions lacks
-// or has under an older version. Linked in where CARMA_OLD_LIBC is set: the programs then need
-// glibc 2.28 or newer. A newer glibc's own versions are not used.
+// Functions that this machine's libstdc++ and our own code call, but that old distributions' C
+// library lacks or has under an older version. They are linked in if CARMA_OLD_LIBC is set. The
+// programs then need glibc 2.28 or newer, and do not use a newer glibc's own versions.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// The first version of glibc for the machine.
+// The first version of glibc for this machine type.
 #if defined(__x86_64__)
 #define CARMA_FIRST_GLIBC "GLIBC_2.2.5"
 #elif defined(__aarch64__)
@@ -27,8 +27,8 @@
 #error "packaging/old_libc.cc: the first glibc of this machine is not known"
 #endif
 
-// glibc 2.29 has these again without their old error handling. cmake/carma.cmake has the linker put
-// __wrap_pow in the place of pow.
+// In glibc 2.29, these functions have new versions without the old error handling.
+// cmake/carma.cmake makes the linker replace pow by __wrap_pow.
 #define CARMA_OLD_FUNCTION(name, parameters, arguments)                \
   double carma_old_##name parameters;                                  \
   __asm__(".symver carma_old_" #name "," #name "@" CARMA_FIRST_GLIBC); \
@@ -43,7 +43,7 @@ struct Search {
   dl_find_object* result;
 };
 
-// dl_iterate_phdr's callback: 1 ends the search.
+// A callback for dl_iterate_phdr; 1 ends the search.
 int LookInto(dl_phdr_info* object, size_t, void* data) {
   const Search& search = *static_cast<Search*>(data);
   uintptr_t low = UINTPTR_MAX;
@@ -68,7 +68,8 @@ int LookInto(dl_phdr_info* object, size_t, void* data) {
   return 1;
 }
 
-// Calls `act` for each open descriptor from `first` to `last`. False: they cannot be listed.
+// Calls `act` for each open descriptor from `first` to `last`. Returns false if the descriptors
+// cannot be listed.
 template <class Act>
 bool ForEachDescriptor(unsigned first, unsigned last, Act act) {
   DIR* open_files = ::opendir("/proc/self/fd");
@@ -84,13 +85,13 @@ bool ForEachDescriptor(unsigned first, unsigned last, Act act) {
   return true;
 }
 
-// The function of a newer C library, where it is one.
+// The C library's own function, if its version has one.
 template <class Function>
 Function* Newer(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
 }
 
-// Where the program that this thread spawns with these actions is to start.
+// The folder in which the program starts that this thread spawns with these actions.
 struct StartFolder {
   const posix_spawn_file_actions_t* actions = nullptr;
   char path[4096] = {};
@@ -118,8 +119,8 @@ int __wrap_posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t* acti
   ::strcpy(start_folder.path, path);
   return 0;
 }
-// Only where the library has no such action: this thread gets a working directory of its own, and
-// is in the folder meanwhile.
+// Used only if the library has no such action. The thread gets its own working directory and
+// changes to the folder for the time of the call.
 int __real_posix_spawnp(pid_t*, const char*, const posix_spawn_file_actions_t*,
                         const posix_spawnattr_t*, char* const[], char* const[]);
 int __wrap_posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
@@ -145,8 +146,8 @@ pid_t gettid() noexcept {
   return static_cast<pid_t>(::syscall(SYS_gettid));
 }
 
-// glibc 2.30. An old condition variable waits by the time of day, so a wait by the monotonic clock
-// becomes one of the same length.
+// New in glibc 2.30. An old condition variable waits by the time of day, so a wait by the monotonic
+// clock is converted to a wait of the same length.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const timespec* until) {
   if (clock == CLOCK_REALTIME) return ::pthread_cond_timedwait(condition, mutex, until);
@@ -167,7 +168,7 @@ int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, cl
   return ::pthread_cond_timedwait(condition, mutex, &end);
 }
 
-// glibc 2.32. False: counters of shared pointers always use atomic instructions.
+// New in glibc 2.32. With false, counters of shared pointers always use atomic instructions.
 extern char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
@@ -214,7 +215,8 @@ const char* sigabbrev_np(int number) noexcept {
   }
 }
 
-// glibc 2.34. Descriptors that open after this are closed on exec, as all of ours are.
+// New in glibc 2.34. Descriptors that are opened after this call are closed on exec, like all of
+// ours.
 using CloseFrom = int(posix_spawn_file_actions_t*, int);
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t* actions,
                                              int first) noexcept {
@@ -227,14 +229,14 @@ int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t* actions
   return listed ? error : ENOSYS;
 }
 
-// glibc 2.34. A kernel before 5.9 lacks the call.
+// New in glibc 2.34. Kernels before 5.9 lack the system call.
 int close_range(unsigned first, unsigned last, int flags) noexcept {
   if (::syscall(SYS_close_range, first, last, flags) == 0) return 0;
   if (errno != ENOSYS || flags != 0) return -1;
   return ForEachDescriptor(first, last, [](int number) { ::close(number); }) ? 0 : -1;
 }
 
-// glibc 2.35: where the tables for exceptions are. 0: found.
+// New in glibc 2.35. Returns where the tables for exceptions are; 0: found.
 int _dl_find_object(void* address, dl_find_object* result) noexcept {
   Search search{reinterpret_cast<uintptr_t>(address), result};
   return ::dl_iterate_phdr(&LookInto, &search) == 1 ? 0 : -1;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prints a folder with the C library of Debian 11, which programs that shall start on old distributions are linked against
-# (CARMA_OLD_LIBC in cmake/carma.cmake). For another architecture, such as arm64, the folder `libraries` in it has the libraries of this
-# Debian that are compiled in, for that architecture. The folder is made once, with apt-get from the mirror that this machine's apt uses,
-# and kept in ${XDG_CACHE_HOME:-~/.cache}/carma-old-libc. Needs no root and installs nothing.
+# Prints a folder with the C library of Debian 11, against which programs for old distributions are linked (CARMA_OLD_LIBC in
+# cmake/carma.cmake). For another architecture, such as arm64, its folder `libraries` has those libraries of this machine's Debian
+# release that are compiled in. The folder is made once, with apt-get from the mirror of this machine's apt, and kept in
+# ${XDG_CACHE_HOME:-~/.cache}/carma-old-libc. Needs no root and installs nothing.
 # usage: old_libc.sh [ARCHITECTURE]   (default: this machine's)
 set -euo pipefail
 PACKAGES=(libc6 libc6-dev linux-libc-dev libcrypt1 libcrypt-dev libnsl2 libnsl-dev)
@@ -11,7 +11,7 @@ cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/carma-old-libc
 architecture=${1:-$(dpkg --print-architecture)}
 root=$cache/bullseye-$architecture
 
-# fetch CODENAME FOLDER PACKAGE…: unpacks packages of that Debian into FOLDER.
+# fetch CODENAME FOLDER PACKAGE…: unpacks packages of that Debian release into FOLDER.
 fetch() {
   local codename=$1 folder=$2 package link apt
   shift 2
@@ -26,7 +26,7 @@ fetch() {
     exit 77
   fi
   for package in "$work"/debs/*.deb; do dpkg-deb -x "$package" "$folder"; done
-  # Links between its folders name absolute paths, which would lead to this machine's files.
+  # Links between the folders have absolute paths, which would lead to this machine's files.
   find "$folder" -type l -lname '/*' | while IFS= read -r link; do
     ln -sfr "$folder$(readlink "$link")" "$link"
   done

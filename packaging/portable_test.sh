@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Types in bare Debian 11, 12 and 13 the commands that README gives a newcomer, from the archive to a first task, which must take at most five
-# commands and 60 s; then the demo; then a kill of the daemon under a running task; then the removal, which must leave nothing.
-# Exit status 77, skipped: not root, no namespaces, no bare Debian, or a build without the target `portable` (packaging/old_libc.sh).
+# Types the README's commands for new users in minimal Debian 11, 12 and 13, from the archive to a first task, which must take at
+# most five commands and 60 s. Then runs the demo, kills the daemon under a running task, and removes CARMA, which must leave
+# nothing behind. Exit status 77, skipped: not root, no namespaces, no minimal Debian, or a build without the target `portable`
+# (packaging/old_libc.sh).
 # usage: portable_test.sh BUILD_DIR|ARCHIVE [RELEASE…]   (default: 11 12 13)
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
@@ -9,7 +10,7 @@ from=$(realpath "${1:?usage: portable_test.sh BUILD_DIR|ARCHIVE [RELEASE…]}")
 shift
 releases=("$@")
 [ ${#releases[@]} -gt 0 ] || releases=(11 12 13)
-LONGEST_S=60 # of the first five commands
+LONGEST_S=60 # for the first five commands
 LARGEST=30000000 # bytes of the server, without the laboratory
 
 skip() {
@@ -69,7 +70,7 @@ server=\$(du -cb ~/.local/bin/{carma,carmad,carma-shim,carma-reader,carma-notify
 echo "installed: \$size bytes, of which the server \$server"
 [ \$server -le $LARGEST ]
 
-# Installed again while the daemon runs, which goes on; a damaged archive is refused.
+# CARMA is installed again while the daemon runs, and the daemon continues. A damaged archive is refused.
 $folder/install.sh >/dev/null
 carma status >/dev/null
 cp -r $folder damaged
@@ -78,7 +79,7 @@ echo x >>damaged/share/carma/carma.toml
 grep -q 'damaged: share/carma/carma.toml' said || { cat said; exit 1; }
 rm -r damaged said
 
-# A killed daemon: the task goes on, and its exit code is kept.
+# When the daemon is killed, the task continues and its exit code is kept.
 carma submit -G 0 --no-check -- sh -c 'sleep 3; exit 7'
 until [ "\$(carma list -t running --no-header -o id)" ]; do sleep 0.1; done
 kill -KILL "\$(carma status --json | grep -oE '"pid": ?[0-9]+' | grep -oE '[0-9]+\$')"

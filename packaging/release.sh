@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes everything of a release from builds that have the target `portable`: archive, Debian packages, RPM and wheel for the machine of each build,
-# Containerfile, release notes, and SHA256SUMS over all of them. The same commit and compiler give the same sums.
+# Makes all files of a release from builds that have the target `portable`: archive, Debian packages, RPM and wheel for the
+# machine of each build, Containerfile, release notes, and SHA256SUMS over all files. The same commit and compiler give the same
+# sums.
 # usage: release.sh OUTPUT_DIR BUILD_DIR…   OUTPUT_DIR is replaced; the programs of the first build run here
 set -euo pipefail
 umask 022
@@ -23,7 +24,7 @@ for build in "$@"; do
   "$here/wheel.py" "$work/carma" "$version" "$output"
 done
 install -m 644 "$here/Containerfile" "$output/"
-# The newest section of the changes.
+# The newest section of CHANGELOG.md.
 awk '/^## / { if (found++) exit } found' "$here/../CHANGELOG.md" >"$output/RELEASE_NOTES.md"
 {
   "$own/bin/carma" version

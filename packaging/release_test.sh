@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes everything of a release twice: the sums are equal, the parts are whole, and the wheel's module and command are of use.
-# Exit status 77, skipped: without rpm, or a build without the target `portable` (packaging/old_libc.sh).
+# Makes all files of a release twice. The sums are equal, the files are complete, and the wheel's module and command work. Exit
+# status 77, skipped: no rpm, or a build without the target `portable` (packaging/old_libc.sh).
 # usage: release_test.sh BUILD_DIR
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
@@ -18,7 +18,7 @@ grep -q '^CARMA_OLD_LIBC:PATH=.' "$build/CMakeCache.txt" || skip "needs a build 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --build "$build" --target portable >"$work/log" 2>&1 || fail "$(tail -n 5 "$work/log")"
-export SOURCE_DATE_EPOCH=1000000000 COMPRESSION=gzip # fast; a release has xz
+export SOURCE_DATE_EPOCH=1000000000 COMPRESSION=gzip # fast; a release uses xz
 for time in one two; do "$here/release.sh" "$work/$time" "$build" >"$work/log" 2>&1 || fail "$(tail -n 5 "$work/log")"; done
 cmp "$work/one/SHA256SUMS" "$work/two/SHA256SUMS" || fail "made twice, the sums differ"
 cd "$work/one"

@@ -19,7 +19,7 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 DESTDIR="$root" cmake --install "$build" --prefix /usr --strip >"$work/log" || { tail -n 3 "$work/log" >&2; exit 1; }
 "$source/packaging/use_portable.sh" "$build" "$root"
-# Debian's plug-in is for Debian's Slurm.
+# The plug-in built on Debian only works with Debian's Slurm.
 rm -rf "$root/usr/lib/carma/slurm"
 mkdir -p "$root/usr/lib/carma"
 mv "$root/usr/lib/libcarma-simgpu.so" "$root/usr/lib/carma/"

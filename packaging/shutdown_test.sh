@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build and starts a systemd of its own, with the installed units and little else, reboots it while tasks run, and looks
-# at them after the boot.
-# Exit status 77, skipped: not root, no systemd, no namespaces or cgroup v2 of one's own.
+# Installs a build, starts a separate systemd with little more than the installed units, reboots it while tasks run, and checks
+# them after the boot. Exit status 77, skipped: not root, no systemd, or no separate namespaces or cgroup v2.
 # usage: shutdown_test.sh BUILD_DIR
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
@@ -27,7 +26,7 @@ mkdir "$group" 2>/dev/null || skip "needs the right to make a cgroup"
 work=$(mktemp -d)
 manager=
 cleanup() {
-  # With the first of them all end, and unshare only then.
+  # When the first process ends, all others end, and only then does unshare.
   [ -z "$manager" ] || kill -KILL $(cat "/proc/$manager/task/$manager/children") 2>/dev/null || true
   [ -z "$manager" ] || wait "$manager" 2>/dev/null || true
   find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
@@ -47,7 +46,8 @@ for unit in basic sysinit local-fs remote-fs network shutdown umount final reboo
 done
 cp /lib/systemd/system/systemd-reboot.service "$work"/opt/lib/systemd/system/carmad*.service "$units/"
 printf '[Unit]\nRequires=basic.target\nAfter=basic.target\nWants=carmad.service hangs.service\n' >"$units/machine.target"
-# Something that never comes up, as on the machine that one reboots for it: systemd is "starting" until the end.
+# A unit that never finishes starting, as on a machine that is rebooted for this reason. systemd stays in the state "starting"
+# until the end.
 printf '[Service]\nType=oneshot\nExecStart=/bin/sleep infinity\nTimeoutStartSec=infinity\n' >"$units/hangs.service"
 "$work/opt/bin/carma-simgpu" create --shape 2xA100-40GB --time-scale 1 --state "$work/gpus" >/dev/null
 cat >"$work/carma.toml" <<END
@@ -82,7 +82,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tmpfs tmpfs /run
 mount --bind $work/var /var/lib
 mkdir /run/systemd
-# It is to bring down itself, nothing else.
+# This systemd must only be able to bring down itself.
 exec setpriv --bounding-set=-sys_boot --inh-caps=-sys_boot env -i container=test SYSTEMD_UNIT_PATH=$units \\
   PATH=/usr/sbin:/usr/bin:/sbin:/bin $systemd --system --log-target=null --unit=machine.target
 END
@@ -105,7 +105,7 @@ until_down() {
 
 # ---- tasks ----
 
-# saver NAME OPTIONS...: counts its steps; asked to checkpoint it notes how many it has done.
+# saver NAME OPTIONS...: submits a task that counts its steps, and saves the count when it is asked to checkpoint.
 cat >"$work/saver" <<'END'
 import os, signal, sys, time
 path, told = os.environ["CARMA_CHECKPOINT_DIR"] + "/step", sys.argv[1]
@@ -116,7 +116,7 @@ def ask(*_):
     wanted = True
 signal.signal(signal.SIGUSR1, ask)
 while not os.path.exists(told + ".enough"):
-    time.sleep(0.05)  # a step's work
+    time.sleep(0.05)  # the work of one step
     done += 1
     with open(told, "a") as file:
         file.write("%d\n" % done)
@@ -129,7 +129,7 @@ while not os.path.exists(told + ".enough"):
 END
 submit() { (cd "$work" && "$carma" submit --json "$@") | grep -oE '"first": ?[0-9]+' | grep -oE '[0-9]+$'; }
 state() { "$carma" show "$1" --json | grep -oE '"state": ?"[a-z]+"' | head -n 1 | grep -oE '[a-z]+"$' | tr -d '"'; }
-# eventually COMMAND...: until it holds, at most a minute.
+# eventually COMMAND...: repeats the command until it succeeds, for at most a minute.
 eventually() {
   local end=$((SECONDS + 60))
   until "$@"; do
@@ -149,7 +149,7 @@ eventually steps gpu 3
 eventually steps cpu 3
 eventually is "$deaf" running
 
-# ---- what is no shutdown ----
+# ---- stops that are not a shutdown ----
 
 inside systemctl restart carmad
 "$carma" status --wait >/dev/null
@@ -162,7 +162,7 @@ is "$gpu" running || fail "the task did not survive the restart"
 
 [ "$(inside systemctl is-system-running || true)" = starting ] || fail "something hangs, and systemd is not starting"
 began=$SECONDS
-inside systemctl reboot 2>>"$work/log" # there is no logind to ask
+inside systemctl reboot 2>>"$work/log" # there is no logind that could be asked
 until_down
 took=$((SECONDS - began))
 [ $took -ge 15 ] && [ $took -le 50 ] || fail "the machine went down within $took s, where one task takes its 20 s"
@@ -183,12 +183,12 @@ done
 [ "$("$carma" show "$gpu" --json | grep -oE '"attempt": ?[0-9]+' | grep -oE '[0-9]+$')" -eq 2 ] || fail "not its second attempt"
 eventually is "$deaf" running
 
-# ---- without tasks nothing is waited for ----
+# ---- without tasks, the shutdown does not wait ----
 
 "$carma" cancel "$deaf" >/dev/null
 "$carma" wait -q "$deaf" || true
 began=$SECONDS
-inside systemctl reboot 2>>"$work/log" # there is no logind to ask
+inside systemctl reboot 2>>"$work/log" # there is no logind that could be asked
 until_down
 [ $((SECONDS - began)) -le 10 ] || fail "an empty server went down within $((SECONDS - began)) s"
 echo "shutdown_test: passed; with a task that does not save the machine went down within $took s"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Packs a release build into carma-VERSION-linux-MACHINE.tar.gz: unpacked anywhere, it runs on every Linux whose glibc is
-# at least that of GLIBC_LIMIT: every other library is linked in. With --portable its programs are those of the target `portable`.
-# The same build gives the same bytes: names sorted, owners and times fixed.
+# Packs a release build into carma-VERSION-linux-MACHINE.tar.gz. Unpacked anywhere, it runs on every Linux whose glibc is at least
+# GLIBC_LIMIT, because every other library is linked in. With --portable, its programs are those of the target `portable`. The
+# same build gives the same bytes: names are sorted, owners and times are fixed.
 # usage: tarball.sh [--portable] BUILD_DIR OUTPUT_DIR   prints the path of the tarball
 set -euo pipefail
 umask 022
@@ -12,8 +12,8 @@ mkdir -p "${2:?usage: tarball.sh BUILD_DIR OUTPUT_DIR}"
 output=$(realpath "$2")
 source=$(realpath "$(dirname "$0")/..")
 
-GLIBC_LIMIT=2.28 # of a portable build: RHEL 8
-# What belongs to glibc comes from the machine: its parts only fit each other.
+GLIBC_LIMIT=2.28 # for a portable build: RHEL 8
+# All parts of glibc come from the target machine, because they must be of one version.
 GLIBC_FILES='^(lib(c|m|dl|rt|pthread|resolv|util|anl)\.so\.[0-9]+|ld-linux-(x86-64|aarch64)\.so\.[12])$'
 . "$source/packaging/licences.sh"
 . "$source/packaging/of_build.sh"
@@ -28,7 +28,7 @@ name=carma-$version-linux-$machine
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/$name
-# Below the prefix that the units name, so that no path of this machine is in them.
+# Installed below the prefix that the units name, so that they contain no path of this machine.
 DESTDIR="$work/staged" cmake --install "$build" --prefix /usr/local --strip >"$work/install.log" ||
   fail "$(tail -n 3 "$work/install.log")"
 mv "$work/staged/usr/local" "$root"

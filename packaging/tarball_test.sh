@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Unpacks a tarball, or what a build packs to, into a new folder and runs a daemon and a task of a simulated server from
-# there, with nothing of this machine but its glibc in reach. With a second argument, the root folder of another Linux,
-# all of it runs inside that (needs root rights; /proc, by which the loader learns where a program lies, and /dev must be
-# mounted there).
+# Unpacks a tarball, or packs a build and unpacks the result, into a new folder, and runs a daemon and a task of a simulated
+# server from there. Only this machine's glibc is accessible. With a second argument, the root folder of another Linux, everything
+# runs inside that root (needs root; /dev and /proc, by which the loader finds a program's folder, must be mounted there).
 # usage: tarball_test.sh TARBALL|BUILD_DIR [ROOT]
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
@@ -20,9 +19,9 @@ cleanup() {
 }
 trap cleanup EXIT
 
-if [ -d "$tarball" ]; then # packed at two times it is the same
+if [ -d "$tarball" ]; then # packed twice, at different times, it must be the same
   build=$tarball
-  export SOURCE_DATE_EPOCH=1000000000 # a commit in between would be another time
+  export SOURCE_DATE_EPOCH=1000000000 # a commit in between would change the time
   tarball=$("$here/tarball.sh" "$build" "$work/packed")
   again=$("$here/tarball.sh" "$build" "$work/again" 2>/dev/null)
   cmp "$tarball" "$again"
@@ -31,9 +30,9 @@ tar -xzf "$tarball" -C "$work"
 home=("$work"/carma-*/)
 home=("${home[@]%/}")
 [ ${#home[@]} -eq 1 ] || { echo "tarball_test: expected one folder in $tarball" >&2; exit 1; }
-seen=${home[0]#"$inside"} # the same folder, as the programs see it
+seen=${home[0]#"$inside"} # the same folder as the programs see it
 data=${work#"$inside"}
-# Words before a program. A root of nothing but glibc has no env inside.
+# Words that precede a program. A root with nothing but glibc has no env.
 inside_root=()
 [ -z "$inside" ] || inside_root=("$(PATH=$PATH:/usr/sbin type -P chroot)" "$inside")
 run=(env -i "PATH=$seen/bin:/usr/bin:/bin" "HOME=$data" ${inside_root[@]+"${inside_root[@]}"})
@@ -42,7 +41,7 @@ carma() { "${run[@]}" "$seen/bin/carma" --socket "$data/carmad.sock" "$@"; }
 for program in carma carmad carma-reader carma-shim carma-notify carma-simgpu carma-simtask carma-simmps; do
   [ -x "${home[0]}/bin/$program" ] || { echo "tarball_test: no bin/$program" >&2; exit 1; }
 done
-if [ -z "$inside" ]; then # every library but glibc's comes from the tarball
+if [ -z "$inside" ]; then # every library except glibc's comes from the tarball
   foreign=$(for file in "${home[0]}"/bin/* "${home[0]}"/libexec/carma/srun "${home[0]}"/lib/libcarma-simgpu.so; do env -u LD_LIBRARY_PATH ldd "$file"; done |
     awk '/=>/ {print $1, $3}' | grep -vE "$work|^lib(c|m|dl|rt|pthread|resolv)\.so" || true)
   [ -z "$foreign" ] || { echo "tarball_test: from outside: $foreign" >&2; exit 1; }
@@ -60,7 +59,7 @@ nvml_library = "$seen/lib/libcarma-simgpu.so"
 [simulation]
 state = "$data/gpus"
 END
-"${run[@]}" "$seen/bin/carmad" --config "$data/carma.toml" & # env and chroot become it: the number is its own
+"${run[@]}" "$seen/bin/carmad" --config "$data/carma.toml" & # env and chroot become carmad, so this is carmad's pid
 daemon=$!
 carma status --wait >/dev/null
 carma submit --wait --gpu-mem 5G --chdir "$data" -- "$seen/bin/carma-simtask" --memory-mib 4000 --solo-s 20 --sm-active 0.5

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Removes what install.sh installed. The configuration and the database stay; running tasks continue to their end.
-# usage: uninstall.sh [PREFIX]   (default: the one that this script is installed in)
+# Removes what install.sh installed. The configuration and the database stay, and running tasks continue to their end.
+# usage: uninstall.sh [PREFIX]   (default: the prefix in which this script is installed)
 set -euo pipefail
 usage="usage: uninstall.sh [PREFIX]   (default: the one that this script is installed in)"
 case " $* " in *" -h "* | *" --help "*) echo "$usage" && exit ;; esac
@@ -24,19 +24,19 @@ if [ "$(id -u)" -ne 0 ] && systemctl --user is-enabled --quiet carmad 2>/dev/nul
   systemctl --user kill --kill-who=main carmad-tasks 2>/dev/null || true
 fi
 mapfile -t files <"$list"
-# One that was started by hand: it goes on with programs that are gone.
+# A daemon that was started by hand continues, although its programs are gone.
 for exe in /proc/[0-9]*/exe; do
   [ "$(readlink "$exe" 2>/dev/null)" = "$prefix/bin/carmad" ] || continue
   pid=${exe#/proc/} pid=${pid%/exe}
   echo "uninstall: carmad (process $pid) still runs; kill $pid ends it" >&2
 done
 rm -f -- "${files[@]}" "$list"
-# Folders that were made for these files, once they are empty.
+# Folders that were made for these files are removed once they are empty.
 for file in "${files[@]}"; do
   folder=$(dirname "$file")
   while [[ $folder == "$prefix"/?* ]] && rmdir -- "$folder" 2>/dev/null; do folder=$(dirname "$folder"); done
 done
-# Folders of others are not empty, or were there before.
+# Other software's folders are not empty, or existed before.
 for folder in share/carma/python share/carma/gpu-proof share/carma libexec/carma; do
   [ ! -d "$prefix/$folder" ] || find "$prefix/$folder" -name __pycache__ -prune -exec rm -r {} +
   [ ! -d "$prefix/$folder" ] || find "$prefix/$folder" -depth -type d -empty -delete

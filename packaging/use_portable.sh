@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Puts the programs of the target `portable` in the place of those that an installation has: the same, linked against an older C library.
+# Replaces the programs of an installation by those of the target `portable`, which are the same programs linked against an older
+# C library.
 # usage: use_portable.sh BUILD_DIR INSTALLED_FOLDER
 set -euo pipefail
 build=${1:?usage: use_portable.sh BUILD_DIR INSTALLED_FOLDER}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs the Python modules and the command `carma` into a wheel: wheel.py CARMA VERSION OUTPUT_DIR. Prints its path.
 
-CARMA is the program of the target `portable`. The same program gives the same bytes: names are sorted, the time is that of
+CARMA is the program of the target `portable`. The same program gives the same bytes, because names are sorted and the time is that of
 SOURCE_DATE_EPOCH."""
 
 import base64
@@ -14,11 +14,11 @@ import zipfile
 
 PYTHON = pathlib.Path(__file__).resolve().parent.parent / "python"
 MODULES = ("carma", "carma_task", "hydra_plugins")
-MACHINES = {62: "x86_64", 183: "aarch64"}  # by e_machine of an ELF header
+MACHINES = {62: "x86_64", 183: "aarch64"}  # by e_machine in the ELF header
 
 
 def files(program, version, tag):
-    """(name in the wheel, bytes, mode)."""
+    """The files of the wheel as (name, bytes, mode)."""
     found = [(str(path.relative_to(PYTHON)), path.read_bytes(), 0o644) for module in MODULES for path in (PYTHON / module).rglob("*")
              if path.is_file() and "__pycache__" not in path.parts]
     about = f"carma-{version}.dist-info"
@@ -33,14 +33,14 @@ def files(program, version, tag):
 
 
 def record(name, content):
-    """A line of RECORD."""
+    """Formats a line of RECORD."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     return f"{name},sha256={digest},{len(content)}\n"
 
 
 def main():
     program, version, output = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
-    # A zip file knows no time before 1980.
+    # A zip file cannot store times before 1980.
     when = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), 315532800))[:6]
     machine = MACHINES[int.from_bytes(program.read_bytes()[18:20], "little")]
     tag = f"py3-none-manylinux_2_28_{machine}"

@@ -24,7 +24,7 @@ using Words = std::vector<std::string>;
 class Backup : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
-  // Takes the steps that docs/server/operations.md gives an administrator.
+  // Follows the steps that docs/server/operations.md gives administrators.
   void Restore(const std::string& copy) {
     std::filesystem::rename(site.state_dir(), site.state_dir() + ".old");
     ASSERT_EQ(::mkdir(site.state_dir().c_str(), IsRoot() ? 0711 : 0700), 0);

@@ -1,5 +1,5 @@
-// Tests invalid external input: each case prints one clear line, exits with the documented code and
-// loses nothing.
+// Tests invalid external input. Each case prints one clear line, exits with the documented code and
+// loses no data.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -234,7 +234,7 @@ TEST_F(BadSubmission, InvalidRequestBytesAreAnsweredOrDropped) {
   const struct {
     const char* what;
     std::string bytes;
-    const char* status;  // of the answer; empty: any end of the connection is accepted
+    const char* status;  // of the answer; empty if the connection may end in any way
   } kCases[] = {
       {"noise", "\x00\xff\x13\x37 GET\r\n\r\n"s, ""},
       {"another protocol", "SSH-2.0-OpenSSH_9.2\r\n\r\n", ""},
@@ -322,7 +322,7 @@ class BadStore : public ::testing::Test {
     const Ran stopped = site.Stop(SIGTERM);
     ASSERT_EQ(stopped.code, 0) << stopped.Text();
   }
-  // The bytes of every file of the state folder except the lock, which a daemon takes before it
+  // The content of every file in the state folder except the lock, which a daemon takes before it
   // reads any other file.
   std::map<std::string, std::string> Bytes() const {
     std::map<std::string, std::string> files;
@@ -392,8 +392,8 @@ TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   site.socket().copy(address.sun_path, sizeof address.sun_path - 1);
-  // A client sees the credentials that the listener had when it called listen(), which are those of
-  // another user here.
+  // A client sees the credentials that the listener had when it called listen(). Here these are
+  // another user's.
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::chown(site.socket().c_str(), OtherUser(), OtherUser()), 0);
   ASSERT_EQ(::chmod(site.socket().c_str(), 0666), 0);
@@ -453,7 +453,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndWorkContinuesAfterwards) {
 
   Fill();
   Ran refused;
-  // The database can use the little room left in its files. After that, it refuses submissions.
+  // Submissions are accepted until the little room left in the database's files is used up.
   int accepted = 0;
   EXPECT_TRUE(Eventually([&] {
     refused = site.Carma({"submit", "--hold", "--", "/bin/true"});
@@ -511,7 +511,7 @@ TEST(LimitedFiles, AMachineWithoutDescriptorsCostsNoTaskARetry) {
             fmt::format("#!/bin/sh\nulimit -n 64\nexec {} \"$@\"\n", Program("carmad")), 0755);
   site.UsePrograms(programs);
   site.Start();
-  // Each task keeps its descriptors until it has read its own line.
+  // Each task keeps its descriptors open until it has read its own line.
   const std::string gate = site.folder() / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   const base::UniqueFd lines(::open(gate.c_str(), O_RDWR | O_CLOEXEC));

@@ -1,4 +1,4 @@
-// Tests tasks with repeated numbers: two daemons use one working directory, or an old directory
+// Tests tasks that have the same number: two daemons use one working directory, or an old directory
 // gets a new database.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Saves its own name as a checkpoint, or continues from a saved name.
+// Saves its own name as a checkpoint, or prints the name in an existing checkpoint.
 constexpr const char* kModel =
     R"sh(mkdir -p "$CARMA_CHECKPOINT_DIR" && cd "$CARMA_CHECKPOINT_DIR" || exit 9
 if [ -e model ]; then echo "resumed $(cat model)"; else echo "new $0"; echo "$0" > model; fi)sh";

@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-constexpr double kLong = 100'000;  // until it is cancelled
+constexpr double kLong = 100'000;  // runs until it is cancelled
 
 TEST(Collocation, TwoTasksShareAGpuWhenTheyFit) {
   Site site({.shape = "1xA100-40GB"});
@@ -62,7 +62,7 @@ struct Framework {
 
 class OutOfMemory : public ::testing::TestWithParam<std::tuple<const char*, Framework>> {};
 
-// Both tasks state too little memory, so the second task to allocate fails.
+// Both tasks state too little memory, so the task that allocates second fails.
 TEST_P(OutOfMemory, AnUnderestimatedTaskIsRetriedAndSucceeds) {
   const auto& [mode, framework] = GetParam();
   Site site({.settings = {{"recovery.mode", "\"" + std::string(mode) + "\""}}});
@@ -74,14 +74,14 @@ TEST_P(OutOfMemory, AnUnderestimatedTaskIsRetriedAndSucceeds) {
   EXPECT_TRUE(site.Carma({"drain", "1"}).Ok());
   const std::uint64_t neighbour = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(neighbour).observed_mib >= 24'000; }));
-  // The neighbour's actual use is known: 16 GiB are free, and 8 GiB are requested.
+  // The neighbour's actual use is known. 16 GiB are free, and the task requests 8 GiB.
   big.solo_s = 50;
   const std::uint64_t crashes = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(crashes).ooms > 0; }));
   EXPECT_TRUE(site.Carma({"resume", "1"}).Ok());
   const api::TaskView task = site.Await(crashes);
   EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(crashes);
-  // A first retry with a little more memory than requested may still be too small.
+  // The first retry has only a little more memory than requested, which may still be too small.
   EXPECT_LE(task.ooms, std::string_view(mode) == "exclusive" ? 1 : 2);
   EXPECT_EQ(task.attempt, task.ooms + 1);
   EXPECT_EQ(task.gpu_indices.at(0), 1);

@@ -138,7 +138,7 @@ TEST_F(DailyLife, AMistakeInTheFileIsReportedUntilItIsFixed) {
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
 }
 
-// The group may have been removed. Then carmad starts, but admits no other user.
+// If the configured group has been removed, carmad starts but admits no other user.
 TEST_F(DailyLife, AMissingGroupAdmitsNoUserAndIsReported) {
   site.Set("daemon.allow_groups", "[\"nogroup_x\"]");
   site.Start();
@@ -155,7 +155,7 @@ TEST_F(DailyLife, AMissingGroupAdmitsNoUserAndIsReported) {
 
 // ---- terminals ----
 
-// A terminal of its own in which a shell runs a command line.
+// A separate terminal in which a shell runs a command line.
 class Terminal {
  public:
   explicit Terminal(const std::string& line) {
@@ -196,7 +196,7 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
     const std::uint64_t id = gated.Submit(site, "exit 4");
     ASSERT_EQ(gated.Hear(), "1");
     terminal.Close();
-    // After a hangup, the daemon reloads its configuration, and its log output is lost.
+    // The hangup makes the daemon reload its configuration. Its log output is lost.
     EXPECT_TRUE(Eventually([&] { return site.Status().config_read_ms > status->config_read_ms; }))
         << form;
     EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded") << form;
@@ -208,7 +208,7 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
   }
 }
 
-// The network between a terminal and its window breaks: nothing reads the terminal, and there is no
+// The network between a terminal and its window fails: nothing reads the terminal, and there is no
 // hangup.
 TEST_F(DailyLife, AnUnreadTerminalDelaysNoOtherTask) {
   Terminal terminal("exec " + Program("carmad") + " --config " + site.config_file());
@@ -302,7 +302,7 @@ TEST_F(Background, ReportsWhyItDoesNotServeAndLeavesNoProcess) {
 // ---- the log ----
 
 TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
-  // As under a service manager, the environment has the stream's device and inode.
+  // As under a service manager, the environment names the device and inode of the stream.
   const auto in_journal = [](Words argv) {
     argv.insert(
         argv.begin(),

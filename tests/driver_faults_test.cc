@@ -1,4 +1,4 @@
-// Tests a driver that hangs, disappears, returns wrong values or loses a GPU: its GPUs close with a
+// Tests a driver that hangs, disappears, returns wrong values or loses a GPU. Its GPUs close with a
 // visible reason, and the daemon keeps serving.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class DriverFaults : public ::testing::Test {
   DriverFaults() : site({.settings = {{"monitor.probe_timeout", "\"300ms\""}}}) {}
   void SetUp() override {
     site.Start();
-    // Until the first readings, all GPUs are down without a fault.
+    // Before the first readings, all GPUs are down without a fault.
     ASSERT_TRUE(Eventually([&] { return AllAre("idle"); }));
   }
   void TearDown() override { site.SimGpu({"clear"}); }
@@ -247,7 +247,7 @@ TEST(NoDriver, TheDaemonServesStatusWithTheReason) {
   const Ran refused = site.Carma({"submit", "--", "/bin/true"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("no GPU"));
-  // The configuration may be reloaded while no part of the daemon uses it yet.
+  // The configuration can be reloaded even if no part of the daemon uses it yet.
   const std::int64_t read_ms = site.Status().config_read_ms;
   site.Set("policy.margin", "\"100M\"");
   site.daemon().Signal(SIGHUP);

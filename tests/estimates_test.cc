@@ -55,7 +55,7 @@ class Estimates : public ::testing::Test {
     WriteText(path, text, mode);
     return path;
   }
-  // Submits a training of 200 simulated seconds, described by a summary.
+  // Submits a training task of 200 simulated seconds that a summary describes.
   std::uint64_t Train(std::int64_t memory_mib, int seed, const std::string& batch = "32",
                       const std::string& then = "", Words options = {}) const {
     std::string command;
@@ -85,7 +85,7 @@ TEST_F(Estimates, UsesEarlierMeasurementsFromSubmissionOn) {
   const Training training{.memory_mib = 2'000, .solo_s = 200, .sm_active = 0.5};
   Words asked{"--"};
   std::ranges::copy(SimTask(training), std::back_inserter(asked));
-  // The JSON option must precede the command.
+  // The --json option must precede the command.
   const auto known = [&] {
     Words words{"estimate", "--json"};
     words.insert(words.end(), asked.begin(), asked.end());
@@ -153,7 +153,7 @@ TEST_F(Estimates, ADryRunShowsThePrediction) {
   EXPECT_THAT(site.Carma({"list", "--all", "--no-header"}).out, IsEmpty()) << "nothing was kept";
 }
 
-// The script's training does not run. Only its text is read.
+// The script does not train anything. CARMA only reads its text.
 TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutOptions) {
   const std::string model = site.out_dir() + "/model";
   ASSERT_TRUE(base::MakeDirs(model));
@@ -245,7 +245,8 @@ TEST_F(Estimates, FiveModelsCalibrateTheServerUntilItIsReset) {
 
 TEST_F(Estimates, BrokenPromisesAreReported) {
   std::vector<std::uint64_t> ids;
-  // All estimates are requested before anything can be learned from the first end.
+  // All estimates are requested before the first task ends, so that none of them learns from
+  // another.
   for (int batch = 1; batch <= 8; ++batch)
     ids.push_back(Train(9'000, 1, std::to_string(batch), "", {"--hold"}));
   for (const std::uint64_t id : ids) ASSERT_TRUE(site.Carma({"release", std::to_string(id)}).Ok());

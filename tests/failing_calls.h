@@ -6,11 +6,11 @@
 
 namespace carma::system_test {
 
-// The content of a file that the test and the library share. The variable FAILING_CALLS holds the
+// The layout of the file that the test and the library share. The variable FAILING_CALLS holds the
 // file's path.
 struct CallOrders {
   std::atomic<std::int64_t> calls;  // number of calls since the test last set this to 0
-  std::atomic<std::int64_t> first;  // calls from this number, counted from 1, fail; 0: none
+  std::atomic<std::int64_t> first;  // calls from this number on fail, counted from 1; 0: none
   std::atomic<std::int64_t> last;
   char failed[32];  // name of the last call that failed
 };

@@ -1,5 +1,5 @@
-// Tests a machine that refuses a descriptor, thread or process at any single call: carmad survives,
-// no task fails because of it, and carmad serves again afterwards.
+// Tests a machine that refuses a descriptor, thread or process at any single call. carmad survives,
+// no task fails because of the refusal, and carmad serves again afterwards.
 #include "tests/failing_calls.h"
 
 #include <fcntl.h>
@@ -69,7 +69,8 @@ class FailingCalls : public ::testing::Test {
   bool Lives() const {
     return !WaitReadable(site_.daemon().end_fd(), std::chrono::milliseconds(0));
   }
-  // Submits a task, which must succeed although those calls fail. Returns how many calls were made.
+  // Submits a task, which must succeed although the calls with these numbers fail. Returns how many
+  // calls were made.
   std::int64_t Work(std::int64_t first, std::int64_t last) {
     Fail(first, last);
     const std::uint64_t id = Submit();

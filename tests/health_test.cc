@@ -1,5 +1,5 @@
-// Tests GPUs that fail, programs that break them, tasks that hold them without using them, and
-// foreign programs on them, with real processes on a simulated server.
+// Tests faulty GPUs, programs that cause GPU faults, tasks that hold GPUs without using them, and
+// foreign programs on GPUs, with real processes on a simulated server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
@@ -38,8 +38,8 @@ class Health : public ::testing::Test {
   Site site;
 };
 
-// A night's queue on a server with a broken driver: each task imports its framework, fails, and
-// reports the failure like PyTorch.
+// A night's queue on a server with a broken driver. Each task imports its framework, fails, and
+// reports the failure as PyTorch would.
 class Breaker : public ::testing::Test {
  protected:
   Breaker() { WriteText(order(), ""); }
@@ -210,7 +210,7 @@ TEST_F(Health, AForeignProcessIsShownWithItsUserAndCommand) {
   site.Start();
   Child stranger = Child::Start({Program("carma-simgpu"), "hold", "--state", site.gpus_file(),
                                  "--gpu", "1", "--mib", "3000"});
-  // Waits until the program's name is shown. Values that are slow to read follow later.
+  // Waits until the program's name is shown. Values that take long to read appear later.
   ASSERT_TRUE(Eventually([&] {
     const api::GpuView gpu = Gpu(1);
     return !gpu.foreign.empty() && gpu.foreign[0].command.starts_with(Program("carma-simgpu"));
@@ -263,7 +263,7 @@ TEST_F(Health, ShowsTheRuleForGpusWithoutActivity) {
   EXPECT_THAT(Gpu(0).activity_rule, HasSubstr("policy.without_sm_activity"));
 }
 
-// ---- what caused a fault; at a slower pace, so that an Xid is still new on a busy machine ----
+// ---- causes of faults; the clock is slower, so that an Xid is still new on a busy machine ----
 
 class GpuFaults : public ::testing::Test {
  protected:
@@ -311,8 +311,8 @@ class IdleHolders : public Health {
  protected:
   IdleHolders() {
     site.Set("idle.after", "\"5m\"");
-    // Ten periods without a reading would count as a gap, which must not happen even on a busy
-    // machine.
+    // Ten periods without a reading would count as a gap, so the period is long enough to avoid
+    // this even on a busy machine.
     site.Set("monitor.sample_period", "\"1m\"");
     site.Set("monitor.window", "\"2m\"");
     const std::string tell = site.folder() / "tell";
@@ -320,7 +320,7 @@ class IdleHolders : public Health {
     site.Set("notify.admin", "[\"" + tell + "\"]");
   }
   std::string told() const { return site.out_dir() + "/told"; }
-  // Submits a task with exclusive GPUs that does not use them until its gate opens.
+  // Submits a task that has exclusive GPUs but does not use them until its gate opens.
   std::uint64_t Holds(const Gated& gated, const Words& options = {"--gpus", "2", "--exclusive"}) {
     return gated.Submit(site,
                         "exec " + Program("carma-simtask") +
@@ -347,7 +347,7 @@ TEST_F(IdleHolders, AreReportedUntilTheyWork) {
                     HasSubstr("\"task\":" + std::to_string(id)), HasSubstr("\"action\":\"tell\"")));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_idle_holders 1"));
 
-  // A notice that is being sent while the daemon is killed is sent again.
+  // If the daemon is killed while it sends a notice, it sends the notice again.
   ASSERT_TRUE(Eventually([&] {
     const std::string history = site.Carma({"history"}).out;
     return history.find(" notified") != std::string::npos;

@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 
 class Host : public ::testing::Test {
  protected:
-  // Promises these amounts to tasks, whatever this machine has.
+  // Promises these amounts to tasks, regardless of what this machine has.
   Site site{{.shape = "1xA100-40GB", .settings = {{"host.cpus", "4"}, {"host.memory", "\"8G\""}}}};
 };
 
@@ -150,7 +150,7 @@ TEST_F(Host, TheKernelWeighsAndCapsCores) {
   EXPECT_EQ(site.Output(id), "300\n300000 100000\n");
 }
 
-// The directives of a script request resources, as on a cluster.
+// As on a cluster, the script's directives request resources.
 TEST_F(Host, ABatchScriptGetsItsRequest) {
   site.Start();
   WriteText(site.out_dir() + "/job.sh",

@@ -73,9 +73,9 @@ void KillLeftovers(const std::string& folder) {
 }
 
 // Settings for a server whose clock runs a thousand times as fast on a machine that is busy with
-// other tests: there are few samples, and no sample counts as too old because the machine was late.
+// other tests. Samples are rare, and no sample counts as too old because the machine was slow.
 std::map<std::string, std::string> UsualSettings() {
-  // Tasks share by streams with as many neighbours as under MPS, so that no test depends on
+  // Tasks share by streams, with as many neighbours as under MPS, so that no test depends on
   // NVIDIA's programs on this machine.
   return {{"collocation.method", "\"streams\""}, {"collocation.streams_sm_cap", "0.8"},
           {"collocation.streams_tasks", "16"},   {"daemon.log_level", "\"info\""},
@@ -175,7 +175,7 @@ Site::Site(SiteOptions options)
 Site::~Site() {
   if (daemon_.started()) {
     CancelAll();
-    // Shows a sanitizer's last output with the exit code.
+    // If a sanitizer ended the daemon, this shows its last output with the exit code.
     const Ran stopped = Stop(SIGTERM);
     EXPECT_EQ(stopped.code, 0) << stopped.Text();
   }
@@ -198,7 +198,7 @@ void Site::Set(const std::string& key, const std::string& value) {
 
 void Site::WriteConfig() const {
   std::string text;
-  // Dotted keys need no section.
+  // Keys with dots need no section.
   for (const auto& [key, value] : settings_) text += key + " = " + value + "\n";
   WriteText(config_file(), text);
 }
@@ -334,7 +334,7 @@ std::vector<pid_t> Site::Processes(const std::string& name) const {
     if (words.find(folder_.path() + "/") != std::string::npos)
       pids.push_back(static_cast<pid_t>(*pid));
   }
-  // A child that a shim has just forked keeps the shim's name until it executes the task.
+  // A child that a shim has just forked has the shim's name until it executes the task.
   const std::vector<pid_t> all = pids;
   std::erase_if(pids, [&](pid_t pid) {
     const auto stat = base::ReadProcessStat(pid);

@@ -1,4 +1,5 @@
-// A complete CARMA for one test: simulated GPUs, a real daemon and real tasks, in its own folder.
+// A complete CARMA for one test, with simulated GPUs, a real daemon and real tasks, in its own
+// folder.
 #pragma once
 
 #include <functional>
@@ -38,8 +39,8 @@ class Folder {
 void WriteText(const std::string& path, const std::string& text, unsigned mode = 0644);
 // Returns an empty text if there is no such file.
 std::string ReadText(const std::string& path);
-// Checks a condition repeatedly until it is true; returns false at the deadline. For conditions
-// without an event (a GPU's health); use Site::Await for the end of a task.
+// Checks a condition repeatedly. Returns true as soon as it holds, or false at the deadline. For
+// conditions that no event announces (a GPU's health); use Site::Await for the end of a task.
 bool Eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds deadline = kDeadline);
 
@@ -57,7 +58,7 @@ struct SiteOptions {
   double time_scale = 1000;
   bool memory_limits = false;  // the driver limits the memory of cgroups
   // Keys with values as in a configuration file, such as "policy.mapper" -> "\"lug\"". They are
-  // added to the kit's own settings, which fit the time scale.
+  // added to the kit's own settings, which suit the time scale.
   std::map<std::string, std::string> settings = {};
 };
 
@@ -74,11 +75,11 @@ class Site {
   std::string socket() const { return folder_ / "carmad.sock"; }
   std::string gpus_file() const { return folder_ / "gpus"; }
   std::string config_file() const { return folder_ / "carma.toml"; }
-  // The following take effect at the next Start().
+  // The following settings take effect at the next Start().
   void UsePrograms(const std::string& folder) { programs_ = folder; }
   void Set(const std::string& key, const std::string& value);
 
-  // Starts carmad. With wait_gpus it returns once tasks can be submitted, otherwise once it
+  // Starts carmad. With wait_gpus, returns once tasks can be submitted, otherwise once carmad
   // listens. Fails the test if the daemon ends instead.
   void Start(bool wait_gpus = true, const RunOptions& options = {});
   Child& daemon() { return daemon_; }
@@ -139,7 +140,7 @@ class Site {
   api::Client client_;
 };
 
-// A task that reports that it is running and continues when the test lets it.
+// A task that reports when it runs and continues when the test lets it.
 class Gated {
  public:
   Gated(const Site& site, const std::string& name);

@@ -1,4 +1,5 @@
-// Tests GPUs for processes that carmad did not start: real processes, and a daemon that is killed.
+// Tests leases, which give GPUs to processes that carmad did not start, with real processes and a
+// daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ class Lease : public ::testing::Test {
     return site.StartCarma(options);
   }
 
-  // Waits until this many leases wait.
+  // Waits until this many leases are waiting.
   void ExpectWaiting(std::size_t count) {
     EXPECT_TRUE(Eventually([&] {
       const auto page = cli::ListTasks(site.client(), {.states = "queued"});
@@ -46,7 +47,7 @@ TEST_F(Lease, TheCommandHasItsGpusAndItsOwnExitCode) {
   const std::vector<api::GpuView> gpus = site.Gpus();
   EXPECT_EQ(ran.out, fmt::format("{},{} 1\n", gpus.at(0).uuid, gpus.at(1).uuid));
   const api::TaskView task = site.Await(1);
-  // On older kernels only the parent process learns the exit code.
+  // On older kernels, only the parent process receives the exit code.
   const bool kernel_tells = task.exit_code.has_value();
   EXPECT_EQ(task.exit_code.value_or(7), 7);
   EXPECT_EQ(task.state, kernel_tells ? "failed" : "succeeded");
@@ -69,7 +70,7 @@ TEST_F(Lease, IsATaskWhileItsProcessLives) {
   EXPECT_THAT(site.Carma({"explain", "1"}).out, HasSubstr("running"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("carma_leases{state=\"adopted\"} 1\n"));
-  // A waiting lease is in the queue like any task, and ends with its process.
+  // A waiting lease is in the queue like a task, and ends with its process.
   const Ran held =
       site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});
   ASSERT_EQ(held.out, "2\n") << held.Text();
@@ -143,7 +144,7 @@ TEST_F(Lease, AStoppedProcessTakesItsGpusWhenItContinues) {
   Child waiting = Ask("echo $CUDA_VISIBLE_DEVICES", {"--exclusive", "-G", "2"});
   ExpectWaiting(1);
   waiting.Signal(SIGSTOP);
-  // If the process were not stopped, it could get its GPUs now and hold them for 30 s.
+  // If the process were running, it would now get its GPUs and hold them for 30 s.
   ASSERT_TRUE(Eventually([&] {
     const auto stat = base::ReadProcessStat(waiting.pid());
     return stat && stat->state == 'T';

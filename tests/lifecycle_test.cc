@@ -30,7 +30,7 @@ using Words = std::vector<std::string>;
 class Lifecycle : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
-  // A task that rings the bell and then runs until it is stopped.
+  // A command that rings the bell and then runs until it is stopped.
   Words Stays(const Bell& bell, const std::string& word = "up") const {
     return {"--", "/bin/sh", "-c", "echo " + word + " > " + bell.path() + "; exec sleep 10000"};
   }
@@ -122,7 +122,7 @@ TEST_F(Lifecycle, AScriptsDirectivesCountAndTheCommandLineWins) {
                                  task.gpu_uuids.at(1) + "\n");
 }
 
-// A Slurm script with an array, its variables, output in a new folder, and srun.
+// Submits a Slurm script with an array, Slurm's variables, output in a new folder, and srun.
 TEST_F(Lifecycle, AScriptForSlurmRunsAsItWouldThere) {
   const std::string script =
       WriteFile("job.sh",
@@ -209,7 +209,7 @@ TEST_F(Lifecycle, AWaitingTaskIsCancelledWithoutEverRunning) {
 
 TEST_F(Lifecycle, ARunningTaskIsCancelledWithItsWholeGroup) {
   Bell bell(site.out_dir() + "/bell");
-  // The command starts a background child that ignores SIGTERM.
+  // The command starts a child in the background that ignores SIGTERM.
   const std::uint64_t id =
       site.Submit({"--", "/bin/sh", "-c",
                    "trap '' TERM; sleep 10000 & echo $! > " + bell.path() + "; wait; wait; wait"});
@@ -357,7 +357,7 @@ TEST_F(Lifecycle, ADrainedGpuTakesNoTaskUntilItIsResumed) {
   site.ExpectWaits(id, "Draining");
   const Ran why = site.Carma({"explain", std::to_string(id)});
   EXPECT_THAT(why.out, AllOf(HasSubstr("Draining"), HasSubstr("fan noise")));
-  // The drain survives restarts.
+  // The GPU stays drained after restarts.
   site.Restart(SIGKILL);
   EXPECT_EQ(site.Task(id).state, "queued");
   EXPECT_TRUE(site.Carma({"resume", "1"}).Ok());
@@ -434,7 +434,7 @@ TEST_F(SeveralUsers, AUserSeesButCannotChangeOtherUsersTasks) {
   EXPECT_EQ(site.Carma({"drain", "0"}, Other()).code, 1);
   EXPECT_EQ(site.Task(mine).state, "queued");
   EXPECT_EQ(site.Gpus().at(0).state, "idle");
-  // Root, however, may change other users' tasks.
+  // Root may change other users' tasks.
   const std::uint64_t theirs = site.Submit({"--hold", "--", "/bin/true"}, Other());
   EXPECT_TRUE(site.Carma({"cancel", std::to_string(theirs)}).Ok());
 }
@@ -497,7 +497,7 @@ TEST_F(SeveralUsers, ATaskThatAnAdministratorRepeatsRunsAsItsOwner) {
   const std::uint64_t first =
       site.Submit({"--output", "redo.%j", "--", "/bin/sh", "-c", "id -u; id -g; id -G"}, Other());
   ASSERT_EQ(site.Await(first).state, "succeeded");
-  // A user who knows the next task number must not be able to reach a file of root with it.
+  // A user who can guess the next task number must not be able to reach a file of root with it.
   const std::uint64_t trap = first + 2;
   ASSERT_EQ(::symlink(secret.c_str(), fmt::format("{}/redo.{}", site.out_dir(), trap).c_str()), 0);
   const Ran ran = site.Carma({"redo", "--parsable", fmt::format("{}", first)});

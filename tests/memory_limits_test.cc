@@ -49,7 +49,7 @@ class MemoryLimits : public ::testing::TestWithParam<const char*> {
         << site.Task(id).reason_text << site.Output(id);
     return site.Task(id);
   }
-  // Submits a task of eight processes, which ends once one of them fails.
+  // Submits a task of eight processes, which ends when one of them fails.
   std::uint64_t SubmitEight(Words options, const Training& each) {
     const std::string one = base::Join(SimTask(each), " ");
     const std::string all =
@@ -69,7 +69,7 @@ TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
   const std::uint64_t neighbour =
       site.Train({"--gpu-mem", "12G"}, {.memory_mib = 11'000, .solo_s = kLong});
   AwaitMemory(neighbour, 11'000);
-  // The processes take 16 000 MiB in total. No process alone takes more than a quarter of the
+  // The processes take 16 000 MiB in total. No single process takes more than a quarter of the
   // promised 8 GiB, and the GPU has 28 GiB.
   const std::uint64_t eight =
       SubmitEight({"--gpu-mem", "8G", "--retries", "0"},
@@ -112,8 +112,7 @@ TEST_P(MemoryLimits, ShowUseThatTheDriverDoesNotReport) {
   EXPECT_EQ(AwaitMemory(id, 3'000).observed_mib, 3'000);
 }
 
-// Memory that a task on a plateau does not use is promised to a neighbour, and the neighbour uses
-// it later.
+// Memory that a task does not use on its plateau is promised to a neighbour, which uses it later.
 TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   Bell bell(site.out_dir() + "/bell"), gate(site.out_dir() + "/gate");

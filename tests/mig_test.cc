@@ -1,4 +1,4 @@
-// Tests divided GPUs: each instance is listed as a separate GPU, in addition to whole GPUs.
+// Tests divided GPUs, whose instances are listed like separate GPUs beside the whole GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -80,7 +80,7 @@ TEST_F(Mig, AnXidOfOneInstanceIsNotItsNeighbours) {
 }
 
 TEST_F(Mig, ALostGpuTakesItsInstancesAlongAndTheirTasksStartElsewhere) {
-  // The whole GPU has the lowest score while other GPUs are free.
+  // While other GPUs are free, the whole GPU has the lowest score.
   const auto large = site.Train({"--gpu-mem", "30G"}, {.memory_mib = 30'000, .solo_s = kLong});
   ASSERT_EQ(site.AwaitState(large, "running").gpu_indices.at(0), 2);
   ASSERT_TRUE(Eventually([&] { return Gpu(2).used_mib >= 30'000; }));

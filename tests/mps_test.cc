@@ -1,4 +1,4 @@
-// Tests tasks that share GPUs through MPS servers: limits, faults, servers that break, daemons that
+// Tests tasks that share GPUs through MPS servers: limits, faults, servers that fail, daemons that
 // start and end. The MPS control program is simulated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ class Mps : public ::testing::Test {
     EXPECT_TRUE(Eventually([&] { return Servers().empty(); })) << "a control daemon still runs";
   }
 
-  // Cancels the first of a server's two clients, which ignores TERM. If the client were killed
+  // Cancels the first of a server's two clients. This client ignores SIGTERM. If it were killed
   // while computing, the server and the other client would end too.
   void ExpectTheCancelledClientGoesAlone() {
     Training stubborn = kSmall;
@@ -125,8 +125,7 @@ class Mps : public ::testing::Test {
   std::vector<std::string> uuids_;
 };
 
-// Tests behaviour that may differ between branches of the driver: how a control daemon is found and
-// queried.
+// Tests behaviour that differs between driver branches: how a control daemon is found and queried.
 class MpsBranch : public Mps, public ::testing::WithParamInterface<const char*> {
  protected:
   MpsBranch() {
@@ -179,7 +178,7 @@ TEST_F(Mps, AUsersServerForAllGpusAcceptsTasksOnSeveralGpus) {
   options.input = "get_client_list " + server + "\n";
   EXPECT_EQ(task::ParseMpsPids(RunProgram({program}, options).out).value().size(), 2U);
 
-  // After a change of the setting, running tasks keep their server.
+  // When the setting changes, running tasks keep their server.
   two.Set("collocation.mps_servers", "\"gpu\"");
   two.Restart(SIGKILL);
   const std::uint64_t late = two.Train({"--gpu-mem", "4000"}, kSmall);
@@ -279,8 +278,8 @@ TEST_F(Mps, WithoutTheLimitNothingIsEnforced) {
   EXPECT_EQ(task.memory_limit_mib, 0);
 }
 
-// All clients get the same error, and the culprit ends last, so only the kernel's log identifies
-// the culprit.
+// All clients get the same error, and the culprit ends last. Only the kernel's log identifies the
+// culprit.
 TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   const std::string log = site.folder() / "kmsg";
   WriteText(log, "");
@@ -298,7 +297,7 @@ TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   EXPECT_EQ(failed.reason, "GpuFault") << failed.reason_text;
   EXPECT_EQ(failed.attempt, 1);
   for (const std::uint64_t id : neighbours) {
-    // The victim shares by streams if the culprit has not ended yet.
+    // A victim shares by streams while the culprit has not ended yet.
     api::TaskView task;
     EXPECT_TRUE(Eventually([&] { return (task = site.Task(id)).observed_mib > 0; }));
     EXPECT_EQ(task.attempt, 2) << site.Carma({"history", std::to_string(id)}).out;
@@ -316,7 +315,7 @@ TEST_P(MpsBranch, TheVictimsOfADeadServerStartAgain) {
   KillServer();
   AwaitClient(first, 2);
   AwaitClient(second, 2);
-  // A task that fails for its own reasons while its server is healthy is not a victim.
+  // A task that fails by itself while its server is healthy is not a victim.
   const std::uint64_t fails = site.Submit({"--gpu-mem", "1G", "--", "/bin/sh", "-c", "exit 3"});
   EXPECT_EQ(site.Await(fails).state, "failed");
   EXPECT_EQ(site.Task(fails).attempt, 1);
@@ -335,7 +334,7 @@ TEST_P(MpsBranch, TasksRunWithoutAControlDaemonThatDoesNotServe) {
   for (const auto& each : kCases) {
     Behave(each.behaviour);
     api::TaskView task;
-    // During the back-off after the previous case, the task shows that case's cause.
+    // During the back-off after the previous case, the task still shows the cause of that case.
     EXPECT_TRUE(Eventually([&] {
       task = site.Await(site.Train({"--gpu-mem", "4000"}, {.memory_mib = 3000, .solo_s = 5}));
       EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(task.id);
@@ -432,7 +431,7 @@ TEST_F(Mps, TasksWithAShareHaveTheirOwnSmsIfTheDriverSupportsPartitions) {
   EXPECT_EQ(site.Await(without).sharing, "streams");
   EXPECT_THAT(site.Task(without).sharing_note, HasSubstr("the task has no --sm-share"));
 
-  // The next carmad must find out which SM partition belongs to which task.
+  // The next carmad must find out which task each SM partition belongs to.
   site.Restart(SIGKILL);
   const std::uint64_t late = train("20%");
   EXPECT_EQ(AwaitClient(late).partition_sms, 20);
@@ -499,7 +498,7 @@ TEST_F(Mps, ACancelledClientIsRemovedFromTheServerFirst) {
   ExpectTheCancelledClientGoesAlone();
 }
 
-// carmad starts control daemons with protocol 2; this control program insists on 3.
+// carmad starts control daemons with protocol 2, but this control program only speaks protocol 3.
 TEST_F(Mps, AControlDaemonThatSpeaksProtocol3ServesAsWell) {
   Behave("protocol3");
   site.Set("collocation.method", "\"auto\"");
@@ -558,7 +557,7 @@ TEST_F(Mps, ARequestWaitsForACarmadThatHasJustStarted) {
   const sockaddr_un address = api::UnixAddress(site.socket()).value();
   ASSERT_EQ(::connect(asks.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_TRUE(base::WriteAll(asks.get(), "GET /v1/gpus HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-  // The second request needs no GPU, so it is answered first.
+  // The second request needs no GPU, so it is answered before the first.
   EXPECT_THAT(site.Status().collocation, HasSubstr("being checked"));
   WriteText(gate.path(), "go\n");
   char answer[16] = {};

@@ -1,6 +1,6 @@
-// Tests CARMA with NVIDIA's own MPS control daemons and management library, from several branches
-// of the driver. They need no GPU to start, answer and end. tools/nvidia_programs.py downloads them
-// and runs this program; otherwise every test is skipped.
+// Tests CARMA with NVIDIA's own MPS control daemons and management library from several driver
+// branches. These programs need no GPU to start, answer and end. tools/nvidia_programs.py downloads
+// them and runs this program; otherwise every test is skipped.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,8 +32,8 @@ MpsControl::Deadline Soon(std::chrono::milliseconds span = kPatience) {
   return std::chrono::steady_clock::now() + span;
 }
 
-// If root runs CUDA's library where there is no driver, the library makes the driver's device file.
-// This removes it.
+// Removes the driver's device file. CUDA's library creates this file if root uses the library on a
+// machine without a driver.
 class DeviceFile : public ::testing::Environment {
  public:
   void TearDown() override {
@@ -46,8 +46,8 @@ class DeviceFile : public ::testing::Environment {
 };
 const auto* const kDeviceFile = ::testing::AddGlobalTestEnvironment(new DeviceFile);
 
-// Whether there is a driver. Some tests expect that no server starts, which holds only without a
-// driver.
+// Whether this machine has a driver. Some tests expect that no server starts, which is true only
+// without a driver.
 bool DriverHere() {
   return base::Exists("/proc/driver/nvidia/version");
 }
@@ -65,7 +65,7 @@ class Branch : public ::testing::TestWithParam<const char*> {
   std::map<std::string, std::string> Libraries() const {
     return {{"LD_LIBRARY_PATH", folder_ + "/lib"}};
   }
-  // Programs before branch 550 do not report the state of a server.
+  // Control programs before branch 550 do not report the state of a server.
   bool TellsState() const { return std::string(GetParam()) >= "550"; }
 
   std::string folder_;
@@ -104,7 +104,7 @@ class NvidiaMps : public Branch {
     EXPECT_THAT(Processes(), IsEmpty());
     EXPECT_FALSE(base::Exists(Pipes()));
   }
-  // Without a GPU no server starts, but the daemon keeps running.
+  // Without a GPU, no server starts but the daemon keeps running.
   void StartWithoutServer() {
     const auto server = Control().Ready(Soon());
     if (server && DriverHere()) return;
@@ -204,7 +204,7 @@ TEST_P(NvidiaMps, TheDaemonRunsAsTheUser) {
   EXPECT_THAT(Log("server.log"), HasSubstr("Startup"));
 }
 
-// Programs of branch 535 kept one process for each user and GPU for ever.
+// Control programs of branch 535 kept one process for each user and GPU for ever.
 TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   Site site{{.shape = "1xA100-40GB"}};
   const std::string program = site.folder() / "control";
@@ -246,8 +246,8 @@ TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   EXPECT_THAT(Log("control.log"), HasSubstr("Starting control daemon"));
 }
 
-// Since branch 580, the control program calls the driver before it starts, and ends with CUDA's
-// error.
+// Since branch 580, the control program calls the driver before it starts. If the call fails, it
+// ends with CUDA's error.
 class NvidiaMpsWithoutDriver : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMpsWithoutDriver, ::testing::Values("580"), BranchName);
 
@@ -259,8 +259,8 @@ TEST_P(NvidiaMpsWithoutDriver, ExplainsAControlProgramThatDoesNotStart) {
               HasSubstr("the MPS control program failed: it ended with exit code"));
 }
 
-// Programs of earlier branches have no servers for several users, and are refused before they
-// start.
+// Control programs of earlier branches have no servers for several users, so carmad refuses them
+// before it starts them.
 class NvidiaMultiUser : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMultiUser, ::testing::Values("535", "550", "580"),
                          BranchName);

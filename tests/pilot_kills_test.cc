@@ -1,6 +1,6 @@
 // Runs two pilots in one working directory, where their tasks have the same numbers, while pilots,
-// daemons, shims and readers of GPUs are killed. Every task and lease must end once, with its own
-// exit code; no attempt may begin twice, and no task may read the checkpoint or write the output of
+// daemons, shims and GPU readers are killed. Every task and lease must end once, with its own exit
+// code. No attempt may begin twice, and no task may read the checkpoint or write the output of
 // another task. CARMA_STRESS_TASKS=3000 CARMA_STRESS_KILLS=300 runs the long form.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -131,8 +131,7 @@ class PilotKills : public ::testing::Test {
     side.socket = text.substr(at + name.size(), text.find('\n', at) - at - name.size());
     side.job.environment["CARMA_SOCKET"] = side.socket;
   }
-  // Starts the pilot again if it has ended, which happens after its daemon was killed several
-  // times.
+  // Starts the pilot again if it has ended, as it does after its daemon was killed several times.
   void ServeAgain(Side& side) {
     if (!WaitReadable(side.pilot.end_fd(), std::chrono::milliseconds(0))) return;
     side.pilot.Wait();
@@ -220,8 +219,8 @@ class PilotKills : public ::testing::Test {
     std::istringstream output(ReadText(task.stdout_path));
     int starts = 0;
     for (std::string line; std::getline(output, line);) {
-      if (line.starts_with("carma: ")) continue;      // a remark for the task's owner
-      if (line == "User defined signal 1") continue;  // asked to leave before its trap was set
+      if (line.starts_with("carma: ")) continue;      // a message for the task's owner
+      if (line == "User defined signal 1") continue;  // told to leave before its trap was set
       EXPECT_EQ(line, me) << task.stdout_path;
       ++starts;
     }
@@ -229,7 +228,7 @@ class PilotKills : public ::testing::Test {
     attempts_ += task.attempt;
   }
 
-  // Checks the checkpoints and returns the number of starts from a checkpoint.
+  // Checks the checkpoints. Returns the number of starts from a checkpoint.
   std::size_t ExpectOwnCheckpoints() const {
     std::istringstream resumed(ReadText(site_.out_dir() + "/resumed"));
     std::size_t count = 0;

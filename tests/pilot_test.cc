@@ -1,4 +1,4 @@
-// Tests `carma pilot`: a user's own CARMA on the GPUs of a Slurm job, with a database that outlives
+// Tests `carma pilot`, a user's own CARMA on the GPUs of a Slurm job, with a database that outlives
 // the job.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ class Pilot : public ::testing::Test {
         << pilot.Err();
     return pilot;
   }
-  // Runs `carma …` inside the job, where it finds the pilot without being told.
+  // Runs `carma …` inside the job, where it finds the pilot without an option.
   static Ran Carma(Words words, const RunOptions& options) {
     words.insert(words.begin(), Program("carma"));
     return RunProgram(words, options);
@@ -100,7 +100,7 @@ constexpr char kTellsItsGpuAndIsCalled[] =
     R"(sh -c 'echo $CUDA_VISIBLE_DEVICES >> $0; read line < $0.meet')";
 
 TEST_F(Pilot, TwoPilotsOnOneServerUseSeparateGpus) {
-  // The tasks come in pairs: the first ends once the second has started.
+  // Tasks come in pairs, whose first task ends once the second has started.
   const auto submit = [&](const std::string& file) {
     const std::string one_by_one = "carma submit --exclusive -o /dev/null -- ";
     return Script(file + ".sh",

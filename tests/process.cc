@@ -44,7 +44,7 @@ std::string Content(const base::UniqueFd& fd) {
   return base::ReadAll(again.get(), kMaxOutput).value_or("");
 }
 
-// Leaves out the CARMA_* variables of the test's own environment, which could redirect CARMA.
+// Copies the test's own environment without its CARMA_* variables, which could redirect CARMA.
 std::vector<std::string> Environment(const std::map<std::string, std::string>& wanted) {
   std::vector<std::string> list;
   for (char** each = environ; *each != nullptr; ++each) {
@@ -71,11 +71,12 @@ bool BecomeUser(uid_t uid) {
          ::setuid(uid) == 0;
 }
 
-// True if the program can be started: it is an existing file or is found in PATH.
+// Returns true if the program can be started, that is, if it is an existing file or is found in
+// PATH.
 bool IsInstalled(const std::string& program) {
   if (program.find('/') != program.npos)
     return program.front() != '/' || ::access(program.c_str(), F_OK) == 0;
-  // execvpe() searches the test's own PATH, not that of the new environment.
+  // execvpe() searches the test's own PATH instead of the one in the new environment.
   const char* path = ::getenv("PATH");
   std::istringstream folders(path == nullptr ? "/usr/bin:/bin" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
@@ -84,7 +85,7 @@ bool IsInstalled(const std::string& program) {
   return false;
 }
 
-// The Debian package of a program, if its name differs from the program's.
+// The Debian package of a program whose name differs from the package's name.
 std::string PackageOf(const std::string& program) {
   static const std::map<std::string, std::string> kPackages = {
       {"nc", "netcat-openbsd"}, {"pgrep", "procps"},     {"pkill", "procps"},
@@ -108,8 +109,8 @@ std::string PackageOf(const std::string& program) {
   }
   const bool ready = (options.cwd.empty() || ::chdir(options.cwd.c_str()) == 0) &&
                      (!options.uid || BecomeUser(*options.uid));
-  // Makes sure that a test program that crashes or times out leaves no daemon behind. Set after the
-  // change of user, which would clear the setting.
+  // Ensures that a test program that crashes or times out leaves no daemon behind. This must follow
+  // the change of user, which would clear the setting.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (ready) ::execvpe(argv[0], argv, env);
   ::dprintf(STDERR_FILENO, "cannot run %s: %s\n", argv[0], std::strerror(errno));
@@ -224,7 +225,7 @@ bool WaitReadable(int fd, std::chrono::milliseconds deadline) {
 Bell::Bell(std::string path) : path_(std::move(path)) {
   EXPECT_EQ(::mkfifo(path_.c_str(), 0666), 0) << path_;
   ::chmod(path_.c_str(), 0666);
-  // Opened for writing too, so that the FIFO reports no end between two writers.
+  // Also opened for writing, so that the FIFO reports no end of file between two writers.
   fd_.reset(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
 }
 

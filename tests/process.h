@@ -1,5 +1,5 @@
-// Runs programs as children of a test: starts them, gives them input, and waits with a deadline,
-// never with a fixed pause.
+// Starts programs as children of a test, gives them input, and waits with a deadline, never with a
+// fixed pause.
 #pragma once
 
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ struct Ran {
   std::string out;
   std::string err;
   bool Ok() const { return code == 0; }
-  // All results as text, for messages of failed expectations.
+  // All results as text for the messages of failed expectations.
   std::string Text() const;
 };
 
@@ -38,12 +38,12 @@ struct RunOptions {
   std::chrono::milliseconds deadline = kDeadline;
 };
 
-// A running program. Its output goes to anonymous files, so nothing needs to read it while the
-// program runs. The destructor kills a program that still runs.
+// A running program. Its output goes to anonymous files, so the program never waits for a reader.
+// The destructor kills a program that still runs.
 class Child {
  public:
-  // If the program cannot be started, fails the test and returns an ended child. If it is not
-  // installed, the failure names the Debian package.
+  // If the program cannot be started, fails the test and returns an ended child. If the program is
+  // not installed, the failure names its Debian package.
   static Child Start(const std::vector<std::string>& argv, const RunOptions& options = {});
   Child() = default;
   Child(Child&& other) noexcept { *this = std::move(other); }
@@ -51,7 +51,7 @@ class Child {
   ~Child();
 
   pid_t pid() const { return pid_; }
-  // True from the start until Wait() has returned the end.
+  // True from the start until Wait() has returned.
   bool started() const { return pid_ > 0; }
   // A descriptor that is readable once the program has ended.
   int end_fd() const { return pidfd_.get(); }
@@ -67,19 +67,19 @@ class Child {
 
 Ran RunProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
 
-// Calls the function as this user, with the user's groups, in a child process, and returns its
+// Calls the function in a child process as this user, with the user's groups, and returns its
 // result; needs root.
 std::string CallAsUser(uid_t uid, const std::function<std::string()>& function);
 
 // Waits until the descriptor is readable. Returns false at the deadline.
 bool WaitReadable(int fd, std::chrono::milliseconds deadline);
 
-// A FIFO through which a task reports to the test that it has reached some point.
+// A FIFO through which a task reports to the test that it has reached a certain point.
 class Bell {
  public:
   explicit Bell(std::string path);
   const std::string& path() const { return path_; }
-  // Returns one line written to the FIFO; empty if none arrives in time.
+  // Returns one line written to the FIFO; empty if no line arrives in time.
   std::optional<std::string> Hear(std::chrono::milliseconds deadline = kDeadline);
 
  private:
@@ -88,7 +88,7 @@ class Bell {
   std::string rest_;
 };
 
-// Waits for the end of a process that is not our child.
+// Waits for the end of a process that is not a child of this process.
 class Watched {
  public:
   explicit Watched(pid_t pid);

@@ -1,4 +1,4 @@
-// Tests the tests' own functions for starting programs.
+// Tests the functions with which the tests start programs.
 #include "tests/process.h"
 
 #include <gtest/gtest-spi.h>

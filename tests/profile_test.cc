@@ -1,4 +1,4 @@
-// Tests `carma profile` on simulated GPUs: it finds the parameters of the tasks, leaves nothing
+// Tests `carma profile` on simulated GPUs. It finds the parameters of the tasks, leaves nothing
 // behind, and continues where it stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ class Profile : public ::testing::Test {
     const std::string text = ReadText(Results() + "/runs.jsonl");
     return static_cast<std::size_t>(std::ranges::count(text, '\n'));
   }
-  // Expects that no process is left on the GPUs, and no MPS daemon either.
+  // Expects that neither a process nor an MPS daemon is left on the GPUs.
   void ExpectNothingLeft() const {
     EXPECT_TRUE(Eventually([&] { return site.SimGpu({"audit"}).code == 0; }))
         << site.SimGpu({"audit"}).Text();
@@ -198,7 +198,7 @@ TEST_F(Profile, ContinuesWhereItStopped) {
   EXPECT_EQ(second.code, 0) << second.Text();
   EXPECT_THAT(second.err, HasSubstr("5 runs on 4 GPUs, " + std::to_string(kept) + " of them from"));
   EXPECT_EQ(RunsKept(), 5U);
-  // Within that folder, the name cannot be reused for another workload.
+  // Within this results folder, the name cannot be reused for another workload.
   Describe({{"one", 0.9, 0.6, 0.2, 3000}}, 40);
   const Ran other = Run(what);
   EXPECT_EQ(other.code, 1);

@@ -1,4 +1,4 @@
-// Tests that the progress that tasks print appears in every answer of the server.
+// Tests that the server reports the progress that tasks print in every answer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,12 +15,12 @@ using ::testing::Not;
 class ProgressTest : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
-  // Submits a task that prints and then runs until it is cancelled.
+  // Submits a task that runs this command and then waits until it is cancelled.
   std::uint64_t Print(const std::string& command, std::vector<std::string> options = {}) const {
     options.insert(options.end(), {"--", "/bin/sh", "-c", command + "; exec sleep 600"});
     return site.Submit(std::move(options));
   }
-  // Returns true once the task has done that many steps.
+  // Waits until the task has done this number of steps; returns false at the deadline.
   bool Reaches(std::uint64_t id, double done) {
     return Eventually([&] {
       const api::TaskView task = site.Task(id);
@@ -75,7 +75,7 @@ TEST_F(ProgressTest, IsNotReadIfTheUserOptsOut) {
 }
 
 TEST_F(ProgressTest, ShowsNothingOfAHostileOutput) {
-  // The text comes from a file, because a task's command is shown as its user typed it.
+  // The text comes from a file, because the task's command itself is shown as its user typed it.
   const std::string file = site.folder() / "hostile";
   WriteText(file, "\n\033[2J\033]0;<b>\aEpoch 1/2 <b>:  60%|##| 60/100 [00:10<00:10, 5.00<b>/s]");
   const std::uint64_t id =
@@ -93,7 +93,7 @@ TEST_F(ProgressTest, ShowsNothingOfAHostileOutput) {
   }
 }
 
-// A small training that resumes from its checkpoint, with an evaluation after each epoch.
+// A small training loop that resumes from its checkpoint and evaluates after each epoch.
 constexpr char kLoop[] = R"py(
 import os, sys, time
 import torch
@@ -138,7 +138,7 @@ class RealLoopTest : public ProgressTest {
                                    site.folder() / "loop.py", site.folder() / "weights"});
     return site.Submit(std::move(options));
   }
-  // Waits for at least this share of the run and returns the progress.
+  // Waits until at least this share of the run is done and returns the progress.
   std::optional<task::ProgressReport> From(std::uint64_t id, double share, int attempt = 1) {
     std::optional<task::ProgressReport> seen;
     Eventually([&] {

@@ -1,4 +1,4 @@
-// Tests `carma report` on the tasks of a real daemon.
+// Tests `carma report` with the tasks of a real daemon.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -129,7 +129,7 @@ TEST_F(Reports, CompareActivityWithEarlierRuns) {
   EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known about the first";
   ASSERT_THAT(of_activity(1), SizeIs(1));
   EXPECT_EQ(of_activity(1)[0].by, "history");
-  // At this speed of the clock, some readings are made after the work.
+  // The clock runs so fast that some readings come after the work.
   for (const double told : {of_activity(1)[0].predicted, of_activity(1)[0].seen}) {
     EXPECT_GT(told, 0);
     EXPECT_LT(told, 0.55);

@@ -109,8 +109,8 @@ TEST_F(Restart, ALaunchThatDiedWithTheDaemonRunsOnce) {
   const std::string marks = site.out_dir() + "/marks";
   std::vector<std::uint64_t> ids;
   for (int i = 0; i < kRounds; ++i) {
-    // The answer is sent while the launch begins, so the signal arrives at some point of the
-    // launch.
+    // The answer is sent while the launch begins, so the kill interrupts the launch at a random
+    // point.
     ids.push_back(
         site.Submit({"--", "/bin/sh", "-c", "echo $CARMA_TASK_ID >> " + marks + "; exit 4"}));
     site.Restart(SIGKILL);
@@ -132,7 +132,7 @@ TEST_F(Restart, WaitingCommandsOutliveTheDaemon) {
   const std::uint64_t stays = Submit(gated, "exit 9");
   ASSERT_EQ(gated.Hear(), "1");
   Child waiting = site.StartCarma({"wait", std::to_string(ends), std::to_string(stays)});
-  // After the first task's report, the command waits for the second task.
+  // Once it has reported the first task, the command waits for the second.
   ASSERT_TRUE(Eventually([&] { return waiting.Out().find("succeeded") != std::string::npos; }));
   site.Restart(SIGTERM);
   gated.Open();

@@ -1,4 +1,4 @@
-// Tests carma run and carma shell: tasks in the caller's terminal.
+// Tests carma run and carma shell, which run tasks in the caller's terminal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ class Run : public ::testing::Test {
   Site site{{.shape = "1xA100-40GB"}};
 };
 
-// Runs `carma …` in a terminal of its own. With `then`, it runs as a job of a shell that executes
+// Runs `carma …` in a separate terminal. With `then`, it runs as a job of a shell that executes
 // `then` as soon as the job has stopped.
 class AtTerminal {
  public:
@@ -194,7 +194,7 @@ TEST_F(Run, WithoutADaemonTheTasksOwnExitCodeIsOurs) {
 
 TEST_F(Run, RetriesInTheTerminalAfterRunningOutOfMemory) {
   site.Start();
-  // The first start states too little memory, and fails like PyTorch.
+  // The first attempt states too little memory and fails with PyTorch's message.
   const std::string fails =
       "test -e tried && { echo again; exit 0; }; touch tried; "
       "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 1";
@@ -295,7 +295,7 @@ TEST_F(Run, RunsAsAnotherUserThroughARootDaemon) {
   EXPECT_EQ(ran.code, 0);
 }
 
-// Runs as the ProxyCommand of an ssh client, which is how editors use it.
+// Runs as the ProxyCommand of an ssh client, as editors do.
 TEST_F(Run, SshLandsInsideATask) {
   if (::access("/usr/sbin/sshd", X_OK) != 0)
     GTEST_SKIP() << "needs Debian's package openssh-server";

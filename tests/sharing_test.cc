@@ -1,4 +1,4 @@
-// Tests many users on one server: limits apply whatever is killed, the accounts add up, and users
+// Tests many users on one server. Limits apply whatever is killed, the accounts add up, and users
 // cannot reach each other's data.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ std::vector<api::TaskView> AllTasks(Site& site) {
 
 // The largest number of GPUs that these ended tasks held at the same time.
 std::int64_t MostGpusAtOnce(const std::vector<api::TaskView>& tasks) {
-  // An end and a start at the same moment do not overlap, because ends sort first.
+  // Ends sort before starts, so an end and a start at the same moment do not overlap.
   std::vector<std::pair<std::int64_t, std::int64_t>> steps;
   for (const api::TaskView& task : tasks) {
     if (!task.launched_ms || !task.ended_ms) continue;
@@ -84,7 +84,7 @@ TEST_F(Sharing, LimitsAndAccountsAreRightAfterFortyKills) {
   std::vector<api::TaskView> one_each = tasks;
   for (api::TaskView& task : one_each) task.gpus = 1;
   EXPECT_LE(MostGpusAtOnce(one_each), 3) << "running tasks";
-  // An attempt also counts if its start was decided, but the daemon was killed before it had a
+  // An attempt also counts if the daemon decided its start but was killed before the attempt had a
   // process.
   const Ran sum =
       RunProgram({"python3", "-c",
@@ -116,7 +116,7 @@ TEST_F(Sharing, AQuotaHoldsForConcurrentSubmissionsAndAfterKills) {
   for (int i = 0; i < 8; ++i) site.Restart(SIGKILL);
   for (Child& each : submitters) EXPECT_FALSE(each.Wait().late);
   EXPECT_LE(AllTasks(site).size(), static_cast<std::size_t>(kQuota));
-  // Now the quota has room for exactly the submissions that failed because of the kills.
+  // The quota now has room for exactly as many submissions as failed because of the kills.
   while (site.Carma({"submit", "-o", "/dev/null", "--", "/bin/true"}).Ok()) {
     ASSERT_LE(AllTasks(site).size(), static_cast<std::size_t>(kQuota));
   }
@@ -126,8 +126,7 @@ TEST_F(Sharing, AQuotaHoldsForConcurrentSubmissionsAndAfterKills) {
   EXPECT_THAT(refused.err, HasSubstr(fmt::format("{}", kQuota)));
 }
 
-// Two users of this machine, neither of them root; the configuration makes the third an
-// administrator.
+// Two ordinary users of this machine. The configuration makes a third user an administrator.
 class TwoUsers : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -160,7 +159,7 @@ TEST_F(TwoUsers, ALimitAffectsOneUserAndCannotBeEvaded) {
   EXPECT_THAT(fourth.err, HasSubstr("nobody"));
   EXPECT_EQ(site.Carma({"submit", "--array", "0-9", "--", "/bin/true"}, Ada()).code, 2);
   EXPECT_EQ(site.Carma({"submit", "--time", "2h", "--", "/bin/true"}, Ada()).code, 2);
-  // A different user name in the request has no effect: the kernel identifies the caller.
+  // A different user name in the request has no effect, because the kernel identifies the caller.
   RunOptions disguised = Ada();
   disguised.environment = {{"USER", "daemon"}, {"LOGNAME", "daemon"}, {"SUDO_USER", "daemon"}};
   EXPECT_EQ(site.Carma({"submit", "--", "/bin/true"}, disguised).code, 2);

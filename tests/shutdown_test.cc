@@ -1,5 +1,5 @@
 // Tests that tasks checkpoint before the machine shuts down, and continue after the next boot.
-// carmad recognises a boot by a new service manager process. Here the test sets MANAGERPID, as
+// carmad recognises a boot by a new service manager process, so the test sets MANAGERPID, as
 // systemd does for a user's services.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -25,8 +25,8 @@ using Words = std::vector<std::string>;
 
 constexpr int kSteps = 5;
 
-// A task that does a step for each byte of its gate and reports the step's number. If asked to
-// checkpoint, the task stores its progress and ends.
+// A task that does a step for each byte written to its gate and reports the step's number. If asked
+// to checkpoint, the task stores its progress and ends.
 constexpr const char* kSaver = R"(import os, signal, sys
 path = os.environ["CARMA_CHECKPOINT_DIR"] + "/step"
 done = int(open(path).read()) if os.path.exists(path) else 0
@@ -76,7 +76,7 @@ class Shutdown : public ::testing::Test {
   std::string stand_in() const { return site.folder() / "stand-in"; }
   std::string job_file() const { return site.folder() / "job"; }
 
-  // Starts carmad as after another boot of the machine.
+  // Starts carmad as after the machine's next boot.
   void Boot() {
     manager_ = Child::Start({"/bin/sleep", "100000"});
     Start();
@@ -130,7 +130,7 @@ TEST_F(Shutdown, TasksCheckpointAndContinueAfterTheBoot) {
     saver->Step();
     ASSERT_EQ(saver->Hear(), "2");
   }
-  // The unit may stop without a shutdown, during an upgrade or removal.
+  // During an upgrade or removal, the unit may stop without a shutdown.
   const Ran nothing = StartAtShutdown().Wait();
   EXPECT_TRUE(nothing.Ok()) << nothing.Text();
   EXPECT_EQ(nothing.out, "");

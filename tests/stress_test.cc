@@ -1,5 +1,5 @@
 // Runs thousands of short tasks while the daemon is killed again and again, alone or with all its
-// child processes. Every task must end exactly once, with its own exit code; no attempt may begin
+// child processes. Every task must end exactly once, with its own exit code. No attempt may begin
 // twice, and nothing may be left behind.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -118,7 +118,7 @@ TEST_F(Stress, EveryTaskEndsOnceAlthoughTheDaemonIsKilled) {
   SubmitAll(tasks);
   ASSERT_FALSE(HasFatalFailure());
   for (std::int64_t i = 0; i < kills; ++i) {
-    // Some kills hit the daemon while it still adopts its predecessor's tasks.
+    // Some kills hit the daemon while it is still adopting its predecessor's tasks.
     const std::chrono::milliseconds life(rng_.Below(i % 5 == 0 ? 20 : 700));
     ASSERT_FALSE(WaitReadable(site_.daemon().end_fd(), life)) << site_.daemon().Err();
     site_.Stop(SIGKILL);
@@ -135,8 +135,8 @@ TEST_F(Stress, EveryTaskEndsOnceAlthoughTheDaemonIsKilled) {
   site_.ExpectIdle();
 }
 
-// Also kills shims, the reader of the GPUs, MPS servers and their control daemons, and deletes the
-// folders of all attempts once.
+// Also kills shims, GPU readers, MPS servers and their control daemons, and once deletes the
+// folders of all attempts.
 TEST_F(Stress, NoAttemptBeginsTwiceAlthoughEverythingIsKilled) {
   const std::int64_t tasks = Sized("CARMA_STRESS_TASKS", 1000);
   const std::int64_t kills = Sized("CARMA_STRESS_KILLS", 40);
@@ -160,7 +160,7 @@ TEST_F(Stress, NoAttemptBeginsTwiceAlthoughEverythingIsKilled) {
     if (which < 6) continue;
     site_.Stop(SIGKILL);
     ++killed_["carmad"];
-    // A shim that ends removes its own files at the same time.
+    // A shim that ends may remove its own files at the same time.
     std::error_code again;
     do {
       if (killed_["carmad"] == 5)

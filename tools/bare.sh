@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Types README's commands in a bare Debian, as on a machine that has only a network: in a root folder made by debootstrap, in its own
+# Types README's commands in a minimal Debian, as on a machine that has only a network: in a root folder made by debootstrap, in separate
 # mount and process namespaces. The packed root is kept in ${XDG_CACHE_HOME:-~/.cache}/carma-bare and made again after a month.
 #
 # usage: bare.sh [12|13] [--demo] [--test] [--all] [--user] [--cache]
@@ -8,17 +8,17 @@
 #   --user          as an ordinary user with sudo, not as root
 #   --cache         with this machine's compiler cache
 # usage: bare.sh unpack 11|12|13|22.04|24.04 FOLDER [ARCHITECTURE]
-#   unpacks the bare root, of Debian or of Ubuntu, into the new FOLDER; Debian's apt reaches there what the apt of this machine reaches
-#   another ARCHITECTURE, such as arm64: the files of Debian's required packages, which were not set up
+#   unpacks the minimal root, of Debian or Ubuntu, into the new FOLDER, in which Debian's apt uses the mirrors of this machine's apt
+#   another ARCHITECTURE, such as arm64: the files of Debian's required packages, which are not configured
 #
-# Exit status: that of the first command that failed. 77: no bare root can be made here; the last line says why.
+# Exit status: that of the first command that failed. 77: no minimal root can be made here; the last line says why.
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin
 self=$(realpath "$0")
 checkout=$(dirname "$(dirname "$self")")
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/carma-bare
-READY_S=900       # by when the root must be ready; all that needs the network before the first command shares this time
-SPACE_MIB=8000    # packages and a build
+READY_S=900       # time limit for making the root; all steps before the first command that need the network share it
+SPACE_MIB=8000    # for packages and a build
 USER_NAME=ann
 UBUNTU_KEYS=/usr/share/keyrings/ubuntu-archive-keyring.gpg
 
@@ -27,7 +27,7 @@ cannot() {
   exit 77
 }
 
-# within COMMAND...: stops the command when the root is not ready in time.
+# within COMMAND...: stops the command if the root is not ready in time.
 within() {
   local left=$((READY_S - SECONDS))
   timeout --kill-after=10 $((left > 1 ? left : 1)) "$@"
@@ -44,7 +44,7 @@ codename() {
   esac
 }
 
-# The mirrors that the apt of this machine uses, as lines of sources.list for that codename; nothing where this is no Debian.
+# Prints the mirrors of this machine's apt as lines of sources.list for that codename; nothing if this machine is not a Debian.
 mirrors() {
   local here
   here=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
@@ -57,7 +57,7 @@ mirrors() {
       }' || true
 }
 
-# make_root CODENAME [ARCHITECTURE]: the packed root.
+# make_root CODENAME [ARCHITECTURE]: makes the packed root.
 make_root() {
   local packed=$cache/$1${2:+-$2}.tar work mirror proxy= options=() script=
   exec 8>"${packed%.tar}.lock"
@@ -72,13 +72,13 @@ make_root() {
   [ -z "${2:-}" ] || options+=("--arch=$2" --foreign)
   if [[ $1 == jammy || $1 == noble ]]; then
     [ -r $UBUNTU_KEYS ] || cannot "needs Debian's package ubuntu-keyring"
-    mirror=http://archive.ubuntu.com/ubuntu script=gutsy # as all of Ubuntu's
+    mirror=http://archive.ubuntu.com/ubuntu script=gutsy # as for all releases of Ubuntu
     options+=("--keyring=$UBUNTU_KEYS")
   fi
   eval "$(apt-config shell proxy Acquire::http::Proxy)"
   [ -z "$proxy" ] || export http_proxy=${http_proxy:-$proxy}
   work=$(mktemp -d "$cache/make.XXXXXX")
-  # In namespaces of their own: what debootstrap mounts goes with them.
+  # In separate namespaces, with which debootstrap's mounts disappear.
   within unshare --mount --pid --fork --kill-child --mount-proc \
     debootstrap --variant=minbase ${options[@]+"${options[@]}"} "$1" "$work/root" ${mirror:+"$mirror"} $script >"$cache/log" 2>&1 </dev/null || {
     rm -rf --one-file-system "$work"
@@ -90,7 +90,7 @@ make_root() {
   mv "$packed.part" "$packed"
 }
 
-# unpack CODENAME FOLDER [ARCHITECTURE]: a pristine root; Debian's reaches the network as this machine does.
+# unpack CODENAME FOLDER [ARCHITECTURE]: unpacks a fresh root. Debian's root uses the network as this machine does.
 unpack() {
   local lines=
   mkdir -p "$cache"
@@ -106,7 +106,7 @@ unpack() {
   fi
 }
 
-# Inside the new root, as its first process: types the commands and reports how long each took.
+# Runs inside the new root as its first process: types the commands and reports how long each took.
 typed() {
   local home=$1 user=$2 failed=0 report= command code began
   shift 2
@@ -114,7 +114,7 @@ typed() {
   for command in "$@"; do
     echo "\$ $command"
     began=$SECONDS code=0
-    rm -f build/took # "packages 80 s, build 600 s", by ./dev
+    rm -f build/took # "packages 80 s, build 600 s", written by ./dev
     if [ "$user" ]; then
       runuser -u "$user" -- $command </dev/null || code=$?
     else
@@ -127,7 +127,7 @@ typed() {
   exit $failed
 }
 
-# In namespaces of its own: makes ROOT the root and types the commands there.
+# Runs in separate namespaces: makes ROOT the root folder and types the commands there.
 enter() {
   local root=$1 home=$2 user=$3 pair name settings=()
   shift 3
@@ -141,15 +141,15 @@ enter() {
     mkdir -p "$root${pair#*:}"
     mount --bind "${pair%%:*}" "$root${pair#*:}"
   done
-  settings+=("CI=${CI:-true}") # a warning of the compiler fails the build
+  settings+=("CI=${CI:-true}") # a compiler warning fails the build
   for name in JOBS http_proxy https_proxy no_proxy; do
     [ -z "${!name:-}" ] || settings+=("$name=${!name}")
   done
-  # ccache distinguishes compilations by it; no other locale exists in the root.
+  # ccache includes LANG in its key. The root has no other locale.
   [ "${LANG:-}" != C.UTF-8 ] || settings+=("LANG=$LANG")
   cd "$root"
   mkdir .before
-  # Programs that are tested make namespaces too, which the kernel refuses in a root that is no mount point.
+  # Tested programs make namespaces too, which the kernel refuses in a root that is not a mount point.
   pivot_root . .before
   umount -l .before
   rmdir .before
@@ -157,7 +157,7 @@ enter() {
     /bin/bash -c "$(declare -f typed); typed \"\$@\"" bare.sh "$home" "$user" "$@"
 }
 
-# The files of the checkout, each ended by NUL: what git knows, or all but what a build makes where this is no clone.
+# The files of the checkout, each followed by NUL: those that git tracks or, outside of a clone, all except what a build makes.
 checked_out() {
   local file
   if git -C "$checkout" rev-parse --git-dir >/dev/null 2>&1; then
@@ -192,13 +192,13 @@ type_in() {
   command -v apt-get >/dev/null || cannot "this machine has no apt"
   unshare --mount --pid --fork true 2>/dev/null || cannot "this machine forbids namespaces"
   mkdir -p "$cache" || cannot "$cache cannot be written"
-  # Roots that killed runs left.
+  # Roots that killed runs left behind.
   for work in "$cache"/run.*; do
     [ ! -e "$work/lock" ] || ! flock -n "$work/lock" true || rm -rf --one-file-system "$work"
   done
   [ "$(df -m --output=avail "$cache" | tail -n 1)" -ge $SPACE_MIB ] || cannot "less than $SPACE_MIB MiB are free in $cache"
   work=$(mktemp -d "$cache/run.XXXXXX")
-  # The variables are local, so the trap gets their values now.
+  # The variables are local, so the trap gets their present values.
   trap "rm -rf --one-file-system '$work'" EXIT
   trap 'exit 143' TERM INT HUP
   exec 9>"$work/lock"
@@ -212,7 +212,7 @@ type_in() {
     home=/home/$user
     chroot "$root" useradd --create-home --shell /bin/bash "$user"
   fi
-  # Without a network no command could pass. The ordinary user has sudo.
+  # Without a network, no command could succeed. The ordinary user has sudo.
   within unshare --mount --pid --fork --kill-child chroot "$root" \
     /bin/sh -c "apt-get update -qq -o APT::Update::Error-Mode=any && { [ -z '$user' ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends sudo; }" \
     >"$work/log" 2>&1 </dev/null || cannot "apt has no network in it: $(tail -n 1 "$work/log")"
@@ -232,7 +232,7 @@ type_in() {
   [ -z "$user" ] || [ -z "$cached" ] || chown "$(stat -c %u "$root$home")" "$cache/ccache-$user"
 
   echo "A bare Debian $release, made in $((SECONDS - began)) s, in which ${user:-root} types: $(printf '%s; ' "${commands[@]}" | sed 's/; $//')"
-  # In the background: bash handles signals while it waits, not while a command runs.
+  # In the background, because bash handles signals while it waits, but not while a command runs.
   CARMA_BARE_BINDS=$binds unshare --mount --pid --fork --kill-child "$self" enter "$root" "$home" "$user" "${commands[@]}" </dev/null 9>&- &
   child=$!
   trap "kill -KILL $child 2>/dev/null; wait $child 2>/dev/null; exit 143" TERM INT HUP

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Fails when a room under src/, a file or a function is larger than tools/budgets.txt allows.
 
-usage: check_budgets.py [--list]      --list: prints what each room has and may have
+usage: check_budgets.py [--list]      --list: prints the size and the budget of each room
 
-A room's lines are those of its product C++: neither blank nor // comments, without tests, fakes, fixtures and samples.
+A room's lines are those of its product C++ that are neither blank nor // comments, without tests, fakes, fixtures and samples.
 A function's lines are those of its body in a .cc file. Raise a budget only in the commit that needs it, and give the reason there.
 """
 import collections

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a folder under src/ includes from a folder that it does not declare (cmake/carma.cmake, carma_layer), and when a
-constant has the name of one in a header of its folder: the files of a folder are compiled together (carma_unity).
+"""Fails when a folder under src/ includes from a folder that it does not declare (cmake/carma.cmake, carma_layer), or when a constant
+has the same name as a constant in a header of its folder, because the files of a folder are compiled together (carma_unity).
 
 usage: check_layers.py BUILD/layers.txt
 """
@@ -10,8 +10,8 @@ import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
-INCLUDE = re.compile(r'^#include "([^"]+/[^"]+)"', re.MULTILINE)  # of a folder
-# The core is given the time and does no input or output.
+INCLUDE = re.compile(r'^#include "([^"]+/[^"]+)"', re.MULTILINE)  # that name a folder
+# The core gets the time from outside and does no input or output.
 IMPURE = re.compile(
     r"^#include <(chrono|thread|mutex|fstream|iostream|unistd\.h|sys/.*|random|filesystem)>", re.MULTILINE)
 
@@ -19,7 +19,7 @@ SHARED = re.compile(r"^(?:inline )?constexpr [^=;({]*?\b(k\w+)(?= =|\{|\[|;)", r
 
 
 def declared(layers):
-    """Rooms; folder, or "room+tests" for what its tests include besides -> folders and rooms that it may include from."""
+    """The rooms, and a map from each folder (or "room+tests" for what its tests additionally include) to the folders and rooms that it may include from."""
     rooms, allowed = {"apps"}, collections.defaultdict(set)
     for line in pathlib.Path(layers).read_text().splitlines():
         folder, _, others = line.partition(": ")
@@ -31,19 +31,20 @@ def declared(layers):
 
 
 def room_of(folder, rooms):
-    """The room that a folder is or lies in; None: no CMakeLists.txt declares it."""
+    """The room that a folder is or belongs to; None if no CMakeLists.txt declares it."""
     while folder and folder not in rooms:
         folder = folder.rpartition("/")[0]
     return folder or None
 
 
 def permitted(path, rooms, allowed):
-    """What a file may include from; None: no CMakeLists.txt declares its room."""
+    """The folders that a file may include from; None if no CMakeLists.txt declares its room."""
     own = path.parent.relative_to(SOURCE).as_posix()
     room = room_of(own, rooms)
     if room is None:
         return None
-    may = {own} | (allowed[own] if own in allowed else allowed[room] | {room})  # or built by itself, beside its room
+    # a folder that is built separately is allowed as well as its room
+    may = {own} | (allowed[own] if own in allowed else allowed[room] | {room})
     if re.search(r"_test$|^fake_|^test_|^sample_|_fixture$", path.stem):
         may |= allowed[room + "+tests"] | {f.relative_to(SOURCE).as_posix() for f in (SOURCE / room).rglob("*") if f.is_dir()}
     return may
@@ -62,7 +63,7 @@ def complaints(rooms, allowed):
         text = path.read_text()
         for found in INCLUDE.finditer(text):
             other = found[1].rpartition("/")[0].removeprefix("tests/")
-            another_room = room_of(other, rooms)  # entered by any of its houses
+            another_room = room_of(other, rooms)  # any folder of the other room may use it
             if other in may or (another_room != room and another_room in may):
                 continue
             line = text.count("\n", 0, found.start()) + 1
@@ -73,7 +74,7 @@ def complaints(rooms, allowed):
 
 
 def hidden():
-    """A constant of one file that hides a header's in the files compiled with it."""
+    """Constants that hide a constant of a header in the files compiled with it."""
     for header in sorted(SOURCE.rglob("*.h")):
         names = set(SHARED.findall(header.read_text())) if not header.stem.endswith("_test") else set()
         for source in sorted(header.parent.glob("*.cc")) if names else []:

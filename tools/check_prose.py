@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Finds mechanical signs of hard English in the documents and in the strings of the product (CONTRIBUTING.md, "Documents").
+"""Finds mechanical signs of unclear English in the documents and in the strings of the product (CONTRIBUTING.md, "Documents").
 
 usage: check_prose.py [--list [FOLDER]] [--lower]
 
-A folder may have as many signs as tools/prose_counts.txt says, and no more; a folder that is not there may have none. --list prints
-each sign with its place. --lower writes the counts that are there now, where they have fallen.
+A folder may have at most as many signs as tools/prose_counts.txt states; a folder that it does not list may have none. --list prints
+each sign with its location. --lower writes the present counts where they have fallen.
 """
 import collections
 import pathlib
@@ -19,7 +19,7 @@ LONGEST_HELP = 100  # letters of a line
 AVERAGE_SENTENCE = 25  # words, of a page
 ALL_DOCUMENTS = 45_000  # words
 WORDS = re.compile(r"\b(is told|are told|was told|anew|so many|so long|so often|likewise)\b", re.IGNORECASE)
-# Tasks and GPUs are things: in messages only people are "who", and "whose" follows what it belongs to.
+# In messages, only people are "who", and "whose" follows the word that it belongs to. Tasks and GPUs are things.
 PEOPLE = r"(?:users?|people|person|members?|administrators?|owners?|callers?|everybody|everyone)"
 WHO = re.compile(r"(?<!\w)(?:who(?:m|ever)?|somebody|(?:^|[,.;:(] ?|\b(?:of|by|and|or|to|for) )whose)\b", re.IGNORECASE)
 AFTER_PEOPLE = re.compile(rf"{PEOPLE},? $", re.IGNORECASE)
@@ -28,18 +28,18 @@ HELP = re.compile(r"src/(cli/(?!doctor)|lab/(?!simgpu)|config/keys)")  # files w
 
 
 def sentences(text):
-    """Sentences of prose, without code and links."""
+    """The sentences of a text, without code and links."""
     text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "code", text))
     return [part for part in re.split(r"(?<=[.!?:;])[)*\"]*\s+", text) if part.strip()]
 
 
 def word_count(text):
-    """Words that are read, without signs."""
+    """The number of words, not counting punctuation."""
     return sum(1 for word in text.split() if re.search(r"[^\W_]", word))
 
 
 def paragraphs(text):
-    """(line, kind, text) of a document: "cell" of a table, or "prose": a paragraph or an item of a list."""
+    """The parts of a document as (line, kind, text). kind: "cell" of a table, or "prose" for a paragraph or an item of a list."""
     fenced, kept, start = False, [], 0
     for number, line in enumerate(text.split("\n") + [""], 1):
         fence = line.lstrip().startswith("```")
@@ -58,7 +58,7 @@ def paragraphs(text):
 
 
 def signs_of_document(text):
-    """(line, what is wrong) in a document."""
+    """The signs in a document as (line, problem)."""
     lengths = []
     for line, kind, part in paragraphs(text):
         if kind == "cell" and len(part) > LONGEST_CELL:
@@ -76,7 +76,7 @@ def signs_of_document(text):
 
 
 def signs_of_source(name, text):
-    """(line, what is wrong) in the strings of a source file."""
+    """The signs in the strings of a source file as (line, problem)."""
     text = re.sub(r"^[ \t]*(//|#include).*", "", text, flags=re.MULTILINE)
     for found in LITERALS.finditer(text):
         said = "".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', found[0]))
@@ -100,7 +100,7 @@ def is_product(path):
 
 
 def all_signs():
-    """{folder: ["place: sign"]} of the tree."""
+    """The signs of the whole tree as {folder: ["place: sign"]}."""
     found = collections.defaultdict(list)
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
     words = 0

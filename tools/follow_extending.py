@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Follows docs/inside/extending.md as a stranger would, in a copy of the tree: what it prints must build and pass.
+"""Follows docs/inside/extending.md in a copy of the tree, as a new developer would. The printed code must build and pass.
 
 usage: follow_extending.py BUILD_FOLDER
 
-Every ```diff block of the page is applied, in order; then each line "<!-- run: PROGRAM ARGUMENTS -->" builds the program (a
-target of CMake) and runs it, and each "<!-- compile: FILE … -->" compiles the files. The copy and its build are kept in BUILD_FOLDER: what has not changed is not built again, and
-with ccache what is as in the checkout itself is not compiled at all: the copy is built as that is, in the same place of its own.
+Every ```diff block of the page is applied, in order. Then each line "<!-- run: PROGRAM ARGUMENTS -->" builds the program (a target of
+CMake) and runs it, and each "<!-- compile: FILE … -->" compiles the files. The copy and its build stay in BUILD_FOLDER, so unchanged
+files are not built again. The copy is always at the same path, so that ccache finds files that are equal to the checkout's.
 """
 import pathlib
 import re
@@ -34,7 +34,7 @@ def copy_tree(folder):
 
 
 def hunks(diff):
-    """(file, lines to find, lines to put there instead) of every "@@" in a diff; no lines to find: a new file."""
+    """Every "@@" of a diff as (file, lines to find, lines to put there instead). Without lines to find, the file is new."""
     for part in re.split(r"^--- .*\n", diff, flags=re.MULTILINE)[1:]:
         name = re.match(r"\+\+\+ b/(.*)\n", part)[1]
         for hunk in re.split(r"^@@.*\n", part, flags=re.MULTILINE)[1:]:
@@ -44,7 +44,7 @@ def hunks(diff):
 
 
 def follow(page, folder):
-    """Makes the page's changes. What a diff shows of a file must stand there, once; where does not matter."""
+    """Applies the page's changes. The context that a diff shows must occur in the file exactly once, at any line."""
     for number, diff in enumerate(DIFF.findall(page), 1):
         for name, old, new in hunks(diff):
             path = folder / name
@@ -55,7 +55,7 @@ def follow(page, folder):
 
 
 def bring_over(fresh, kept):
-    """Makes `kept` equal to `fresh`; files that are the same keep their times, so that nothing is built twice."""
+    """Makes `kept` equal to `fresh`. Unchanged files keep their times, so that they are not built again."""
     wanted = {path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file()}
     for name in COPIED:
         for path in list((kept / name).rglob("*")):
@@ -70,7 +70,7 @@ def bring_over(fresh, kept):
 
 
 def compiled(build, tree, name):
-    """The file through which the source `name` reaches the compiler: one that includes it with its neighbours, or itself."""
+    """The file through which the source `name` reaches the compiler: a file that includes it with its neighbours, or the source itself."""
     line = f'#include "{pathlib.PurePath(name).relative_to("src")}"'
     together = (part for part in build.rglob("sources/**/*.cc") if line in part.read_text().splitlines())
     return next(together, tree / name)

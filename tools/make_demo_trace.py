@@ -3,11 +3,11 @@
 
   tools/make_demo_trace.py > data/traces/demo60.csv
 
-Arrivals come in bursts, as in Microsoft's Philly trace: after each task the next follows within the same burst
-(exponential, mean 25 s) with probability 0.4, else after a pause (exponential, mean 235 s). All times are then
-stretched so that the last task arrives at 9 000 s. The mix is that of the dissertation's 60-task trace: 7 light,
-44 medium and 9 heavy tasks, three of them on two GPUs; medium ones are dealt evenly over the ImageNet networks and
-batch sizes. The order is a shuffle. Everything follows from the seed.
+Arrivals come in bursts, as in Microsoft's Philly trace: with probability 0.4, the next task follows within the same burst
+(exponential, mean 25 s), otherwise after a pause (exponential, mean 235 s). All times are then stretched so that the last
+task arrives at 9 000 s. The mix is that of the dissertation's 60-task trace: 7 light, 44 medium and 9 heavy tasks, three of
+them on two GPUs. Medium tasks are spread evenly over the ImageNet networks and batch sizes. The order is shuffled. The seed
+determines everything.
 """
 import random
 
@@ -32,7 +32,7 @@ def arrivals(rng):
 
 
 def workloads(rng):
-    # Two rounds over all medium workloads, and a draw without repetition for the rest.
+    # Medium workloads: complete rounds over all of them, and a draw without repetition for the rest.
     rounds, rest = divmod(MEDIUM_TASKS, len(MEDIUM))
     names = LIGHT + HEAVY + MEDIUM * rounds + rng.sample(MEDIUM, rest)
     rng.shuffle(names)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""NVIDIA's own programs for our tests: downloaded, checked, unpacked into a folder, not installed.
+"""Downloads and checks NVIDIA's own programs for our tests, and unpacks them into a folder without installing them.
 
 usage: nvidia_programs.py FOLDER [-- COMMAND…]
 
-Makes FOLDER/BRANCH/bin (nvidia-cuda-mps-control and -server) and FOLDER/BRANCH/lib (libnvidia-ml.so.1, libcuda.so.1) for
-branches of the driver, from Debian's and Ubuntu's packages; what is there already is not downloaded again. Then the COMMAND is run with
-CARMA_NVIDIA_PROGRAMS=FOLDER, and its exit code is ours. 77: the programs cannot be had here, with a line that says why.
+Makes FOLDER/BRANCH/bin (nvidia-cuda-mps-control and -server) and FOLDER/BRANCH/lib (libnvidia-ml.so.1, libcuda.so.1) for several driver
+branches, from Debian's and Ubuntu's packages. Existing files are not downloaded again. Then runs COMMAND with CARMA_NVIDIA_PROGRAMS=FOLDER
+and returns its exit code. 77: the programs are not available here; a line says why.
 
-The licence of the driver lets the distributions give these files away; CARMA does not: FOLDER is never committed nor packed.
+The licence of the driver allows the distributions to give these files away, but not CARMA, so FOLDER is never committed or packed.
 """
 import hashlib
 import os
@@ -20,13 +20,13 @@ import sys
 import tempfile
 import urllib.request
 
-CANNOT = 77  # the exit code that CTest takes for a skipped test
-PATIENCE_S = 5  # of one step of a connection
-LIMIT_S = 90  # of everything: a network that swallows packets must not hold up the tests
+CANNOT = 77  # CTest takes this exit code for a skipped test
+PATIENCE_S = 5  # for one step of a connection
+LIMIT_S = 90  # for everything, because a network that drops packets must not delay the tests
 
 DEBIAN = "http://deb.debian.org/debian/pool/non-free/n/nvidia-graphics-drivers/"
 UBUNTU = "http://archive.ubuntu.com/ubuntu/pool/restricted/n/nvidia-graphics-drivers-580-server/"
-# Keeps by its SHA-1 what Debian's servers have dropped; what it gives is checked like everything else.
+# Keeps files by their SHA-1 that Debian's servers have deleted. Its files are checked like all others.
 SNAPSHOT = "https://snapshot.debian.org/file/"
 
 MPS = {"usr/bin/nvidia-cuda-mps-control": "bin/nvidia-cuda-mps-control",
@@ -36,8 +36,8 @@ MPS_UBUNTU = {"usr/bin/nvidia-cuda-mps-control": "bin/nvidia-cuda-mps-control",
 NVML = {"usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.1": "lib/libnvidia-ml.so.1"}
 CUDA = {"usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1": "lib/libcuda.so.1"}
 
-# branch -> (address, SHA-256, SHA-1, what is taken out of it). The long-term branch of Debian 12 and the one of Debian 13; of 580
-# the control program alone, which does not start where there is no driver: its library is 59 MB.
+# branch -> (address, SHA-256, SHA-1, files to take from it). The long-term branch of Debian 12 and the branch of Debian 13. Of
+# branch 580, only the control program, which does not start without a driver, because its library is 59 MB.
 BRANCHES = {
     "535": [
         (DEBIAN + "nvidia-cuda-mps_535.261.03-1_amd64.deb",
@@ -71,11 +71,11 @@ NEEDED = {"535", "550"}
 
 
 class Unavailable(Exception):
-    """One line for people: what cannot be had, and why."""
+    """One line for the user: what is not available, and why."""
 
 
 def download(address, sha256, sha1):
-    """The bytes of a package that is what it should be."""
+    """Downloads a package and checks its hash. Returns its bytes."""
     troubles = []
     for source in (address, SNAPSHOT + sha1):
         try:
@@ -91,7 +91,7 @@ def download(address, sha256, sha1):
 
 
 def unpack(package, wanted, folder):
-    """Takes the wanted files out of a package."""
+    """Extracts the wanted files from a package."""
     with tempfile.TemporaryDirectory() as place:
         archive = pathlib.Path(place) / "package.deb"
         archive.write_bytes(package)
@@ -103,7 +103,7 @@ def unpack(package, wanted, folder):
 
 
 def fetch(folder, branch):
-    """Makes folder/branch whole, or not at all."""
+    """Makes folder/branch completely, or not at all."""
     target = folder / branch
     mark = "\n".join(sha256 for _, sha256, _, _ in BRANCHES[branch])
     if (target / "complete").exists() and (target / "complete").read_text() == mark:
@@ -114,7 +114,7 @@ def fetch(folder, branch):
         for address, sha256, sha1, wanted in BRANCHES[branch]:
             unpack(download(address, sha256, sha1), wanted, fresh)
         (fresh / "complete").write_text(mark)
-        fresh.chmod(0o755)  # other users' processes are tested with them too
+        fresh.chmod(0o755)  # tests run these programs as other users too
         shutil.rmtree(target, ignore_errors=True)
         try:
             fresh.rename(target)

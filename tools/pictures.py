@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Draws the pictures of README.md from runs on simulated GPUs: pictures.py BIN_DIR [OUTPUT_DIR, default docs/start].
 
-two-people.svg: tasks of two users on one GPU, one of which runs out of GPU memory and comes back. two-ways.svg: the 60 tasks of
-`carma simulate`, one per GPU and by CARMA. As root, since tasks run as their users (made up in a mount namespace of its own); exit status 77
-where that may not be done."""
+two-people.svg: tasks of two users on one GPU, one of which runs out of GPU memory and is retried. two-ways.svg: the 60 tasks of
+`carma simulate`, one per GPU and under CARMA. Needs root, because tasks run as their users, who exist only in a separate mount namespace; exit status 77
+if that is not allowed."""
 
 import html
 import json
@@ -21,7 +21,7 @@ from enterable import enterable  # noqa: E402 pylint: disable=wrong-import-posit
 USERS = {"ada": 60011, "bob": 60012}
 COLOURS = {"ada": "#3b78c4", "bob": "#d98527"}
 SPEED = 60
-# (simulated seconds until it is submitted, user, name, stated memory, memory in MiB, seconds alone, SM activity)
+# (simulated seconds until its submission, user, name, stated memory, memory in MiB, seconds alone, SM activity)
 TASKS = [
     (0, "ada", "resnet50", "12G", 11_000, 2400, 0.20),
     (90, "bob", "bert", "14G", 13_000, 1500, 0.15),
@@ -33,13 +33,13 @@ GREY, RED = "#777", "#c62828"
 
 
 def run(*words, user=None):
-    """What a command prints."""
+    """Returns the output of a command."""
     as_user = ["setpriv", f"--reuid={USERS[user]}", f"--regid={USERS[user]}", "--clear-groups"] if user else []
     return subprocess.run([*as_user, *map(str, words)], check=True, capture_output=True, text=True, cwd="/tmp").stdout
 
 
 def in_own_namespace():
-    """Starts this script again where it may add users to /etc/passwd."""
+    """Starts this script again in a namespace in which it may add users to /etc/passwd."""
     if os.geteuid() != 0:
         print("skipped: needs root, to run tasks as two users")
         sys.exit(77)
@@ -53,7 +53,7 @@ def in_own_namespace():
 
 
 def add_users(folder):
-    """Two users who exist for this process and its children."""
+    """Adds two users who exist only for this process and its children."""
     users = folder / "passwd"
     users.write_text(pathlib.Path("/etc/passwd").read_text(encoding="utf-8") + "".join(
         f"{name}:x:{number}:{number}::/tmp:/bin/sh\n" for name, number in USERS.items()), encoding="utf-8")
@@ -63,7 +63,7 @@ def add_users(folder):
 
 
 def two_people(programs, folder):
-    """The record of a run with the tasks above on one GPU, under CARMA's defaults."""
+    """The record of a run of the tasks above on one GPU, with CARMA's defaults."""
     socket, state = folder / "socket", folder / "gpus"
     run(programs / "carma-simgpu", "create", "--shape", "1xA100-40GB", "--time-scale", SPEED, "--state", state)
     driver = next(path for path in (programs / "libcarma-simgpu.so", programs.parent / "lib" / "libcarma-simgpu.so") if path.exists())
@@ -92,7 +92,7 @@ def play(programs, carma):
 
 
 def text(x, y, words, colour="#222", anchor="start", size=13):
-    """Words at a place."""
+    """Text at a position."""
     return f"<text x='{x:.0f}' y='{y:.0f}' fill='{colour}' text-anchor='{anchor}' font-size='{size}'>{html.escape(words)}</text>"
 
 
@@ -102,18 +102,18 @@ def rectangle(x, y, width, height, colour, opacity=1.0):
 
 
 def svg(width, height, parts):
-    """The whole picture, on white, so that dark pages show it too."""
+    """The whole picture, on white, so that it can also be read on dark pages."""
     return (f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' height='{height}' {STYLE}>\n"
             f"<rect width='{width}' height='{height}' fill='#fff'/>\n" + "\n".join(parts) + "\n</svg>\n")
 
 
 def gib(mib):
-    """12.0G."""
+    """Formats memory as "12.0G"."""
     return f"{mib / 1024:.1f}G"
 
 
 def draw_two_people(record):
-    """Rows of tasks over time, below them the memory of the GPU."""
+    """Rows of tasks over time, and below them the memory of the GPU."""
     left, width, row, top = 130, 760, 30, 52
     begin, end = record["from_ms"], record["to_ms"]
 
@@ -156,7 +156,7 @@ def draw_two_people(record):
 
 
 def draw_two_ways(reports):
-    """A pair of bars for each quantity: means over the runs."""
+    """A pair of bars for each quantity, as means over the runs."""
     left, width, top = 200, 760, 52
     quantities = [("All 60 tasks are done after", "trace_total_s", 3600, "h"), ("A task is done after", "jct_s", 60, "min"),
                   ("Of that it waits", "waiting_s", 60, "min"), ("SM activity of the GPUs", "sm_active", 0.01, "%")]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Builds the documents as a searchable site: site.py OUTPUT_DIR. Fails where a link between pages, or a place on a page, does not exist.
+"""Builds the documents as a searchable site: site.py OUTPUT_DIR. Fails if the target of a link, a page or a place on it, does not exist.
 
-Made by Debian's packages mkdocs and mkdocs-material, from README.md and docs; exit status 77 where they are missing. Nothing in the
-site is loaded from elsewhere."""
+Uses Debian's packages mkdocs and mkdocs-material on README.md and docs; exit status 77 if they are missing. The site loads nothing from
+elsewhere."""
 
 import html.parser
 import json
@@ -17,7 +17,7 @@ import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GROUPS = {"start": "Start", "use": "Use it", "server": "Run a server", "inside": "Inside", "evidence": "Evidence"}
-# What of the files beside docs is on the site, too; links to others become plain text.
+# The files beside docs that are on the site too. Links to other files become plain text.
 BESIDE = "README.md|CONTRIBUTING.md|CHANGELOG.md|LICENSE|NOTICE"
 
 
@@ -37,7 +37,7 @@ def pages(source):
 
 
 def prepare(source):
-    """The pages as the generator wants them: README.md is the first one, and what it calls docs/use/tasks.md is use/tasks.md."""
+    """Prepares the pages for the generator: README.md becomes the first page, and its link docs/use/tasks.md becomes use/tasks.md."""
     shutil.copytree(ROOT / "docs", source)
     (source / "README.md").rename(source / "contents.md")
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
@@ -56,7 +56,7 @@ def prepare(source):
 
 
 class Page(html.parser.HTMLParser):
-    """Where a page's links go, and what may be pointed to on it."""
+    """The targets of a page's links, and the places on the page that links may name."""
 
     def __init__(self, path):
         super().__init__()
@@ -64,18 +64,18 @@ class Page(html.parser.HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
-        """Collects."""
+        """Collects links and places."""
         found = dict(attrs)
         self.places |= {found[name] for name in ("id", "name") if found.get(name)}
         self.links += [found[name] for name in ("href", "src") if found.get(name)]
 
 
 def broken(site):
-    """Links of the site that lead nowhere, and those that load something from elsewhere."""
+    """Links of the site that lead nowhere, and links that load something from elsewhere."""
     read = {path.resolve(): Page(path) for path in site.rglob("*.html")}
     wrong = []
     for path, page in read.items():
-        if path.name == "404.html":  # its links are those of the site's own root
+        if path.name == "404.html":  # its links are relative to the site's root
             continue
         for link in page.links:
             url = urllib.parse.urlparse(link)
@@ -103,7 +103,7 @@ def main():
             "theme": {"name": "material", "font": False, "features": ["navigation.tabs", "navigation.top", "search.highlight"]},
             "plugins": ["search"], "nav": pages(work / "source"),
             "markdown_extensions": ["tables", "fenced_code", {"toc": {"permalink": True}}]}), encoding="utf-8")
-        # Of its own network access there is none: what it cannot find here is a mistake.
+        # It has no network access, so everything that it cannot find here is a mistake.
         ran = subprocess.run([shutil.which("mkdocs"), "build", "--clean", "-f", work / "mkdocs.yml"], capture_output=True, text=True,
                              check=False, env={**os.environ, "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", "0")})
         if ran.returncode != 0:

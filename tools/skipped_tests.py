@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Lists the tests that were skipped in a run of ctest and says how to run them: skipped_tests.py BUILD_DIR/Testing/Temporary/LastTest.log.
 
-One line per reason. A reason that reads "needs Debian's package a" or "needs Debian's packages a, b" is a missing package; every other
-reason is one of the machine, the kernel or the user. Prints nothing if nothing was skipped."""
+Prints one line per reason. A reason that reads "needs Debian's package a" or "needs Debian's packages a, b" is a missing package; any other
+reason is a property of the machine, the kernel or the user. Prints nothing if nothing was skipped."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ PACKAGES = re.compile(r"^needs Debian's packages? (.*)$")
 
 
 def reasons(lines):
-    """(test, reason, whole) of each skip; whole: the complete test, not one case of it."""
+    """(test, reason, whole) for each skip. whole: the complete test was skipped, not a single case."""
     test = None
     lines = iter(lines)
     for line in lines:

@@ -13,13 +13,13 @@ from typing import Any, Dict, List
 from programs import ProofError, output_of
 from proof import Proof
 
-IDLE_AFTER_S = 5  # shorter than a training, so that a false alarm would show
+IDLE_AFTER_S = 5  # shorter than a training, so that a false alarm would be noticed
 ANSWER_LIMIT_S = 60
 LEFT_ALONE = "not in CUDA_VISIBLE_DEVICES"
 
 
 def children(pid: int) -> List[int]:
-    """Of all threads of a process; none where it is gone."""
+    """Returns the children of all threads of a process; none if the process has ended."""
     found: List[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -29,14 +29,14 @@ def children(pid: int) -> List[int]:
 
 
 class Carma:
-    """The daemon runs from the construction to stop()."""
+    """A running daemon, from construction until stop()."""
 
     def __init__(self, proof: Proof, name: str, method: str):
         self._bin = proof.bin
         self.home = os.path.join(proof.work, name)
         os.makedirs(self.home)
         self._socket = os.path.join(self.home, "s")
-        self.mps_dir = os.path.join(self.home, "m")  # short: sockets lie below it
+        self.mps_dir = os.path.join(self.home, "m")  # a short path, because it contains sockets
         self.config = os.path.join(self.home, "carma.toml")
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(self._config(proof, method))
@@ -56,8 +56,8 @@ class Carma:
         self._began = time.monotonic(), self._cpu_s()
 
     def _config(self, proof: Proof, method: str) -> str:
-        """Windows and waits are shorter than the defaults, as the tasks are; the rules are the
-        defaults."""
+        """Windows and waits are shorter than the defaults, because the tasks are short. The
+        rules are the defaults."""
         mapper = "exclusive" if method == "exclusive" else "magm"
         return f"""[daemon]
 socket = "{self._socket}"
@@ -84,7 +84,7 @@ state = "{proof.simulated_state}"
 """
 
     def _await(self) -> None:
-        """Until the daemon answers. Raises ProofError: it has ended, or does not answer."""
+        """Waits until the daemon answers. Raises ProofError if it ends or does not answer."""
         waiting = subprocess.Popen(
             [f"{self._bin}/carma", "--socket", self._socket, "status", "--wait"],
             stdout=subprocess.DEVNULL,
@@ -100,7 +100,7 @@ state = "{proof.simulated_state}"
             raise ProofError("does not answer")
 
     def _leave_alone(self, proof: Proof) -> None:
-        """GPUs that the caller may not use take no tasks."""
+        """Drains the GPUs that the caller may not use."""
         for gpu in self.json("gpus")["gpus"]:
             if not proof.may_use(gpu):
                 self.call("drain", str(gpu["index"]), "--reason", LEFT_ALONE)
@@ -117,7 +117,8 @@ state = "{proof.simulated_state}"
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime, stime
 
     def cost(self) -> Dict[str, float]:
-        """Of the daemon alone, since its start: share of one core, and its peak resident memory."""
+        """The cost of the daemon alone since its start: its share of one core and its peak
+        resident memory."""
         began, cpu_s = self._began
         with open(f"/proc/{self._process.pid}/status", encoding="utf-8") as file:
             status = dict(line.split(":", 1) for line in file if ":" in line)
@@ -127,7 +128,7 @@ state = "{proof.simulated_state}"
         }
 
     def end_tasks(self) -> None:
-        """All that have not ended: tasks outlive their daemon."""
+        """Cancels all unfinished tasks, because tasks outlive their daemon."""
         with contextlib.suppress(ProofError, subprocess.TimeoutExpired):
             waiting = [str(task["id"]) for task in self.json("list")["tasks"]]
             if waiting:
@@ -140,7 +141,7 @@ state = "{proof.simulated_state}"
                 )
 
     def _signal(self, number: int) -> None:
-        """To the daemon and to a `dcgmi` that it reads."""
+        """Sends the signal to the daemon and to a `dcgmi` that it reads."""
         for pid in (self._process.pid, *children(self._process.pid)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)

@@ -1,4 +1,4 @@
-"""What `carma gpus` says while the tasks of a phase run, look by look: what should be told of it
+"""Records the output of `carma gpus` while the tasks of a phase run: what should be reported
 afterwards, and what can be compared with NVIDIA's programs."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 from carmad import IDLE_AFTER_S, LEFT_ALONE, Carma
 from programs import ProofError
 
-MPS_SERVER = "MPS server: "  # it computes for the tasks
+MPS_SERVER = "MPS server: "  # the MPS server, which computes for the tasks
 
 
 class GpuLooks:
@@ -24,17 +24,19 @@ class GpuLooks:
         self._unattributed: List[int] = []
         self._shares_by: Dict[str, int] = {}
         self._share_gaps: List[float] = []
-        self.idle: Dict[int, Set[int]] = {}  # by task: since when it was said to be idle
+        # for each task, the times since which it was reported as idle
+        self.idle: Dict[int, Set[int]] = {}
 
     def take(self, carma: Carma) -> List[Dict[str, Any]]:
-        """One look; the busiest is kept whole in a file."""
+        """Takes one reading. The reading with the most tasks is stored in a file."""
         gpus: List[Dict[str, Any]] = carma.json("gpus")["gpus"]
         for gpu in gpus:
             self._take_gpu(gpu)
         tasks = sum(len(gpu["tasks"]) for gpu in gpus)
         if tasks > self._most_tasks:
             self._most_tasks = tasks
-            with contextlib.suppress(ProofError):  # what is kept for people ends no phase
+            # a failure to store the files does not end the phase
+            with contextlib.suppress(ProofError):
                 self._keep("json", carma.call("gpus", "--json"))
                 self._keep("txt", carma.call("gpus", "-v"))
         return gpus
@@ -70,8 +72,8 @@ class GpuLooks:
         pids: Dict[int, int],
         use_of: Callable[[], Dict[int, float]],
     ) -> None:
-        """The parts of a GPU's activity that CARMA gives to tasks by their kernels' time, against
-        use_of(), which is asked only if there is something to compare."""
+        """Compares the shares of a GPU's activity that CARMA assigns to tasks by kernel time
+        with the result of use_of(), which is called only if there is something to compare."""
         shared = [
             {
                 pids[task["id"]]: task["sm_active"]
@@ -108,8 +110,8 @@ class GpuLooks:
 
 
 def false_alarms(since_ms: Set[int], begin_ms: Optional[float], end_ms: Optional[float]) -> int:
-    """How often a task was said to be idle for a span that lies in its training, from begin to end.
-    A task that loads does not use its GPU: to say so then is right."""
+    """How often a task was reported as idle for a span within its training, from begin to end.
+    While a task loads, it does not use its GPU, so such a report is correct."""
     if begin_ms is None or end_ms is None:
         return 0
     return sum(begin_ms <= since and since + 1000 * IDLE_AFTER_S <= end_ms for since in since_ms)

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Trains the same small tasks one per GPU, then collocated by CARMA, with streams and under MPS,
-and writes what each took, with checks of what CARMA measured. Called by run.sh; docs/server/gpu-proof.md
-says what the figures mean.
+"""Trains the same small tasks one per GPU, then collocated by CARMA with streams and under MPS, and
+writes the cost of each run, with checks of CARMA's measurements. Called by run.sh.
+docs/server/gpu-proof.md explains the figures.
 
-How the work is made equal: in the exclusive phase each task trains for --task-seconds and says how
-many steps that was; in the others it trains that many. So the run ends in time on any GPU, and the
-phases compare.
+All phases do equal work: in the exclusive phase, each task trains for --task-seconds and reports
+the number of steps; in the other phases, it trains for this number of steps. So the run ends in
+time on any GPU, and the phases can be compared.
 
-Needs nothing but the standard library itself; the tasks need PyTorch. --dry: simulated GPUs,
-simulated tasks.
+Needs only the standard library; the tasks need PyTorch. --dry: simulated GPUs, simulated tasks.
 """
 
 from __future__ import annotations
@@ -37,7 +36,8 @@ METHODS = ("exclusive", "streams", "mps")
 
 
 def describe_models(proof: Proof) -> Optional[str]:
-    """Layer lists of all models, for the estimates; why there are none, or None."""
+    """Writes the layer lists of all models, for the estimates. Returns why there are none, or
+    None."""
     models = sorted({f"{task.network}:{task.batch}" for task in proof.tasks})
     try:
         cuda = [] if proof.dry else ["--need-cuda"]
@@ -49,7 +49,7 @@ def describe_models(proof: Proof) -> Optional[str]:
 
 
 def noticed(proof: Proof) -> List[str]:
-    """What will make the figures differ from those of an empty server."""
+    """Reasons why the figures will differ from those of an empty server."""
     if proof.dry:
         return []
     found = machine.noticed(proof.gpus, proof.idle_mib, len(proof.tasks))
@@ -62,7 +62,7 @@ def noticed(proof: Proof) -> List[str]:
 
 
 def doctor(proof: Proof) -> Dict[str, List[Dict[str, Any]]]:
-    """What `carma doctor` found; nothing where it did not come to an end."""
+    """The findings of `carma doctor`; empty if it did not finish."""
     told: Dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         told = json.loads(proof.read("doctor.json"))
@@ -70,7 +70,7 @@ def doctor(proof: Proof) -> Dict[str, List[Dict[str, Any]]]:
 
 
 def begun(proof: Proof) -> Dict[str, Any]:
-    """The result before anything has run."""
+    """The result before any phase has run."""
     return {
         "simulated": proof.dry,
         "carma": output_of([f"{proof.bin}/carma", "--version"]).strip(),
@@ -89,7 +89,7 @@ def begun(proof: Proof) -> Dict[str, Any]:
 
 
 def run_phase(proof: Proof, method: str) -> Dict[str, Any]:
-    """Raises ProofError: why it is left out."""
+    """Runs one phase. Raises ProofError with the reason if the phase is left out."""
     if time.monotonic() > proof.phases_until:
         raise ProofError("the time was over")
     proof.say(f"{method}: {len(proof.tasks)} tasks")
@@ -102,7 +102,7 @@ def run_phase(proof: Proof, method: str) -> Dict[str, Any]:
 
 
 def run_overhead(proof: Proof) -> Dict[str, Any]:
-    """Raises ProofError: why it is left out."""
+    """Measures the cost of monitoring. Raises ProofError with the reason if this is left out."""
     if not proof.with_overhead:
         raise ProofError("not asked for")
     if time.monotonic() > proof.deadline:
@@ -112,7 +112,7 @@ def run_overhead(proof: Proof) -> Dict[str, Any]:
 
 
 def run_pairs(proof: Proof) -> Dict[str, Any]:
-    """Raises ProofError: why they are left out."""
+    """Measures the pairs. Raises ProofError with the reason if they are left out."""
     if not proof.pairs:
         raise ProofError("not asked for")
     proof.say(f"pairs of {proof.pairs} models")
@@ -120,7 +120,7 @@ def run_pairs(proof: Proof) -> Dict[str, Any]:
 
 
 def run(proof: Proof, methods: Sequence[str]) -> Dict[str, Any]:
-    """All phases, what monitoring costs, and pairs: proof.json."""
+    """Runs all phases, measures the cost of monitoring and the pairs, and writes proof.json."""
     result = begun(proof)
     left_out = result["left_out"]
     trouble = describe_models(proof)
@@ -144,7 +144,8 @@ def run(proof: Proof, methods: Sequence[str]) -> Dict[str, Any]:
 
 
 def complete(result: Dict[str, Any], methods: Sequence[str]) -> bool:
-    """All tasks of all phases succeeded in time. MPS may be left out: not all machines allow it."""
+    """Whether all tasks of all phases succeeded in time. MPS may be left out, because some
+    machines do not allow it."""
     return set(methods) - {"mps"} <= set(result["phases"]) and all(
         not phase["cut_short"] and all(about["state"] == "succeeded" for about in phase["tasks"])
         for phase in result["phases"].values()
@@ -216,10 +217,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Exit status 0 if all tasks succeeded in time, 1 if not, 2 with one line on stderr if it could
-    not be tried."""
+    """Returns exit status 0 if all tasks succeeded in time, 1 if not, or 2 with one line on
+    stderr if the proof could not be tried."""
     chosen = parser().parse_args(arguments)
-    work = tempfile.mkdtemp(prefix="carma-proof.", dir="/tmp")  # short: it holds sockets
+    # a short path, because it contains sockets
+    work = tempfile.mkdtemp(prefix="carma-proof.", dir="/tmp")
     try:
         proof = Proof(chosen, work)
         result = run(proof, chosen.phases)
@@ -246,5 +248,5 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # runs the clean-up
     sys.exit(main())

@@ -1,5 +1,5 @@
-"""What of the machine the proof may use, and what should be known of it before its figures are
-believed."""
+"""Finds out which parts of the machine the proof may use, and what a reader should know about
+the machine before trusting the figures."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from nvml_watch import WatchedGpu
 
-FOREIGN_MIB = 1024  # in use before anything was started: others are there
-HOST_MIB_PER_TASK = 3072  # of a PyTorch process with CUDA
-# Where containers have the driver's parts, if not where everybody looks.
+FOREIGN_MIB = 1024  # memory in use before anything was started: above this, the GPU has other users
+HOST_MIB_PER_TASK = 3072  # of main memory, for a PyTorch process with CUDA
+# Where the driver's libraries are, in the usual places and in containers.
 DRIVERS = (
     "libnvidia-ml.so.1",
     "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
     "/usr/lib/wsl/lib/libnvidia-ml.so.1",
 )
 PROGRAM_FOLDERS = ("/usr/local/nvidia/bin", "/usr/lib/wsl/lib")
-FIRST_PID_NAMESPACE = "pid:[4026531836]"  # the kernel's own number of it
-# Of somebody else's MPS: tasks must not meet there.
+FIRST_PID_NAMESPACE = "pid:[4026531836]"  # the kernel's own number for it
+# Variables that point to a foreign MPS daemon, which tasks must not use.
 MPS_VARIABLES = re.compile(r"CUDA_MPS_")
 
 
 def chosen_uuids(visible: Optional[str], gpus: Sequence[WatchedGpu]) -> Optional[List[str]]:
-    """Beginnings of the UUIDs that CUDA_VISIBLE_DEVICES names; None: all GPUs. As CUDA reads it,
-    the list ends at the first entry that names nothing."""
+    """The beginnings of the UUIDs that CUDA_VISIBLE_DEVICES names; None: all GPUs. As in CUDA,
+    the list ends at the first entry that matches no GPU."""
     if visible is None:
         return None
     chosen: List[str] = []
@@ -42,7 +42,7 @@ def chosen_uuids(visible: Optional[str], gpus: Sequence[WatchedGpu]) -> Optional
 
 
 def is_chosen(gpu: Dict[str, Any], chosen: Optional[List[str]]) -> bool:
-    """gpu: as `carma gpus --json` tells it. Instances of a chosen GPU are chosen with it."""
+    """gpu: an entry of `carma gpus --json`. Instances of a chosen GPU are chosen with it."""
     names = (gpu["uuid"], gpu["mig_parent"] or gpu["uuid"])
     return chosen is None or any(name.startswith(tuple(chosen)) for name in names)
 
@@ -53,7 +53,8 @@ def leave_foreign_mps() -> None:
 
 
 def find_driver() -> str:
-    """What can be loaded; else the usual name, whose absence is told by who loads it."""
+    """The first driver library that can be loaded. If there is none, returns the usual name, and
+    loading it will fail with a message."""
     for name in DRIVERS:
         with contextlib.suppress(OSError):
             ctypes.CDLL(name)
@@ -62,12 +63,14 @@ def find_driver() -> str:
 
 
 def find_programs() -> None:
-    """nvidia-smi and the MPS control daemon, for us and for whom we start."""
+    """Finds nvidia-smi and the MPS control daemon, for this process and for the programs that it
+    starts."""
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *PROGRAM_FOLDERS])
 
 
 def number_in(path: str, pattern: str) -> Optional[int]:
-    """The first group of what matches in a file; None: no such file, nothing matches."""
+    """The first group of the pattern's match in a file; None if the file does not exist or
+    nothing matches."""
     with contextlib.suppress(OSError):
         with open(path, encoding="ascii", errors="replace") as file:
             found = re.search(pattern, file.read(), re.MULTILINE)
@@ -76,7 +79,7 @@ def number_in(path: str, pattern: str) -> Optional[int]:
 
 
 def free_host_mib() -> Optional[int]:
-    """Of the machine, or of the container, if that is less."""
+    """Free memory of the machine, or of the container if that is less."""
     kib = number_in("/proc/meminfo", r"^MemAvailable:\s+(\d+) kB")
     free = [kib >> 10] if kib is not None else []
     limit, used = (
@@ -88,14 +91,14 @@ def free_host_mib() -> Optional[int]:
 
 
 def in_pid_namespace(link: str = "/proc/self/ns/pid") -> bool:
-    """Whether pids here are others than the driver's, which are the machine's."""
+    """Whether pids here differ from the pids that the driver reports, which are the machine's."""
     with contextlib.suppress(OSError):
         return os.readlink(link) != FIRST_PID_NAMESPACE
     return False
 
 
 def noticed(gpus: Sequence[WatchedGpu], idle_mib: Sequence[int], tasks: int) -> List[str]:
-    """What will make the figures differ from those of an empty server, a sentence each."""
+    """Reasons why the figures will differ from those of an empty server, one sentence each."""
     found = []
     for gpu, used in zip(gpus, idle_mib):
         if used > FOREIGN_MIB:

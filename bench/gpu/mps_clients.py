@@ -1,6 +1,6 @@
-"""Whether tasks really compute through MPS. A program that does not reach its control daemon runs
-without MPS and says nothing, so neither CARMA's word nor an environment variable proves it: the
-servers are asked who their clients are."""
+"""Checks whether tasks really compute through MPS. A program that does not reach its control
+daemon silently runs without MPS, so neither CARMA's report nor an environment variable proves
+it. Instead, the servers are asked for their clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PID_FILE = "nvidia-cuda-mps-control.pid"
 
 
 def parent_of(pid: int) -> int:
-    """0 for the first process and for one that is gone."""
+    """The parent's pid; 0 for the first process and for a process that has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return int(file.read().rpartition(")")[2].split()[1])
@@ -23,27 +23,28 @@ def parent_of(pid: int) -> int:
 
 
 def lies_below(pid: int, ancestors: Set[int]) -> int:
-    """The ancestor, or the process itself, that is one of these; 0: none."""
+    """The pid of the process or its nearest ancestor that is in the set; 0 if there is none."""
     while pid > 1 and pid not in ancestors:
         pid = parent_of(pid)
     return pid if pid in ancestors else 0
 
 
 class MpsClients:
-    """Looks at the control daemons that CARMA runs below a folder."""
+    """Queries the control daemons that CARMA runs below a folder."""
 
     def __init__(self, program: str, folder: str):
         self._program, self._folder = program, folder
         self._most_servers = self._most_clients = self._left_behind = 0
-        self._seen: Set[int] = set()  # tasks of which a process was a client
+        self._seen: Set[int] = set()  # tasks with a process that was a client
 
     @staticmethod
     def missing(program: str) -> str:
-        """Why there is no MPS here; empty: there is."""
+        """Why MPS is not available here; empty if it is."""
         return "" if shutil.which(program) else f"{program} is not installed"
 
     def look(self, tasks: Dict[int, int]) -> None:
-        """tasks: by the pid of each running task, its number."""
+        """Records which tasks are clients now. tasks: the task number by the pid of each running
+        task."""
         clients = [
             pid
             for pipes in self._pipe_folders()
@@ -66,7 +67,7 @@ class MpsClients:
         try:
             return output_of([self._program], timeout_s=10, input=words + "\n", env=environment)
         except ProofError:
-            return ""  # it may just have ended
+            return ""  # the daemon may just have ended
 
     def _numbers(self, pipes: str, words: str) -> List[int]:
         return [int(word) for word in self._ask(pipes, words).split() if word.isdigit()]
@@ -79,7 +80,7 @@ class MpsClients:
             return False
 
     def end(self) -> None:
-        """Ends what has outlived carmad, and remembers how many that were."""
+        """Ends control daemons that have outlived carmad, and counts them."""
         for pipes in filter(self._alive, self._pipe_folders()):
             self._left_behind += 1
             self._ask(pipes, "quit -t 10")

@@ -1,6 +1,6 @@
-"""Looks at the GPUs beside CARMA, to check what it says: memory, power, energy and, by GPM, SM
-activity and occupancy, once a period, each look a line of JSON. What a GPU or its driver does not
-tell is absent, never 0."""
+"""Samples the GPUs independently of CARMA, to check CARMA's figures: memory, power, energy and,
+by GPM, SM activity and occupancy. Each sample is a line of JSON. A value that the GPU or its
+driver does not report is absent, never 0."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Beside this folder in a tarball, two above it in a checkout.
+# In a tarball, the modules are beside this folder; in a checkout, two levels above it.
 sys.path[:0] = [os.path.join(HERE, "..", "python"), os.path.join(HERE, "..", "..", "python")]
 
 from carma_collect import CollectError, Gpu  # noqa: E402
 
 MIB = 1 << 20
-GPM = {"sm_active": 2, "sm_occupancy": 3}  # NVML's numbers; their values are percent
+GPM = {"sm_active": 2, "sm_occupancy": 3}  # NVML's numbers of metrics in percent
 
 
 class NoGpu(Exception):
-    """One line for the person at the terminal."""
+    """The error, in one line for the user."""
 
 
 class WatchedGpu(Gpu):
-    """A GPU with what a collection of memory figures does not ask for."""
+    """A GPU with values that are not needed to collect memory figures."""
 
     def energy_j(self) -> Optional[float]:
-        """Since the driver was loaded."""
+        """Energy used since the driver was loaded."""
         value = ctypes.c_ulonglong()
         asked = self._call("nvmlDeviceGetTotalEnergyConsumption", self._device, ctypes.byref(value))
         return value.value / 1000 if asked else None
@@ -48,9 +48,10 @@ class WatchedGpu(Gpu):
         return self._gpm
 
     def mps_clients(self) -> Optional[int]:
-        """Processes that compute through an MPS server. None: this driver does not tell."""
+        """The number of processes that compute through an MPS server; None if this driver does
+        not report it."""
         function = getattr(self._nvml, "nvmlDeviceGetMPSComputeRunningProcesses_v3", None)
-        count = ctypes.c_uint(0)  # no room: only the number is asked for
+        count = ctypes.c_uint(0)  # a count of 0 only asks for the number
         if function is None or function(self._device, ctypes.byref(count), None) not in (
             0,
             self.INSUFFICIENT_SIZE,
@@ -59,7 +60,7 @@ class WatchedGpu(Gpu):
         return count.value
 
     def divided(self) -> bool:
-        """Into MIG instances, which are no GPUs of this watch."""
+        """Whether the GPU is divided into MIG instances. This watch does not sample instances."""
         now, later = ctypes.c_uint(), ctypes.c_uint()
         asked = self._call(
             "nvmlDeviceGetMigMode", self._device, ctypes.byref(now), ctypes.byref(later)
@@ -73,7 +74,7 @@ class WatchedGpu(Gpu):
 
 
 def open_gpus(library: str) -> List[WatchedGpu]:
-    """All GPUs of the driver. Raises NoGpu."""
+    """Opens all GPUs of the driver. Raises NoGpu."""
     found: List[WatchedGpu] = []
     while True:
         try:
@@ -85,7 +86,7 @@ def open_gpus(library: str) -> List[WatchedGpu]:
 
 
 class Watch(threading.Thread):
-    """Looks at all GPUs until stop(), and writes each look to `path`."""
+    """Samples all GPUs until stop(), and writes each sample to `path`."""
 
     def __init__(self, gpus: Sequence[WatchedGpu], period_s: float, path: str):
         super().__init__(daemon=True)
@@ -128,8 +129,8 @@ class Watch(threading.Thread):
         self.join()
 
     def means(self) -> Dict[str, float]:
-        """Over all looks and GPUs; energy is that of all GPUs together, first look to last; of MPS
-        clients the most on one GPU."""
+        """Means over all samples and GPUs. Energy is the total of all GPUs from the first to the
+        last sample; MPS clients are the maximum on one GPU."""
         found = {}
         for name in ("used_mib", "power_w", "sm_active", "sm_occupancy"):
             values = [look[name] for look in self.looks if name in look]
@@ -147,7 +148,7 @@ class Watch(threading.Thread):
         return found
 
     def most_used_mib(self, gpu: int, begin: float, end: float) -> Optional[int]:
-        """Of one GPU between two times (seconds since 1970)."""
+        """The most memory used on one GPU between two times (seconds since 1970)."""
         values = [
             look["used_mib"]
             for look in self.looks

@@ -1,4 +1,4 @@
-"""The proof's models alone and in pairs, with streams and under MPS: `carma profile` runs them."""
+"""Runs the proof's models alone and in pairs with `carma profile`, with streams and under MPS."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from programs import ProofError, output_of
 from proof import Proof
 from proof_tasks import Task
 
-HOURS = 6  # nothing that still goes on then comes to an end
+HOURS = 6  # time limit of `carma profile`; a run that still goes on then has hung
 
 
 def models(proof: Proof, count: int) -> List[Task]:
-    """The first tasks, each model once."""
+    """The first tasks, with each model once."""
     first: Dict[str, Task] = {}
     for task in proof.tasks:
         first.setdefault(task.model, task)
@@ -22,8 +22,8 @@ def models(proof: Proof, count: int) -> List[Task]:
 
 
 def workload(proof: Proof, task: Task) -> Dict[str, Any]:
-    """A line for `carma profile`. The steps are those of the exclusive phase; without it they are
-    found by a run for the time."""
+    """A workload for `carma profile`. The number of steps is that of the exclusive phase;
+    without this phase, a calibration run determines it from the time."""
     command = proof.command(task)
     line: Dict[str, Any] = {"name": task.model, "command": command}
     if task.name in proof.steps:
@@ -44,7 +44,8 @@ state = "{proof.simulated_state}"
 
 
 def measure_pairs(proof: Proof, count: int) -> Dict[str, Any]:
-    """What `carma profile --json` says. Raises ProofError: why it is left out."""
+    """Returns the output of `carma profile --json`. Raises ProofError with the reason if the
+    pairs are left out."""
     paths = {name: os.path.join(proof.work, name) for name in ("pairs.toml", "pairs.jsonl")}
     with open(paths["pairs.toml"], "w", encoding="utf-8") as file:
         file.write(configuration(proof))

@@ -40,10 +40,10 @@ class Phase:
         self.result: Dict[str, Any] = {"method": method}
         self._looks = GpuLooks(proof.output, method)
         self._mps: Optional[MpsClients] = None
-        self._memory_pairs: List[Tuple[int, int]] = []  # nvidia-smi's, CARMA's
+        self._memory_pairs: List[Tuple[int, int]] = []  # figures of nvidia-smi and of CARMA
 
     def run(self) -> Dict[str, Any]:
-        """Raises ProofError: why there is no such phase here."""
+        """Runs the phase. Raises ProofError with the reason if the phase is impossible here."""
         proof = self.proof
         if self.method == "mps" and MpsClients.missing(proof.mps_control):
             raise ProofError(MpsClients.missing(proof.mps_control))
@@ -96,7 +96,8 @@ class Phase:
 
     @contextlib.contextmanager
     def _dmon(self) -> Iterator[Optional[str]]:
-        """`nvidia-smi dmon` beside the phase, into a file; None where there is none."""
+        """Runs `nvidia-smi dmon` during the phase, with its output in a file; None if the
+        program is missing."""
         if not self.proof.has_smi():
             yield None
             return
@@ -107,8 +108,9 @@ class Phase:
             yield path
 
     def _doctor(self, carma: Carma) -> None:
-        """What `carma doctor` finds on this machine, once, while nothing runs: it measures the cost
-        of a CUDA context. Its exit code tells of findings, not of trouble."""
+        """Returns the findings of `carma doctor` on this machine. Runs once, while nothing else
+        does, because it measures the cost of a CUDA context. Its exit code reports findings, not
+        errors."""
         path = os.path.join(self.proof.output, "doctor.json")
         if os.path.exists(path):
             return
@@ -122,7 +124,7 @@ class Phase:
             )
 
     def _recording(self, carma: Carma) -> contextlib.AbstractContextManager[None]:
-        """Keeps what the driver answered, which plays again as a probe in CARMA's tests."""
+        """Records the driver's answers, which CARMA's tests can replay as a probe."""
         path = os.path.join(self.proof.output, f"recording-{self.method}.jsonl")
         command = [f"{self.proof.bin}/carma", "doctor", "--config", carma.config]
         return beside([*command, "--record", path, "--seconds", "3600"])
@@ -137,7 +139,8 @@ class Phase:
         return carma.call(*command, "--", *self.proof.command(task)).strip()
 
     def _wait(self, carma: Carma) -> bool:
-        """True when all tasks have ended; False when the time is over, and they are cancelled."""
+        """Returns True when all tasks have ended, or False when the time is up and they are
+        cancelled."""
         beginning = time.monotonic()
         while True:
             tasks = carma.json("list")["tasks"]
@@ -160,9 +163,9 @@ class Phase:
     def _compare_with_smi(
         self, carma: Carma, gpus: List[Dict[str, Any]], running: Dict[int, int]
     ) -> None:
-        """Process memory and shares of activity, as CARMA and as nvidia-smi see them. Memory only
-        between two equal answers of CARMA: while a task allocates, both may be right. Not under
-        MPS, where nvidia-smi lists the server, too."""
+        """Compares process memory and shares of activity as CARMA and nvidia-smi report them.
+        Memory is compared only between two equal answers of CARMA, because both programs may be
+        right while a task allocates. Not used under MPS, where nvidia-smi also lists the server."""
         pids = {number: pid for pid, number in running.items()}
         with contextlib.suppress(ProofError):
             self._looks.compare_shares(
@@ -173,7 +176,7 @@ class Phase:
             query = ["--query-compute-apps=gpu_uuid,used_memory", "--format=csv,noheader,nounits"]
             before = self._observed(carma.json("gpus")["gpus"])
             theirs = compute_apps(output_of(["nvidia-smi", *query], timeout_s=10))
-            time.sleep(1.1 * self.proof.period_s)  # CARMA's next look at the GPUs
+            time.sleep(1.1 * self.proof.period_s)  # until CARMA's next sample of the GPUs
             if before == self._observed(carma.json("gpus")["gpus"]):
                 self._memory_pairs += [
                     (theirs[uuid], ours) for uuid, ours in before.items() if uuid in theirs
@@ -190,7 +193,7 @@ class Phase:
     def _about(
         self, task: Task, shown: Dict[str, Any], report: Dict[str, Any], watch: nvml_watch.Watch
     ) -> Dict[str, Any]:
-        """What is known of a task after the phase."""
+        """Facts about a task after the phase."""
         about = {key: shown.get(key) for key in SHOWN}
         about.update(name=task.name, model=task.model, weight=task.weight)
         about.update(training_of(os.path.join(self.outputs, f"{task.name}.log")))
@@ -199,7 +202,7 @@ class Phase:
             about["jct_s"] = (ran["ended_ms"] - ran["submitted_ms"]) / 1000
             about["execution_s"] = sum(a["to_ms"] - a["from_ms"] for a in ran["attempts"]) / 1000
             last = ran["attempts"][-1]
-            if self.proof.dry:  # a simulated task says nothing of its own; its clock is CARMA's
+            if self.proof.dry:  # a simulated task prints no times, and its clock is CARMA's
                 about["trained_from"] = last["from_ms"] / 1000 + LOAD_S
                 about["trained_to"] = last["to_ms"] / 1000
             elif self.method == "exclusive" and shown["gpu_uuids"]:
@@ -210,7 +213,8 @@ class Phase:
     def _device_mib(
         self, uuid: str, attempt: Dict[str, Any], watch: nvml_watch.Watch
     ) -> Optional[int]:
-        """The most that was in use on the task's GPU, above what was before it. None for a MIG instance, which the watch does not know."""
+        """The most memory used on the task's GPU, above the use before the task. None for a MIG
+        instance, which the watch does not sample."""
         index = next((i for i, gpu in enumerate(self.proof.gpus) if gpu.uuid == uuid), None)
         if index is None:
             return None

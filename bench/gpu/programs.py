@@ -1,4 +1,4 @@
-"""Programs that the proof runs, and what NVIDIA's print."""
+"""Runs programs for the proof, and parses the output of NVIDIA's programs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Dict, Iterator, List, Sequence
 
 
 class ProofError(Exception):
-    """One line for the person at the terminal."""
+    """The error, in one line for the user."""
 
 
 def output_of(command: Sequence[str], timeout_s: float = 60, **options: Any) -> str:
-    """Raises ProofError with the program's last line."""
+    """Raises ProofError with the program's last line if the program fails."""
     try:
         done = subprocess.run(
             command, timeout=timeout_s, text=True, capture_output=True, check=False, **options
@@ -29,7 +29,7 @@ def output_of(command: Sequence[str], timeout_s: float = 60, **options: Any) -> 
 
 @contextlib.contextmanager
 def beside(command: Sequence[str], path: str = os.devnull) -> Iterator[None]:
-    """A program that runs as long as the body does, its words in a file."""
+    """Runs a program for as long as the body runs, with its output in a file."""
     with open(path, "wb") as file:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
@@ -43,7 +43,7 @@ def beside(command: Sequence[str], path: str = os.devnull) -> Iterator[None]:
 
 def compute_apps(text: str) -> Dict[str, int]:
     """MiB in use by GPU, from `nvidia-smi --query-compute-apps=gpu_uuid,used_memory
-    --format=csv,noheader,nounits`. GPUs with a process whose memory is not told are left out."""
+    --format=csv,noheader,nounits`. Leaves out GPUs with a process whose memory is not reported."""
     sums: Dict[str, int] = {}
     unknown = set()
     for line in text.splitlines():
@@ -56,8 +56,8 @@ def compute_apps(text: str) -> Dict[str, int]:
 
 
 def dmon_means(text: str, names: Sequence[str]) -> Dict[str, float]:
-    """Means over all rows and GPUs, as fractions, of the last columns of `nvidia-smi dmon`, which
-    are those of --gpm-metrics in the order asked for. '-': not told in that second."""
+    """Means over all rows and GPUs, as fractions, of the last columns of `nvidia-smi dmon`,
+    which are those of --gpm-metrics in the requested order. '-': not reported in that second."""
     values: Dict[str, List[float]] = {name: [] for name in names}
     for line in text.splitlines():
         cells = line.split()
@@ -70,8 +70,8 @@ def dmon_means(text: str, names: Sequence[str]) -> Dict[str, float]:
 
 
 def pmon_use(text: str) -> Dict[int, float]:
-    """Share of time in which kernels of each process ran, by pid, from `nvidia-smi pmon -c 1 -s u`.
-    Columns are found by their names, which differ between drivers."""
+    """Share of time in which kernels of each process ran, by pid, from `nvidia-smi pmon -c 1 -s
+    u`. Columns are found by their names, because their order differs between drivers."""
     columns: List[str] = []
     use: Dict[int, float] = {}
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""What the parts of a proof share: its tasks and GPUs, where it writes, how long it may take."""
+"""State that the parts of a proof share: its tasks and GPUs, its output folder, its time limit."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from programs import ProofError, output_of
 from proof_tasks import LOAD_S, Task, chosen_tasks
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DRY_SHAPE = "1xA100-40GB"  # whose tasks' durations need no scaling
+DRY_SHAPE = "1xA100-40GB"  # its tasks' durations need no scaling
 DRY_SCALE = 20  # simulated seconds per second
-CLOSING_S = 20  # kept back from --minutes for the reports
-OVERHEAD_S = 50  # and for what monitoring costs: pairs of blocks, loading, the end
+CLOSING_S = 20  # of --minutes, reserved for the reports
+# of --minutes, reserved for the cost of monitoring: pairs of blocks, loading, the end
+OVERHEAD_S = 50
 
 
 class Proof:
-    """The command line's choices and what they meet on this machine; moments by time.monotonic()."""
+    """The command line's options and what the proof finds on this machine. Times are by
+    time.monotonic()."""
 
     def __init__(self, chosen: argparse.Namespace, work: str):
-        """work: a folder of the proof's own. Raises ProofError: it cannot be tried here."""
+        """work: a folder that belongs to the proof. Raises ProofError if the proof cannot be
+        tried here."""
         self.began = time.monotonic()
         self.deadline = self.began + 60 * chosen.minutes - CLOSING_S
         self.with_overhead = not chosen.no_overhead
-        self.pairs = chosen.pairs  # of how many models
+        self.pairs = chosen.pairs  # number of models
         kept_back = OVERHEAD_S if self.with_overhead and not chosen.dry else 0
         self.phases_until = self.deadline - kept_back
         self.dry, self.work, self.task_seconds = chosen.dry, work, chosen.task_seconds
@@ -41,13 +44,13 @@ class Proof:
         self.summaries = os.path.join(work, "summaries")
         os.makedirs(self.summaries)
         self.tasks = chosen_tasks(chosen.tasks)
-        self.steps: Dict[str, int] = {}  # by task, from the exclusive phase
+        self.steps: Dict[str, int] = {}  # number of steps by task, from the exclusive phase
         self.train_task = os.path.join(HERE, "train_task.py")
         self._find_machine()
         self._find_gpus()
 
     def _find_machine(self) -> None:
-        """The driver and NVIDIA's programs, or what stands for them in a dry run."""
+        """Finds the driver and NVIDIA's programs, or their replacements in a dry run."""
         self.simulated_state = ""
         self.period_s = 1.0
         self.mps_control = "nvidia-cuda-mps-control"
@@ -66,7 +69,7 @@ class Proof:
             raise ProofError(f"{error}; --dry runs on simulated GPUs") from None
         self._chosen = machine.chosen_uuids(os.environ.get("CUDA_VISIBLE_DEVICES"), self.gpus)
         self.all_gpus = len(self.gpus)
-        self.gpu_numbers = list(range(self.all_gpus))  # as CARMA numbers those that are used
+        self.gpu_numbers = list(range(self.all_gpus))  # CARMA numbers of the GPUs that are used
         if self._chosen is not None:
             named = tuple(self._chosen)
             numbers = [i for i, gpu in enumerate(self.gpus) if gpu.uuid.startswith(named)]
@@ -84,7 +87,7 @@ class Proof:
         )
         self.mps_control = os.path.join(self.bin, "carma-simmps")
         self.simulated_state = os.path.join(self.work, "gpus")
-        # Read by the driver in this process, too.
+        # The driver in this process reads this variable too.
         os.environ["CARMA_SIMGPU_STATE"] = self.simulated_state
         command = [f"{self.bin}/carma-simgpu", "create", "--shape", DRY_SHAPE]
         output_of([*command, "--time-scale", str(DRY_SCALE)])
@@ -94,7 +97,7 @@ class Proof:
         return self.nvidia_programs and shutil.which("nvidia-smi") is not None
 
     def may_use(self, gpu: Dict[str, Any]) -> bool:
-        """A GPU as `carma gpus --json` tells it."""
+        """gpu: an entry of `carma gpus --json`."""
         return machine.is_chosen(gpu, self._chosen)
 
     def say(self, text: str, end: str = "\n") -> None:
@@ -110,7 +113,7 @@ class Proof:
             return file.read()
 
     def command(self, task: Task) -> List[str]:
-        """What is submitted for a task."""
+        """The command that is submitted for a task."""
         if self.dry:
             return self._simulated(task)
         amount = ["--seconds", str(self.task_seconds)]

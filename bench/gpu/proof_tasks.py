@@ -1,4 +1,4 @@
-"""The training tasks of the proof, and what they say of themselves at their end."""
+"""The training tasks of the proof, and the results that they print at their end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import json
 from typing import Any, Dict, List
 
-LOAD_S = 4  # simulated tasks: until the first allocation
+LOAD_S = 4  # simulated tasks: time until the first allocation
 TRAINING_FIGURES = (
     "steps",
     "train_s",
@@ -22,8 +22,8 @@ TRAINING_FIGURES = (
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A network of train_task.py with its batch size. What follows its class is for the dry run
-    only, where a simulated task takes its place: like the workloads of
+    """A network of train_task.py with its batch size. The fields after its class are for the dry
+    run only, in which a simulated task takes its place; they resemble the workloads of
     data/workloads/catalogue.csv."""
 
     network: str
@@ -44,7 +44,7 @@ class Task:
         return self.model if self.round == 1 else f"{self.model}.{self.round}"
 
 
-# Light, medium and heavy in turn, so that any first part of the list is a mix.
+# Light, medium and heavy tasks alternate, so that any first part of the list is a mix.
 MIX = (
     Task("resnet50", 32, "medium", 4790, 0.62, 2.09, 0.38),
     Task("mnist-cnn", 64, "light", 1260, 0.07, 0.30, 0.04),
@@ -66,7 +66,8 @@ def chosen_tasks(count: int) -> List[Task]:
 
 
 def training_of(path: str) -> Dict[str, Any]:
-    """What train_task.py said at its end, if it came to that. Libraries may have words after it."""
+    """The result that train_task.py printed at its end; None if it did not get that far.
+    Libraries may print text after it."""
     with contextlib.suppress(OSError):
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()

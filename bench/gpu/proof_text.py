@@ -1,4 +1,4 @@
-"""What a proof found, as text: a table of the phases, one of the tasks, and the checks."""
+"""Formats the results of a proof: a table of the phases, a table of the tasks, and the checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import collections
 import statistics
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-OVERHEAD_GOAL = 0.005  # of a step's time
+OVERHEAD_GOAL = 0.005  # share of a step's time
 
 
 def shown(value: Optional[float], form: str = "{:.0f}", factor: float = 1) -> str:
@@ -18,7 +18,7 @@ def counted(count: int, thing: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """The first column to the left, all others to the right."""
+    """Formats a table whose first column is aligned to the left and all others to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "".join(
         "  ".join(
@@ -63,9 +63,9 @@ def phase_table(phases: Dict[str, Any]) -> str:
 
 
 def measured_mib(about: Dict[str, Any]) -> Tuple[Optional[float], str]:
-    """The task's peak, and who says so: the driver for its processes; else the GPU's use above what
-    it was before."""
-    if about.get("peak_mib"):  # 0: the driver does not tell of processes, as in many containers
+    """The task's peak and its source: the driver's figure for its processes, or else the GPU's
+    use above the initial use."""
+    if about.get("peak_mib"):  # 0: the driver reports no processes, as in many containers
         return about["peak_mib"], "process"
     if about.get("device_mib"):
         return about["device_mib"], "device"
@@ -110,7 +110,8 @@ def task_table(phases: Dict[str, Any]) -> str:
 
 
 def verdict(cost: Dict[str, float]) -> str:
-    """With two standard errors: one measurement in twenty would say the opposite by chance."""
+    """Uses two standard errors, so one measurement in twenty would give the opposite verdict by
+    chance."""
     if cost["share"] + 2 * cost["standard_error"] <= OVERHEAD_GOAL:
         return "holds"
     if cost["share"] - 2 * cost["standard_error"] > OVERHEAD_GOAL:
@@ -128,7 +129,7 @@ def overhead_line(cost: Dict[str, Any]) -> str:
 
 
 def pair_lines(found: Dict[str, Any]) -> List[str]:
-    """What `carma profile` made of the models, alone and in pairs."""
+    """The results of `carma profile` for the models, alone and in pairs."""
     lines = []
     for kind in found["types"]:
         for each in kind["profiles"]:
@@ -162,7 +163,7 @@ def memory_line(memory: Dict[str, Any]) -> str:
 
 
 def promise_line(tasks: Sequence[Dict[str, Any]]) -> Optional[str]:
-    """How good the predictions were, over the tasks of a phase."""
+    """The accuracy of the predictions over the tasks of a phase."""
     known = [
         (about["predicted_mib"], about["bound_mib"], measured_mib(about)[0])
         for about in tasks
@@ -196,7 +197,7 @@ def mps_lines(phase: Dict[str, Any]) -> List[str]:
 
 
 def look_lines(looks: Dict[str, Any]) -> List[str]:
-    """What `carma gpus` said while tasks ran."""
+    """The output of `carma gpus` while tasks ran."""
     lines = [f"closed: {text}" for text in looks["closed"]]
     lines += [f"alert: {text}" for text in looks["alerts"]]
     lines += [f"not CARMA's: {text}" for text in looks["foreign"]]
@@ -212,7 +213,7 @@ def look_lines(looks: Dict[str, Any]) -> List[str]:
 
 
 def source_lines(phases: Dict[str, Any]) -> List[str]:
-    """Who told which metric to CARMA."""
+    """The source of each metric that CARMA reports."""
     sources: Dict[str, str] = {}
     for phase in phases.values():
         sources.update(phase["looks"]["sources"])
@@ -223,7 +224,7 @@ def source_lines(phases: Dict[str, Any]) -> List[str]:
 
 
 def task_lines(phase: Dict[str, Any]) -> List[str]:
-    """What happened to tasks that should be known."""
+    """Notable events of the tasks."""
     tasks = phase["tasks"]
     lines = []
     ended = sum(about["state"] == "succeeded" for about in tasks)
@@ -258,7 +259,7 @@ def phase_lines(phase: Dict[str, Any]) -> List[str]:
 
 
 def context_line(context: Dict[str, Any]) -> str:
-    """What a process pays for CUDA on a type of GPU, before its first tensor."""
+    """The memory that CUDA costs a process on a type of GPU before its first tensor."""
     cost = (
         f"{context['measured_mib']} MiB"
         if "measured_mib" in context
@@ -268,7 +269,7 @@ def context_line(context: Dict[str, Any]) -> str:
 
 
 def doctor_lines(told: Dict[str, Any]) -> List[str]:
-    """What is not well, and what a CUDA context costs."""
+    """The findings of `carma doctor`, and the cost of a CUDA context."""
     return [
         f"carma doctor: {finding['level']}: {finding['topic']}: {finding['text']}"
         for finding in told["findings"]

@@ -1,5 +1,5 @@
-"""What monitoring costs a training task: its step time with the daemon running and stopped in
-turn."""
+"""Measures what monitoring costs a training task: its step time while the daemon alternately
+runs and is stopped."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Block = Tuple[float, float, bool]  # begin, end, monitored
 
 
 def overhead(ends: Sequence[float], blocks: Sequence[Block]) -> Optional[Dict[str, float]]:
-    """From the ends of steps and from (begin, end, monitored) blocks in turn: how much longer a
-    step takes with the monitor, as a share; the mean over neighbouring blocks, with its standard
-    error. None: too few steps."""
+    """Computes from the ends of steps and from alternating blocks (begin, end, monitored) how
+    much longer a step takes with the monitor, as a share: the mean over neighbouring blocks,
+    with its standard error. None if there are too few steps."""
     means = []
     for begin, end, monitored in blocks:
         inside = [at for at in ends if begin <= at <= end]
@@ -46,13 +46,14 @@ def overhead(ends: Sequence[float], blocks: Sequence[Block]) -> Optional[Dict[st
 
 
 def alternate(carma: Carma, pairs: int, block_s: float) -> List[Block]:
-    """Freezes and thaws the daemon. The order changes from pair to pair, so that a GPU that becomes
-    warm does not count for either side."""
+    """Freezes and thaws the daemon. The order changes from pair to pair, so that a warming GPU
+    affects both sides equally."""
     blocks = []
     for pair in range(pairs):
         for monitored in (True, False) if pair % 2 else (False, True):
             (carma.thaw if monitored else carma.freeze)()
-            begin = time.monotonic() + 0.1 * block_s  # the step in flight belongs to neither
+            # leaves out the step that is running at the change
+            begin = time.monotonic() + 0.1 * block_s
             time.sleep(block_s)
             blocks.append((begin, time.monotonic(), monitored))
     carma.thaw()
@@ -60,7 +61,7 @@ def alternate(carma: Carma, pairs: int, block_s: float) -> List[Block]:
 
 
 def measure_overhead(proof: Proof) -> Dict[str, Any]:
-    """One task trains alone, beside a daemon that has nothing to do but look."""
+    """Trains one task alone, beside a daemon that only samples the GPUs."""
     device, network, batch = ("cpu", "mnist-cnn", 4) if proof.dry else ("cuda", "resnet50", 32)
     block_s, pairs = (0.5, 3) if proof.dry else (2.0, 7)
     steps = os.path.join(proof.work, "steps.txt")

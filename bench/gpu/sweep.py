@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How training tasks that share a GPU slow each other down: a dozen workloads alone, all their
-pairs, larger groups and copies, with plain processes (streams) and as clients of an MPS server;
-then what MPS does with shares, limits and faults. docs/server/sweep.md.
+"""Measures how training tasks that share a GPU slow each other down: a dozen workloads alone, all
+their pairs, larger groups and copies, with plain processes (streams) and as clients of an MPS
+server. Then tests shares, limits and faults under MPS. docs/server/sweep.md.
 
     sweep.py --output DIR                 on GPU 0, in eight minutes
-    sweep.py --output DIR --dry           the same paths without a GPU and without PyTorch
+    sweep.py --output DIR --dry           the same steps without a GPU and without PyTorch
 
-A process of each workload lives through a whole mode; between measurements it computes nothing.
+Each workload has one process during a whole mode, which computes only during measurements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Beside this folder in a tarball, two above it in a checkout.
+# In a tarball, the modules are beside this folder; in a checkout, two levels above it.
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "python"), os.path.join(HERE, "..", "..", "python")]
 
 from carma_collect import CollectError  # noqa: E402
@@ -37,19 +37,19 @@ from sweep_plan import (
 )  # noqa: E402
 from sweep_process import Log, Worker, end_all  # noqa: E402
 
-CUT_S = 0.5  # of each measurement: what was queued before, clocks that rise
-SHORTEST_S, LONGEST_S = 1.2, 3.2  # of what is then counted
-STEPS = 7  # of the slowest that should be seen
+CUT_S = 0.5  # cut off each measurement: steps queued before, rising clocks
+SHORTEST_S, LONGEST_S = 1.2, 3.2  # length of the rest, which counts
+STEPS = 7  # minimum number of steps of the slowest worker
 ALONE_S, AGAIN_S = 2.5, 1.5
 ANSWER_S = 15  # for the last steps after a measurement
 LOADING_S, OPENING_S = 60, 60
-CONTEXT_MIB = 560  # what PyTorch's allocator does not count
+CONTEXT_MIB = 560  # memory that PyTorch's allocator does not count
 MOST_MIB = 76_000
 EXTRA_S = 65
-STREAMS_SHARE = 0.48  # of the time, where MPS follows
+STREAMS_SHARE = 0.48  # share of the time that the streams mode gets if the MPS mode follows
 DRY_ORDER = ["mnist-b64", "resnet50-b32", "resnet18-cifar-b32"]
 DRY_LARGER = [["mnist-b64"] * 2, DRY_ORDER]
-NO_MPS = {"CUDA_MPS_PIPE_DIRECTORY": "/dev/null"}  # wherever a stranger's daemon may be
+NO_MPS = {"CUDA_MPS_PIPE_DIRECTORY": "/dev/null"}  # a foreign daemon must not be used
 MODES = ("streams", "mps", "extra")
 
 
@@ -60,13 +60,13 @@ class Sweep:
         self._order = DRY_ORDER if chosen.dry else ORDER
         self._larger = DRY_LARGER if chosen.dry else LARGER
         self._scratch = os.path.join(chosen.output, "work")
-        os.makedirs(self._scratch)  # of two sweeps at once the second ends here
+        os.makedirs(self._scratch)  # fails if two sweeps run at once, and the second one ends here
         self.log = Log(chosen.output)
         self._end = self.log.began + chosen.seconds
         self._gpu: Optional[SweptGpu] = None
         if not chosen.dry or chosen.nvml:
             self._gpu = SweptGpu.open(0, chosen.nvml or "libnvidia-ml.so.1")
-        self._workers: List[Worker] = []  # all that were ever started
+        self._workers: List[Worker] = []  # all workers that were ever started
         self._mps = Mps(os.path.join(self._scratch, "mps"), chosen.mps_control)
 
     # -- processes ---------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class Sweep:
     def _answered(
         self, workers: Sequence[Worker], patience_s: float, when: str
     ) -> List[Dict[str, Any]]:
-        """Answers of those that gave one, beside their workers."""
+        """The answers that arrived in time, each with its worker."""
         until = time.monotonic() + patience_s
         found = []
         for worker in workers:
@@ -99,7 +99,7 @@ class Sweep:
         return found
 
     def open_at_once(self, workers: Sequence[Worker], patience_s: float) -> List[Worker]:
-        """Makes contexts and models. Those that could."""
+        """Creates the workers' contexts and models. Returns the workers that succeeded."""
         for worker in workers:
             worker.tell("open")
         answered = self._answered(workers, patience_s, "open")
@@ -117,7 +117,7 @@ class Sweep:
         return [each["worker"] for each in answered]
 
     def _open(self, workers: Sequence[Worker]) -> List[Worker]:
-        """First one of each workload, then the copies that still fit."""
+        """Opens one worker of each workload first, then the copies that still fit."""
         opened = self.open_at_once([each for each in workers if "#" not in each.name], OPENING_S)
         planned_mib = sum(each.held_mib + CONTEXT_MIB for each in opened)
         held_mib = {each.base: each.held_mib + CONTEXT_MIB for each in opened}
@@ -138,7 +138,8 @@ class Sweep:
     def measure(
         self, mode: str, kind: str, group: Sequence[Worker], length_s: Optional[float] = None
     ) -> Dict[str, float]:
-        """Steps in a second of each that told; none if one of the group has died before."""
+        """Measures the steps per second of each worker that answered; empty if a worker of the
+        group has died before."""
         if not all(each.alive for each in group):
             return {}
         length_s = length_s or self._length_s(group)
@@ -186,7 +187,7 @@ class Sweep:
         done = 0
         for names in planned:
             group = members(names, workers)
-            # A shorter one may still have time.
+            # A shorter group may still have time.
             if not group or time.monotonic() + self._length_s(group) + kept_s + 0.3 > end:
                 continue
             rates = self.measure(mode, "group", group)
@@ -204,7 +205,8 @@ class Sweep:
         self.log.say(f"{mode}: {done} of {len(planned)} groups")
 
     def _tell_clients(self, workers: Sequence[Worker]) -> None:
-        """CUDA goes without MPS in silence: the server's word counts."""
+        """Reports which workers are MPS clients. CUDA silently runs without MPS, so only the
+        server's answer counts."""
         pids = self._mps.clients()
         clients = [each.name for each in workers if each.process.pid in pids]
         status = self._mps.status()
@@ -216,7 +218,7 @@ class Sweep:
     def run(self) -> None:
         modes = self.chosen.modes
         sets: Dict[str, List[Worker]] = {}
-        # All at once, so that libraries are loaded when their turn comes.
+        # Starts all workers at once, so that their libraries are loaded when they are needed.
         for mode in modes:
             if mode == "extra":
                 extra = Extra(self, self._mps)
@@ -301,7 +303,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except (CollectError, OSError) as error:
         print(f"sweep.py: {error}", file=sys.stderr)
         return 2
-    signal.alarm(int(chosen.seconds) + 5)  # whatever hangs
+    signal.alarm(int(chosen.seconds) + 5)  # ends a sweep that hangs
     try:
         sweep.run()
     finally:

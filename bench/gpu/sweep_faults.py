@@ -1,5 +1,6 @@
-"""What MPS does with shares and limits, and with the other clients when one of them faults, is
-killed or is taken off the server: texts, exit codes and times. Each part has a bound of its own."""
+"""Tests what MPS does with shares and limits, and with the other clients when one of them
+faults, is killed or is removed from the server: texts, exit codes and times. Each part has its
+own time limit."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ from sweep_plan import SHARES, SMALL
 from sweep_process import Log, Worker, end_all
 
 LIMIT_MIB = 3_000
-PLAIN = "abcdefg"  # workers without share or limit
+PLAIN = "abcdefg"  # letters of workers without share or limit
 LONG = 10_000_000  # steps
 OPEN_S = 25
 NEWCOMER_S = 8
 
 
 class Watching:
-    """The ends of workers, the state of the server and whether newcomers can compute, from now to
-    stop()."""
+    """Watches from now to stop() when workers end, the state of the server, and whether
+    newcomers can compute."""
 
     def __init__(self, log: Log, mps: Mps, workers: Sequence[Worker], title: str):
         self._log, self._mps, self._workers, self._title = log, mps, workers, title
@@ -93,7 +94,7 @@ class Watching:
 
 
 class Extra:
-    """Workers that wait, with their libraries loaded, for what is tried with them."""
+    """Waiting workers with loaded libraries, for the tests of shares, limits and faults."""
 
     def __init__(self, sweep: Any, mps: Mps):
         self._sweep, self._log, self._mps = sweep, sweep.log, mps
@@ -150,7 +151,8 @@ class Extra:
         neighbour.process.kill()
 
     def _try_killing(self) -> None:
-        """One by SIGKILL in the middle of its work, then one by terminate_client."""
+        """Kills one worker with SIGKILL in the middle of its work, then ends one with
+        terminate_client."""
         group = [self._plain[letter] for letter in "bcd"]
         if len(self._sweep.open_at_once(group, OPEN_S)) < 3:
             return
@@ -173,7 +175,8 @@ class Extra:
             worker.process.kill()
 
     def _try_fault(self) -> None:
-        """An illegal address of one, while another computes and a third is idle."""
+        """Makes one worker access an illegal address while a second computes and a third is
+        idle."""
         group = [self._plain[letter] for letter in "efg"]
         if len(self._sweep.open_at_once(group, OPEN_S)) < 3:
             return

@@ -1,4 +1,4 @@
-"""What NVML tells of a GPU over a window of a sweep, and the MPS server of a sweep."""
+"""Reads a GPU through NVML during a window of a sweep, and runs the sweep's MPS server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional
 
 from nvml_watch import MIB, WatchedGpu
 
-GPM = {  # NVML's numbers; values in percent
+GPM = {  # NVML's numbers of metrics in percent
     "u": 2,
     "occupancy": 3,
     "tensor": 5,
@@ -23,7 +23,8 @@ GPM = {  # NVML's numbers; values in percent
 }
 CLOCK_SM = 1
 LOG_CHARACTERS = 200_000
-SOCKET_PATH = 80  # bytes of a folder whose sockets still have room for their names
+# maximum length in bytes of a folder in whose sockets' paths their names still fit
+SOCKET_PATH = 80
 
 
 class SweptGpu(WatchedGpu):
@@ -38,13 +39,14 @@ class SweptGpu(WatchedGpu):
         return value.value if asked else None
 
     def process_mib(self, pid: int) -> Optional[int]:
-        """None: not told. A client of an MPS server may be in a list of its own."""
+        """The memory of a process; None if it is not reported. The driver may list MPS clients
+        separately."""
         used = self.process_bytes(pid)
         return None if used is None else round(used / MIB)
 
 
 class Window:
-    """Looks at a GPU from now to end(). gpu None: nothing is told."""
+    """Samples a GPU from now to end(). If gpu is None, nothing is sampled."""
 
     def __init__(self, gpu: Optional[SweptGpu]):
         self._gpu = gpu
@@ -61,7 +63,7 @@ class Window:
         )
 
     def end(self) -> Dict[str, Any]:
-        """Means; what is not told is left out."""
+        """Returns the means, without values that are not reported."""
         if self._gpu is None:
             return {}
         sample, energy = self._gpu.gpm_sample(), self._gpu.energy_j()
@@ -84,8 +86,8 @@ class Window:
         return {name: round(value, 4) for name, value in found.items() if value is not None}
 
 
-# Ends the control daemon, and what of it does not end by itself, when its standard input ends: with
-# a line, or because the process that holds the other end has died.
+# Ends the control daemon, and any processes of it that remain, when the script's standard input
+# delivers a line or is closed because the process at the other end has died.
 GUARD = """
 read line
 echo quit | timeout 5 "$0"
@@ -94,8 +96,8 @@ for pid in $(cat "$CUDA_MPS_PIPE_DIRECTORY"/*.pid 2>/dev/null); do kill -9 "$pid
 
 
 class Mps:
-    """A control daemon of one's own, with its folders below `folder`. It ends with end(), and also
-    when this process dies."""
+    """A separate control daemon, with its folders below `folder`. It ends with end(), or when
+    this process dies."""
 
     def __init__(self, folder: str, control: str):
         self._control = control
@@ -107,17 +109,17 @@ class Mps:
 
     @property
     def environment(self) -> Dict[str, str]:
-        """Of its clients."""
+        """The environment of its clients."""
         return {"CUDA_MPS_PIPE_DIRECTORY": self._pipe, "CUDA_MPS_LOG_DIRECTORY": self._log}
 
     def begin(self) -> str:
-        """What came of it, one line."""
+        """Starts the daemon and returns the outcome in one line."""
         if self._guard is not None:
             return "runs already"
         for folder in (self._pipe, self._log):
             os.makedirs(folder, exist_ok=True)
         environment = {**os.environ, **self.environment}
-        # Not through pipes: the daemon would keep them open.
+        # The daemon would keep pipes open, so its output goes to a file.
         with tempfile.TemporaryFile() as said:
             try:
                 done = subprocess.run(
@@ -195,7 +197,7 @@ class Mps:
         return "\n".join(texts)
 
 
-# Says what CUDA says to a new process, without PyTorch.
+# Prints what CUDA reports to a new process, without PyTorch.
 NEWCOMER = """
 import ctypes, sys
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -218,7 +220,7 @@ expect("cuCtxSynchronize", cuda.cuCtxSynchronize())
 
 
 def newcomer(environment: Dict[str, str], timeout_s: float) -> Dict[str, Any]:
-    """Can a new process compute? exit None: it did not end in time."""
+    """Tests whether a new process can compute. exit is None if it did not end in time."""
     begin = time.monotonic()
     try:
         done = subprocess.run(

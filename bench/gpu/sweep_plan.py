@@ -1,10 +1,11 @@
-"""Which workloads a sweep measures, in which groups and in which order. Pure."""
+"""Determines which workloads a sweep measures, in which groups and in which order. Pure
+functions."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence
 
-# By how much their pairs are worth: the last one's are measured last.
+# In order of the value of their pairs; the last workload's pairs are measured last.
 ORDER = [
     "mnist-b64",
     "resnet50-b32",
@@ -19,7 +20,7 @@ ORDER = [
     "loader-b64",
     "vgg16-b32",
 ]
-# Processes of each; one where nothing is said.
+# Processes of each workload; one if the workload is not listed.
 COPIES = {
     "mnist-b64": 7,
     "resnet18-cifar-b32": 4,
@@ -54,13 +55,14 @@ LARGER = [
     [_L] * 3,
     [_LOAD, _R18, _MOB],
 ]
-# With a share of the SMs, percent.
+# Workloads with a share of the SMs, in percent.
 SHARES = [(_R50, 50), (_R50, 25), (_BA, 50), (_BA, 25), (_R18, 50), (_R18, 25)]
-SMALL = _R18  # what limits and faults are tried with
+SMALL = _R18  # the workload for tests of limits and faults
 
 
 def base_name(worker: str) -> str:
-    """The workload of its copy 'mnist-b64#2', and of 'mnist-b64@50' with a share of the SMs."""
+    """The workload of a copy such as 'mnist-b64#2', or of 'mnist-b64@50', which has a share of
+    the SMs."""
     return worker.partition("#")[0].partition("@")[0]
 
 
@@ -71,7 +73,7 @@ def worker_names(order: Sequence[str] = ORDER) -> List[str]:
 
 
 def rounds(names: Sequence[str]) -> List[List[List[str]]]:
-    """All pairs of different names, in rounds in which each name has its turn at most once."""
+    """All pairs of different names, in rounds in which each name appears at most once."""
     ring: List[str] = [*names, *([""] if len(names) % 2 else [])]
     found = []
     for _ in range(len(ring) - 1):
@@ -84,8 +86,8 @@ def rounds(names: Sequence[str]) -> List[List[List[str]]]:
 def groups(
     order: Sequence[str] = ORDER, larger: Sequence[Sequence[str]] = tuple(LARGER)
 ) -> List[List[str]]:
-    """Rounds of pairs with larger groups between them, then the pairs of the last workload: whatever
-    is cut off at the end, each workload has met about equally many."""
+    """Rounds of pairs with larger groups between them, then the pairs of the last workload.
+    Wherever the sweep is cut off, each workload has been measured in about equally many groups."""
     core, last = order[:-1], order[-1]
     all_rounds = rounds(core)
     share = -(-len(larger) // max(1, len(all_rounds)))
@@ -96,7 +98,7 @@ def groups(
 
 
 def members(group: Sequence[str], workers: Sequence[Any]) -> List[Any]:
-    """One worker for each name of the group; empty: there are too few."""
+    """One worker for each name of the group; empty if there are too few."""
     free: Dict[str, List[Any]] = {}
     for worker in workers:
         free.setdefault(base_name(worker.name), []).append(worker)
@@ -106,10 +108,10 @@ def members(group: Sequence[str], workers: Sequence[Any]) -> List[Any]:
 
 
 def rate_of(ends: Sequence[float], begin: float, end: float) -> Dict[str, Any]:
-    """Steps in a second between the first and the last that ended in a window. rate is None where
-    fewer than two ended."""
+    """Steps per second between the first and the last step that ended in a window. rate is None
+    if fewer than two steps ended."""
     seen = [each for each in ends if begin <= each <= end]
-    if len(seen) < 3:  # steps about as long as the window: all but the first, which had a start
+    if len(seen) < 3:  # steps about as long as the window: use all but the first, which had a start
         seen = list(ends)[1:]
     if len(seen) < 2:
         return {"steps": len(seen), "rate": None}

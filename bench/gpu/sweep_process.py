@@ -1,4 +1,4 @@
-"""The processes of a sweep as its controller sees them, and the file that it fills."""
+"""The worker processes of a sweep as its controller sees them, and the results file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Log:
-    """Lines of JSON, each written at once: what was measured before an interruption is there."""
+    """Lines of JSON, each written at once, so that the results before an interruption are kept."""
 
     def __init__(self, folder: str):
         self._results = open(os.path.join(folder, "results.jsonl"), "a", encoding="utf-8")
@@ -42,12 +42,12 @@ class Log:
 
 
 class Worker:
-    """A process that trains when it is told to (sweep_worker.py)."""
+    """A process that trains on request (sweep_worker.py)."""
 
     def __init__(self, name: str, mode: str, device: str, folder: str, environment: Dict[str, str]):
         self.name, self.mode, self.base = name, mode, base_name(name)
         self.step_s = 0.0  # alone
-        self.held_mib = 0.0  # by PyTorch's allocator
+        self.held_mib = 0.0  # memory held by PyTorch's allocator
         self._words = os.path.join(folder, f"{mode}-{name}.txt")
         with open(self._words, "wb") as words:
             self.process = subprocess.Popen(
@@ -72,7 +72,7 @@ class Worker:
         return self.process.poll() is None
 
     def tell(self, what: str, **values: Any) -> None:
-        """One that has died shows it by giving no answer."""
+        """Sends a command. A worker that has died is noticed when it gives no answer."""
         try:
             self.process.stdin.write(json.dumps({"do": what, **values}) + "\n")
             self.process.stdin.flush()
@@ -80,8 +80,8 @@ class Worker:
             pass
 
     def answer(self, until: float) -> Optional[Dict[str, Any]]:
-        """None: it died, or was late; who is late is ended, for the next answer would be the wrong
-        one."""
+        """Returns None if the worker has died or is late. A late worker is killed, because its
+        late answer would be taken for the next one."""
         try:
             answer = self._answers.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
@@ -92,12 +92,12 @@ class Worker:
         return answer
 
     def words(self, characters: int) -> str:
-        """The end of what it printed."""
+        """The end of the worker's output."""
         with open(self._words, encoding="utf-8", errors="replace") as file:
             return file.read()[-characters:]
 
     def shut(self) -> None:
-        """It ends when it has done what it was told."""
+        """Makes the worker end after its last command."""
         try:
             self.process.stdin.close()
         except OSError:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The pairs of a sweep as `carma simulate validate --pairs` takes them: how fast each was beside the
-other, of alone, with its SM activity and DRAM activity alone, in percent.
+"""Converts the pairs of a sweep for `carma simulate validate --pairs`: the speed of each workload
+beside the other, relative to alone, with its SM activity and DRAM activity alone, in percent.
 
     sweep_table.py DIR/results.jsonl > pairs.csv
 """
@@ -15,7 +15,7 @@ COLUMNS = "method,task1,task2,speed1,speed2,u1,u2,m1,m2"
 
 
 class Alone:
-    """A workload by itself, in one mode: before the groups and after them."""
+    """The results of a workload alone in one mode, before and after the groups."""
 
     def __init__(self) -> None:
         self._seen: List[Dict[str, float]] = []
@@ -31,7 +31,7 @@ class Alone:
 
 
 def pairs_csv(lines: Iterable[Dict[str, Any]]) -> str:
-    """Pairs whose workloads were not measured alone, with their activity, are left out."""
+    """Leaves out pairs whose workloads were not measured alone with their activity."""
     alone: Dict[Tuple[str, str], Alone] = {}
     pairs = []
     for line in lines:

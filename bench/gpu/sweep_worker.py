@@ -1,14 +1,13 @@
-"""A process that trains one workload when it is told to. Lines of JSON come on standard input, one
-answer to each goes to standard output; what else is printed goes to standard error. Its CUDA
-context is made by the first command and stays; between commands it waits for its input and
-computes nothing.
+"""A process that trains one workload on request. Lines of JSON arrive on standard input, and each
+gets one answer on standard output; all other output goes to standard error. The first command
+creates the CUDA context, which stays. Between commands the process waits for input and computes
+nothing.
 
     {"do": "open"}                                    makes the model and warms up
-    {"do": "run", "begin": 12.5, "end": 14.5}         trains between two times of the monotonic clock
-    {"do": "steps", "steps": 1000000}                 trains on; an error ends the process, as it ends
-                                                      anybody's
+    {"do": "run", "begin": 12.5, "end": 14.5}         trains between two times (monotonic clock)
+    {"do": "steps", "steps": 1000000}                 trains on; an error ends the process, as usual
     {"do": "illegal"}                                 writes through a bad pointer on the GPU
-    {"do": "fill", "mib": 64}                         takes memory until it is refused
+    {"do": "fill", "mib": 64}                         allocates memory until an allocation fails
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ import sys
 import time
 from typing import Any, Callable, Deque, Dict
 
-IN_FLIGHT = 2  # steps that the host may be ahead of the GPU
-WARM_UP_STEPS = 5  # cuDNN chooses algorithms, the allocator grows
+IN_FLIGHT = 2  # number of steps by which the host may be ahead of the GPU
+WARM_UP_STEPS = 5  # cuDNN chooses algorithms, and the allocator grows
 TIMED_STEPS = 3
 PRETENDED_STEP_S = 0.004
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 class Pretended:
-    """A training without a GPU and without PyTorch: its steps are waited for."""
+    """A training without a GPU and without PyTorch, whose steps are sleeps."""
 
     def open(self) -> Dict[str, float]:
         return {}
@@ -56,7 +55,7 @@ class Pretended:
 def training_of(name: str, device: str) -> Any:
     if device == "none":
         return Pretended()
-    from sweep_workloads import OnGpu  # PyTorch takes seconds
+    from sweep_workloads import OnGpu  # imported here, because PyTorch takes seconds to load
 
     return OnGpu(name)
 
@@ -81,7 +80,8 @@ class Worker:
         self._training.synchronize()
 
     def run(self, begin: float, end: float) -> Dict[str, Any]:
-        """The ends of its steps, seconds after `begin`, and how much of a core it took."""
+        """Returns the ends of its steps in seconds after `begin`, and its CPU time as a share of
+        one core."""
         flying: Deque[Callable[[], None]] = collections.deque()
         ends = []
 
@@ -123,7 +123,7 @@ def main() -> None:
     os.dup2(2, 1)
     ctypes.CDLL(None).prctl(DIES_WITH_PARENT, 9)  # whatever it is doing
     worker = Worker(training_of(name, device))
-    print("{}", file=answers)  # its libraries are loaded
+    print("{}", file=answers)  # the libraries are loaded
     for line in sys.stdin:
         command = json.loads(line)
         print(json.dumps(getattr(worker, command.pop("do"))(**command)), file=answers)

@@ -1,5 +1,5 @@
-"""What the sweep trains: networks from a digit classifier to a language model, each at a batch that
-people use. Needs PyTorch."""
+"""The workloads of the sweep: networks from a digit classifier to a language model, each with a
+common batch size. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOADER_S = 0.025  # CPU work before each step of the workload that waits for its
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Causal."""
+    """Causal attention."""
     fused = getattr(F, "scaled_dot_product_attention", None)
     if fused is not None:
         return fused(q, k, v, is_causal=True)
@@ -46,7 +46,7 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A language model as GPT-2 is one; the word table is also the head."""
+    """A language model like GPT-2; the word table is also the output layer."""
 
     def __init__(self, width: int, depth: int, heads: int, tokens: int, vocabulary: int):
         super().__init__()
@@ -72,7 +72,7 @@ class WordLstm(nn.Module):
 
 
 class NextWord:
-    """Training of a model that tells the next token of each."""
+    """Training of a model that predicts the next token after each token."""
 
     def __init__(self, model: nn.Module, batch: int, tokens: int, vocabulary: int, device: str):
         self.device, self.vocabulary = torch.device(device), vocabulary
@@ -92,7 +92,7 @@ class NextWord:
 
 
 class Mixed:
-    """Another training, its forward pass and loss in bfloat16 where that is safe."""
+    """Wraps a training, with the forward pass and loss in bfloat16 where that is safe."""
 
     def __init__(self, training: Training):
         self.training = training
@@ -110,7 +110,7 @@ class Mixed:
 
 
 class WaitsForData:
-    """Another training, each step of which first makes its batch on one core."""
+    """Wraps a training, each step of which first prepares its batch on one core."""
 
     def __init__(self, training: Training):
         self.training = training
@@ -153,7 +153,7 @@ def lstm(device: str) -> NextWord:
 
 
 class Workload:
-    """layers: convolutions, recurrent and linear layers."""
+    """layers: the number of convolutions, recurrent and linear layers."""
 
     def __init__(self, build: Callable[[str], Any], batch: int, layers: int):
         self.build, self.batch, self.layers = build, batch, layers
@@ -175,7 +175,7 @@ WORKLOADS: Dict[str, Workload] = {
 }
 
 
-# Writes to address 16, which nobody has.
+# Writes to address 16, which is never mapped.
 BAD_KERNEL = b"""
 .version 7.0
 .target sm_52
@@ -193,7 +193,7 @@ BAD_KERNEL = b"""
 
 
 class OnGpu:
-    """A workload in training on GPU 0."""
+    """A workload that trains on GPU 0."""
 
     def __init__(self, name: str):
         torch.set_num_threads(1)
@@ -213,7 +213,7 @@ class OnGpu:
         self._training.step()
 
     def done(self) -> Callable[[], None]:
-        """Waits for what has been asked of the GPU so far."""
+        """Waits until the GPU has done everything queued so far."""
         event = torch.cuda.Event()
         event.record()
         return event.synchronize
@@ -222,7 +222,8 @@ class OnGpu:
         torch.cuda.synchronize()
 
     def memory(self) -> Dict[str, float]:
-        """Peaks of PyTorch's allocator, and what the driver lets this process have."""
+        """Peaks of PyTorch's allocator, and the memory that the driver reports as available to
+        this process."""
         free, total = torch.cuda.mem_get_info()
         return {
             "allocated_mib": round(torch.cuda.max_memory_allocated() / MIB, 1),

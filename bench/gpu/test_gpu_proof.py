@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The proof without a GPU: what is read from NVIDIA's programs, what is concluded, and whole dry
-runs on simulated GPUs, one of them with stand-ins for nvidia-smi and the MPS control daemon. Needs
-CARMA_BIN, a folder of built programs."""
+"""Tests the proof without a GPU: parsing of NVIDIA's programs' output, the conclusions, and
+whole dry runs on simulated GPUs, one of them with stand-ins for nvidia-smi and the MPS control
+daemon. Needs CARMA_BIN, a folder of built programs."""
 
 import contextlib
 import io
@@ -29,8 +29,8 @@ import step_cost
 from programs import ProofError
 from proof import Proof
 
-# As `nvidia-smi dmon -s m --gpm-metrics=2,3` prints it: the header comes again and again, '-' is
-# no value.
+# Output of `nvidia-smi dmon -s m --gpm-metrics=2,3`: the header is repeated, and '-' means no
+# value.
 DMON = """\
 # gpu     fb   bar1   ccpm  gpm:sm  gpm:occ
 # Idx     MB     MB     MB       %        %
@@ -41,7 +41,7 @@ DMON = """\
     0   1024      2      0       -       20
 """
 
-# As `nvidia-smi pmon -c 1 -s u` prints it; columns differ between drivers.
+# Output of `nvidia-smi pmon -c 1 -s u`; columns differ between drivers.
 PMON = """\
 # gpu         pid   type     sm    mem    enc    dec    command
 # Idx           #    C/G      %      %      %      %    name
@@ -58,7 +58,7 @@ case "$1" in
   *) echo 'GPU-other, 17' ;;
 esac
 """
-# A control daemon with one server, whose clients are named in a file.
+# A control daemon with one server, whose clients are listed in a file.
 FAKE_MPS = """#!/bin/sh
 read -r words
 case "$words" in
@@ -120,7 +120,7 @@ class NvidiaPrograms(unittest.TestCase):
 
 class Overhead(unittest.TestCase):
     def steps(self, with_monitor, without, noise=lambda pair: 0.0):
-        """Ends of steps over blocks of two seconds, whose order changes."""
+        """Ends of steps in alternating blocks of two seconds, whose order changes."""
         ends, blocks, at = [], [], 0.0
         for pair in range(6):
             for monitored in (True, False) if pair % 2 else (False, True):
@@ -251,7 +251,7 @@ class Clients(unittest.TestCase):
                 with open(os.path.join(pipes, name), "w", encoding="utf-8") as file:
                     file.write(text)
             clients = mps_clients.MpsClients(program, os.path.join(folder, "m"))
-            # This process lies below its parent, which runs as task 5; task 6 is not there.
+            # This process is a child of its parent, which runs as task 5. Task 6 does not exist.
             clients.look({os.getppid(): 5, 1 << 30: 6})
             clients.end()
             self.assertEqual(
@@ -300,7 +300,7 @@ class Looks(unittest.TestCase):
         text = "\n".join(proof_text.look_lines(looks.result()))
         for words in ("GPU 0: Xid 79", "GPU 0: hot", "python of eve", "at most 300 MiB"):
             self.assertIn(words, text)
-        self.assertNotIn("GPU 1", text)  # closed by us
+        self.assertNotIn("GPU 1", text)  # the proof itself closed it
         self.assertNotIn("MPS server", text)
         phases = {"streams": {"looks": looks.result()}}
         self.assertEqual(proof_text.source_lines(phases), ["told by gpm: sm_active"])
@@ -396,7 +396,7 @@ class DryRun(unittest.TestCase):
             return json.load(file)
 
     def stand_in_for_smi(self):
-        """nvidia-smi first in PATH, for a dry run that takes it for real."""
+        """Puts a stand-in for nvidia-smi first in PATH, for a dry run that uses it."""
         write_program(os.path.join(self.folder, "nvidia-smi"), FAKE_SMI)
         patched = mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}")
         patched.start()
@@ -425,7 +425,8 @@ class DryRun(unittest.TestCase):
             self.assertEqual(
                 [about["state"] for about in phase["tasks"]], ["succeeded"] * 4, method
             )
-            # Measured is what the simulated tasks take; the driver tells it of their processes.
+            # The measured value is the memory that the simulated tasks use, which the driver
+            # reports by process.
             self.assertEqual(
                 [about["peak_mib"] for about in phase["tasks"]],
                 [task.memory_mib for task in proof_tasks.chosen_tasks(4)],
@@ -434,7 +435,7 @@ class DryRun(unittest.TestCase):
             self.assertEqual([about["idle_false"] for about in phase["tasks"]], [0] * 4, method)
             self.assertAlmostEqual(phase["dmon"]["sm_occupancy"], 0.1, msg=method)
             self.assertGreater(phase["carmad"]["peak_rss_mib"], 1)
-            # Two readers of one counter, over spans that begin and end nearly together.
+            # Two programs read one counter, over spans that begin and end almost together.
             self.assertAlmostEqual(
                 phase["report"]["sm_active"], phase["watch"]["sm_active"], delta=0.15
             )
@@ -501,14 +502,14 @@ class DryRun(unittest.TestCase):
         self.assertEqual(line["calibrate"][-2:], ["--seconds", "8"])
 
     def without_estimates(self):
-        """They take PyTorch seconds to load."""
+        """Skips the estimates, for which PyTorch takes seconds to load."""
         patched = mock.patch.object(gpu_proof, "describe_models", return_value="not asked for")
         patched.start()
         self.addCleanup(patched.stop)
 
     def test_time_that_is_over_cancels_and_is_told(self):
         self.without_estimates()
-        # 20 s are kept back for the reports: 4 s remain, and the tasks want a thousand seconds of
+        # 20 s are reserved for the reports, so 4 s remain, but the tasks need a thousand seconds of
         # the simulated clock.
         status, text, _ = self.run_proof(
             "--dry",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The sweep without a GPU: which groups it measures, what it makes of steps, and a whole dry run
-beside a simulated driver and a simulated MPS control daemon. Needs CARMA_BIN, a folder of built
-programs."""
+"""Tests the sweep without a GPU: which groups it measures, how it evaluates steps, and a whole
+dry run with a simulated driver and a simulated MPS control daemon. Needs CARMA_BIN, a folder of
+built programs."""
 
 import contextlib
 import io

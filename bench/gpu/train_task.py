@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""One training task of the proof on real hardware: a network by name, on synthetic data. Needs
-PyTorch.
+"""Trains one network, chosen by name, on synthetic data: a task of the proof on real hardware.
+Needs PyTorch.
 
-    train_task.py train resnet50 --batch 32 --seconds 14   for a time; says how many steps it was
+    train_task.py train resnet50 --batch 32 --seconds 14   for a time; prints the number of steps
     train_task.py train resnet50 --batch 32 --steps 310    the same amount of work again
     train_task.py describe FOLDER resnet50:32 vgg16:64     FOLDER/resnet50-b32.json …, to submit
 
-The last line of `train` is a JSON object: steps, seconds, memory as PyTorch's allocator counts it.
-It does nothing about running out of memory: the error ends the task, as it ends anybody's.
+The last line of `train` is a JSON object with steps, seconds, and memory as PyTorch's allocator
+counts it. Running out of memory is not handled: the error ends the task, as usual.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-BEGAN = time.monotonic()  # before torch is imported: a task's load counts
+BEGAN = time.monotonic()  # before torch is imported, because a task's load time counts
 
 import torch
 from torch import nn
 
 MIB = 1 << 20
 OPTIMIZER = "adam"
-WARM_UP_STEPS = 5  # cuDNN chooses algorithms, the allocator grows
+WARM_UP_STEPS = 5  # cuDNN chooses algorithms, and the allocator grows
 
 
 # --------------------------------------------------------------------------------------------------
-# Networks, as their papers draw them.
+# Networks, as their papers describe them.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -62,7 +62,7 @@ def convolution(
 
 
 class Residual(nn.Module):
-    """A body beside a shortcut; the shortcut is a convolution where the shapes differ."""
+    """A body with a shortcut; the shortcut is a convolution if the shapes differ."""
 
     def __init__(self, body: nn.Module, shortcut: nn.Module, after: nn.Module):
         super().__init__()
@@ -73,7 +73,7 @@ class Residual(nn.Module):
 
 
 def residual_block(inputs: int, width: int, stride: int, expansion: int) -> Residual:
-    """Basic (expansion 1) or bottleneck."""
+    """A basic block (expansion 1) or a bottleneck block."""
     outputs = width * expansion
     if expansion == 1:
         layers = [
@@ -95,7 +95,7 @@ def residual_block(inputs: int, width: int, stride: int, expansion: int) -> Resi
 
 
 def resnet(depths: Sequence[int], expansion: int, pixels: int, classes: int) -> nn.Module:
-    """With the stem of ImageNet, or, for tiny pictures, a single convolution."""
+    """ResNet with the stem for ImageNet or, for small images, a single convolution."""
     stem = [*convolution(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
     if pixels < 64:
         stem = [*convolution(3, 64, 3), nn.ReLU(inplace=True)]
@@ -113,7 +113,7 @@ def resnet(depths: Sequence[int], expansion: int, pixels: int, classes: int) -> 
 
 
 def mobilenet(pixels: int, classes: int) -> nn.Module:
-    """MobileNetV2: inverted residuals with depthwise convolutions. Tiny pictures are halved less
+    """MobileNetV2: inverted residuals with depthwise convolutions. Small images are halved less
     often."""
     tiny = pixels < 64
     layers: List[nn.Module] = [*convolution(3, 32, 3, 1 if tiny else 2), nn.ReLU6(inplace=True)]
@@ -171,7 +171,7 @@ def vgg16(classes: int) -> nn.Module:
 
 
 class Encoder(nn.Module):
-    """A transformer that reads tokens and names a class."""
+    """A transformer that reads tokens and predicts a class."""
 
     def __init__(
         self, width: int, depth: int, heads: int, tokens: int, vocabulary: int, classes: int = 2
@@ -188,7 +188,7 @@ class Encoder(nn.Module):
 
 
 class Network:
-    """How to build a network, and what one sample of its input looks like."""
+    """How to build a network, and the form of one input sample."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ NETWORKS: Dict[str, Network] = {
 
 
 class Training:
-    """A network in training: each step moves a batch from the host, as an input pipeline does."""
+    """A network in training. Each step copies a batch from the host, as an input pipeline does."""
 
     def __init__(self, network: Network, batch: int, device: str):
         self.cuda = device == "cuda"
@@ -260,7 +260,7 @@ class Training:
             torch.cuda.synchronize()
 
     def memory(self) -> Dict[str, float]:
-        """Peaks of PyTorch's allocator; what the driver sees is more by the CUDA context."""
+        """Peaks of PyTorch's allocator. The driver's figure is larger by the CUDA context."""
         if not self.cuda:
             return {}
         return {
@@ -270,7 +270,7 @@ class Training:
 
 
 class Progress:
-    """What is said of the steps of a training while it goes on."""
+    """What a training prints about its steps while it runs."""
 
     def __init__(self, training: Training, step_log: Optional[str]):
         self._training = training
@@ -282,7 +282,7 @@ class Progress:
     def step(self) -> None:
         self.loss = self._training.step()
         self.steps += 1
-        if self._log or self.steps % 16 == 0:  # the host must not run far ahead of the GPU
+        if self._log or self.steps % 16 == 0:  # so that the host does not run far ahead of the GPU
             self._training.synchronize()
         if self._log:
             self._log.write(f"{time.monotonic():.6f}\n")
@@ -331,7 +331,8 @@ def train(chosen: argparse.Namespace) -> int:
 
 
 def describe(chosen: argparse.Namespace) -> int:
-    """Writes NETWORK-bBATCH.json for each; exit status 1 if one could not be written."""
+    """Writes NETWORK-bBATCH.json for each network. Returns exit status 1 if any file could not
+    be written."""
     if chosen.need_cuda and not torch.cuda.is_available():
         print(f"PyTorch {torch.__version__} sees no GPU", file=sys.stderr)
         return 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs CARMA from the folder that this archive was unpacked to, without a compiler and without the network.
+# Installs CARMA from the folder of this unpacked archive, without a compiler and without the network.
 set -eu
 umask 022
 usage() {
@@ -35,15 +35,15 @@ cd "$here"
 sha256sum --check --status SHA256SUMS || fail "the archive is damaged: $(sha256sum --check --quiet SHA256SUMS 2>/dev/null | head -n 1)"
 ./bin/carma version >/dev/null || fail "the programs do not run here: they need $(cat share/carma/needs) or newer"
 
-# The new list first: an installation that is interrupted is removed, or replaced, as a whole.
+# The new list is written first, so that an interrupted installation can be removed or replaced as a whole.
 list=$prefix/share/carma/installed
 mkdir -p "$prefix/share/carma" || fail "no right to write to $prefix (as root: into /usr/local)"
 if [ -r "$list" ]; then before=$(cat "$list"); else before=; fi
-# Where systemd looks for the units of a user who installed only for their own account.
+# The folder in which systemd looks for the units of a user who installed only for their own account.
 user_units=lib/systemd/user
 if [ "$own" ] && [ "$prefix" = "$HOME/.local" ]; then user_units=share/systemd/user; fi
 files=$(sed 's/^[0-9a-f]*  //' SHA256SUMS | grep -vx 'install.sh')
-place() { # where a file of the archive goes
+place() { # prints the path to which a file of the archive goes
   case $1 in
     lib/systemd/user/*) echo "$prefix/$user_units/${1##*/}" ;;
     *) echo "$prefix/$1" ;;
@@ -59,7 +59,7 @@ echo "$files" | while read -r file; do
   to=$(place "$file")
   case $own:$file in yes:lib/systemd/system/* | yes:lib/sysusers.d/* | yes:lib/tmpfiles.d/*) continue ;; esac
   mkdir -p "${to%/*}"
-  # Beside it and then renamed: programs that run go on with the old file.
+  # Each file is written beside its target and then renamed, so running programs keep the old file.
   case $file in
     lib/systemd/*) sed "s|/usr/local/|$prefix/|g" "$file" >"$to.new" ;;
     *) cp -P "$file" "$to.new" ;;
@@ -67,7 +67,7 @@ echo "$files" | while read -r file; do
   [ -L "$file" ] || chmod "$(stat -c %a "$file")" "$to.new"
   mv -f "$to.new" "$to"
 done
-# Files of an older version that this one no longer has.
+# Files of the older version that the new version does not have.
 echo "$before" | while read -r file; do
   [ -z "$file" ] || echo "$wanted" | grep -qxF -- "$file" || rm -f -- "$file"
 done

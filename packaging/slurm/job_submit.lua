@@ -1,16 +1,16 @@
--- For Slurm's JobSubmitPlugins=lua: the GPU memory that a job asks of CARMA is counted as gres/carma, in GiB, so that Slurm sends it
--- to a node that has so much. Loaded by /etc/slurm/job_submit.lua with dofile(), or that file itself. docs/server/slurm.md
+-- For Slurm's JobSubmitPlugins=lua: counts the GPU memory that a job requests from CARMA as gres/carma, in GiB, so that Slurm sends the job
+-- to a node that has this memory. Use this file as /etc/slurm/job_submit.lua, or load it from that file with dofile(). docs/server/slurm.md
 --
--- What a site may set before:
---   carma_gib_per_gpu   counted for a GPU whose memory nobody has said (carma slurm config prints it)
---   carma_largest_gpu_gib   of all nodes (carma slurm config prints that of its node): --carma-mem beyond it is refused
---   carma_partitions    { shared = true }: there GPUs of Slurm's are refused to all jobs; elsewhere, to those with CARMA's options
---   carma_gres          "gres:carma:" before Slurm 23.11, "gres/carma:" from then on; if not set, slurmctld is asked for its version
+-- Variables that a site may set before:
+--   carma_gib_per_gpu   count for a GPU if the job does not state its memory (printed by carma slurm config)
+--   carma_largest_gpu_gib   largest GPU of all nodes (carma slurm config prints that of its node): a larger --carma-mem is refused
+--   carma_partitions    { shared = true }: partitions in which no job may use Slurm's GPUs; elsewhere, jobs with CARMA's options may not
+--   carma_gres          "gres:carma:" before Slurm 23.11, "gres/carma:" since; if not set, this file asks slurmctld for its version
 
 carma_gib_per_gpu = carma_gib_per_gpu or 40
 
--- Once, when slurmctld loads this file. One that was started by root and has become another user cannot run itself, so the one in
--- PATH is asked then.
+-- Called once, when slurmctld loads this file. A slurmctld that root started and that has become another user cannot run itself, so the one in PATH
+-- is run instead.
 local function gres_of_this_slurm()
   local asked = io.popen("{ /proc/$PPID/exe -V || slurmctld -V || /usr/sbin/slurmctld -V; } 2>/dev/null")
   local year, month = string.match(asked and asked:read("*l") or "", "(%d+)%.(%d+)")
@@ -23,7 +23,7 @@ carma_gres = carma_gres or gres_of_this_slurm()
 local OPTION = "_SLURM_SPANK_OPTION_carma_carma_"
 local MIB = { [""] = 1, m = 1, mb = 1, mib = 1, g = 1024, gb = 1024, gib = 1024, t = 1048576, tb = 1048576, tib = 1048576 }
 
--- The options of the plug-in, by their names without "carma_".
+-- The plug-in's options, by their names without "carma_".
 local function options_of(job_desc)
   local found, any = {}, false
   for _, variable in pairs(job_desc.spank_job_env or {}) do
@@ -36,7 +36,7 @@ local function options_of(job_desc)
   return any and found or nil
 end
 
--- "1536M" as 1.5; nil: no size.
+-- Converts "1536M" to 1.5; nil if the text is not a size.
 local function exact_gib(text)
   local number, unit = string.match(string.lower(text or ""), "^([%d.]+)(%a*)$")
   number = tonumber(number)
@@ -44,18 +44,18 @@ local function exact_gib(text)
   return number * MIB[unit] / 1024
 end
 
--- "12G" as GiB, rounded up; nil: no size.
+-- Converts "12G" to GiB, rounded up; nil if the text is not a size.
 function carma_gib(text)
   local gib = exact_gib(text)
   return gib and math.max(1, math.ceil(gib))
 end
 
--- Nodes count whole GiB, so a GPU may have almost one more.
+-- Nodes count whole GiB, so a GPU may really have almost one GiB more.
 local function fits_no_gpu(text)
   return carma_largest_gpu_gib and exact_gib(text) >= math.floor(carma_largest_gpu_gib) + 1
 end
 
--- What of gres/carma these options come to on a node. A whole GPU counts as nodes count it: rounded down.
+-- The number of gres/carma on a node for these options. A whole GPU is rounded down, as on the nodes.
 function carma_count(options)
   local each = carma_gib_per_gpu
   if not options.exclusive then each = carma_gib(options.mem) or carma_gib_per_gpu end
@@ -63,7 +63,7 @@ function carma_count(options)
   return math.floor(each * (tonumber(options.gpus) or 1))
 end
 
--- "gres:gpu:1,gres:carma:20" as what there is besides and 20; nil where nothing is counted.
+-- Splits "gres:gpu:1,gres:carma:20" into the other resources and 20; nil if the text counts no gres/carma.
 local function split_count(asked)
   local others, count = {}, nil
   if type(asked) ~= "string" then return others, count end
@@ -93,7 +93,7 @@ local function refuse(sentence)
   return slurm.ERROR
 end
 
--- Those that the job names ("main,apart"), or else the default one.
+-- The partitions that the job names ("main,apart"), or else the default partition.
 local function partitions_of(job_desc, part_list)
   if job_desc.partition then return job_desc.partition end
   for name, partition in pairs(part_list or {}) do
@@ -102,7 +102,7 @@ local function partitions_of(job_desc, part_list)
   return ""
 end
 
--- Whether GPUs of Slurm's are refused to all jobs in one of them.
+-- Whether one of these partitions refuses Slurm's GPUs to all jobs.
 local function is_shared(partitions)
   for name in string.gmatch(partitions or "", "[^,]+") do
     if carma_partitions and carma_partitions[name] then return true end
@@ -114,7 +114,7 @@ local function refuse_gpus()
   return refuse("CARMA gives the GPUs here: ask for --carma-mem=SIZE (and --carma-gpus=N, --carma-exclusive) instead of GPUs by --gres or --gpus")
 end
 
--- slurm.SUCCESS, or slurm.ERROR with a sentence told to the user.
+-- Returns slurm.SUCCESS, or slurm.ERROR with a sentence for the user.
 function carma_job_submit(job_desc, part_list)
   local options = options_of(job_desc)
   if wants_gpus(job_desc) and (options or is_shared(partitions_of(job_desc, part_list))) then return refuse_gpus() end
@@ -128,14 +128,14 @@ function carma_job_submit(job_desc, part_list)
     return refuse(string.format("CARMA: --carma-mem=%s does not fit on any GPU; the largest has %dG", options.mem,
       math.floor(carma_largest_gpu_gib)))
   end
-  -- A person may count more, as for a job that grows; never less than its lease takes.
+  -- A user may count more, as for a job that grows, but never less than the job's lease takes.
   local others, counted = split_count(job_desc.tres_per_node)
   table.insert(others, carma_gres .. string.format("%d", math.max(counted or 0, carma_count(options))))
   job_desc.tres_per_node = table.concat(others, ",")
   return slurm.SUCCESS
 end
 
--- By `scontrol update` its owner counts no less than before, and gets no GPUs of Slurm's that submission refuses.
+-- With `scontrol update`, a job's owner can neither count less than before nor get Slurm's GPUs that a submission would be refused.
 function carma_job_modify(job_desc, job_rec, modify_uid)
   local _, after = split_count(job_desc.tres_per_node)
   local _, before = split_count(job_rec.tres_per_node)

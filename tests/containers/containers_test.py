@@ -175,7 +175,7 @@ class World:
             return ""
 
     def says(self, number, words):
-        """Waits for words in its output."""
+        """Waits for words in the task's output."""
         until(lambda: words in self.output(number), f"'{words}': {self.site.task(number)['reason_text']} {self.output(number)}")
 
     def processes(self):

@@ -20,11 +20,11 @@ import page_blocks
 import reader
 import terminal
 
-# Keys that the reader presses while a program waits.
+# Keys that the reader presses while a program waits for input.
 KEYS = {"carma top": "q", "carma shell": "exit\r", "carma list -w": "\x03", "carma gpus -w": "\x03"}
-# Commands that precede a page without a file in before/.
+# Commands that come before a page that has no file in before/.
 DAEMON = "carmad --background"
-# Programs that a machine may lack: their commands count as not run.
+# Programs that a machine may lack. Their commands count as not run.
 OTHERS = ("curl", "jq")
 ERROR = re.compile(r"^(carma[\w-]*|bash|python3|curl|jq|cat|sed): (?!warning|task \d+ (is|waits) )|^Traceback \(|: line \d+: |^error: ",
                    re.MULTILINE)

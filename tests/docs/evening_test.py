@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A new user's first evening: evening_test.py BIN_DIR types evening.sh (shown.py). Exit status 77: this user may not, or this machine has no
-namespaces."""
+"""A new user's first evening: evening_test.py BIN_DIR types evening.sh (shown.py). Exit status 77: namespaces are
+not allowed or do not exist."""
 
 import pathlib
 import sys

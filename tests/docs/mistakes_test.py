@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Natural mistakes are answered in one line: mistakes_test.py BIN_DIR types mistakes.sh on a machine of its own. Each command ends with 1 or 2,
-or warns, and prints one line that has the text behind "# ->". Exit status 77: this user may not, or this machine has no namespaces."""
+"""Checks that natural mistakes get a one-line answer: mistakes_test.py BIN_DIR types mistakes.sh on a separate machine. Each command ends with 1 or 2,
+or warns, and prints one line that has the text after "# ->". Exit status 77: namespaces are not allowed or do not exist."""
 
 import pathlib
 import subprocess

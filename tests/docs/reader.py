@@ -1,4 +1,4 @@
-"""The surroundings of a reader of a page: a machine of their own (namespaces: nothing that happens there is seen outside), a simulated server, a
+"""The environment of a page's reader: a separate machine (namespaces, so nothing that happens there is visible outside), a simulated server, a
 home with a checkout of CARMA in it, and the files that the pages mention."""
 
 import fcntl
@@ -14,11 +14,11 @@ ROOT = HERE.parent.parent
 HOME = pathlib.Path("/home/ann")
 CHECKOUT = HOME / "carma"
 SERVER = "/var/lib/simulated-server"
-# Time of the simulated server runs this many times as fast: a window of a minute is one second.
+# The simulated server's clock is this many times as fast, so a window of a minute takes one second.
 TIME_SCALE = 60
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 OVERLAID = ["/etc", "/tmp", "/var", "/home", "/root"]
-# Starts each page in namespaces of its own; --pid ends the page's daemons and tasks with it.
+# Starts each page in its own namespaces. With --pid, the page's daemons and tasks end with it.
 OWN_MACHINE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--net"]
 
 
@@ -56,7 +56,7 @@ def make_private():
 
 
 def make_home(programs):
-    """The home, and in it a checkout whose build is the programs under test. `./dev build` there has nothing to build."""
+    """Makes the home, with a checkout whose build is the programs under test. `./dev build` there has nothing to build."""
     shutil.copytree(HERE / "home", HOME, dirs_exist_ok=True)
     with open("/etc/passwd", "a", encoding="utf-8") as users:
         for number, name in enumerate(("ann", "bob", "ada", "eve"), 60001):

@@ -1,5 +1,5 @@
 """Files of commands that a reader types, with what is printed after some of them. "command   # -> text": its output has the text.
-"command   # later: text", or with the number of a row, "# 3: text": it is repeated until its output has the text. The others must succeed.
+"command   # later: text", or with the number of a row, "# 3: text": it is repeated until its output has the text. Other commands must succeed.
 
 usage: shown.py BIN_DIR FILE types one on a machine of its own (reader.py)."""
 

@@ -27,7 +27,7 @@ class Step:
 
 
 def script(commands):
-    """A shell script that marks where each begins and ends; the marks are not shown."""
+    """A shell script that marks where each command begins and ends; the marks are not shown."""
     parts = []
     for number, command in enumerate(commands):
         parts.append(f"printf '\\033]777;begin {number}\\a' >/dev/tty\n{command}\n"

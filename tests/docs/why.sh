@@ -1,5 +1,6 @@
-# A command for each complaint of docs/start/why.md, on a simulated server of four A100-40GB whose clock runs 60 times as fast. Behind "#"
-# stand the row and what is printed: why_test.py types all this, and repeats such a command until its output has that text.
+# Commands for each complaint of docs/start/why.md, on a simulated server of four A100-40GB whose clock runs 60 times as fast.
+# After "#" come the row's number and the expected output. why_test.py types all of them, and repeats a command with an expected
+# output until it prints that text.
 CARMA_IDLE_AFTER=5m carmad --background
 carma submit -J many --array 1-24 -- carma-simtask --memory-mib 20000 --solo-s 10
 carma list                                                                # 1: (WarmUp)

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 from carma_site import LIMIT_S, Site, free_port  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAMS = None
-# The simulated server's clock runs sixty times as fast.
+# The simulated server's clock is sixty times as fast.
 IDLE = """
 [idle]
 after = "5m"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Boots a separate Linux, as one process, whose cgroup v2 has the controllers that enforce cores and memory, and runs the tests
-# there that are skipped on machines without them.
-# Exit status 77, skipped: needs Debian's package user-mode-linux.
+# there that are skipped on machines without these controllers. Exit status 77, skipped: needs Debian's package user-mode-linux.
 # usage: kernel_test.sh BIN_DIR
 set -euo pipefail
 bin=$(realpath "${1:?usage: kernel_test.sh BIN_DIR}")
@@ -9,7 +8,7 @@ command -v linux.uml >/dev/null || { echo "skipped: needs Debian's package user-
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# The first process of that Linux. It sees this machine's files; what the tests write goes to a /tmp of its own.
+# The first process of that Linux. It sees this machine's files, but the tests write to a separate /tmp.
 cat >"$work/init" <<END
 #!/bin/bash
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root GTEST_COLOR=no
@@ -22,7 +21,7 @@ mount -t devpts devpts /dev/pts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount -t tmpfs tmpfs /run
 cd $bin
-# Like a service manager with Delegate=yes: all controllers, and this process in a leaf.
+# As under a service manager with Delegate=yes: all controllers, and this process in a leaf.
 for group in /sys/fs/cgroup /sys/fs/cgroup/carmad.service; do
   mkdir -p \$group
   echo "+cpu +memory +pids" >\$group/cgroup.subtree_control
@@ -40,7 +39,7 @@ boot() {
   timeout 140 linux.uml mem=2G rootfstype=hostfs rw init="$work/init" con=null con0=fd:0,fd:1 quiet </dev/null >"$work/log" 2>&1 || true
 }
 boot
-# A process that is killed while it forks now and then crashes user-mode Linux itself (6.12), so it boots once more.
+# User-mode Linux 6.12 itself sometimes crashes when a process is killed while it forks, so it boots once more.
 grep -q 'Kernel panic - not syncing: Kernel mode fault' "$work/log" && boot
 
 fail() {

@@ -17,7 +17,7 @@ systemctl --version | head -n 1
 submit() { carma submit --json --output "/run/out.%j" -G 0 "$@" | grep -oE '"first": ?[0-9]+' | grep -oE '[0-9]+$'; }
 state() { carma show "$1" --json | grep -oE '"state": ?"[a-z_]+"' | head -n 1 | grep -oE '[a-z_]+"$' | tr -d '"'; }
 is() { [ "$(state "$1")" = "$2" ]; }
-# eventually COMMAND...: repeats it until it succeeds, at most for a minute.
+# eventually COMMAND...: repeats the command until it succeeds, for at most a minute.
 eventually() {
   local end=$((SECONDS + 60))
   until "$@"; do
@@ -26,7 +26,7 @@ eventually() {
   done
 }
 group() { echo "/sys/fs/cgroup$(sed 's/^0:://' "/proc/$(cat "/run/pid.$1")/cgroup")"; }
-# limited NAME MIB: the kernel limits that task.
+# limited NAME MIB: succeeds if the kernel limits that task to this memory.
 limited() {
   local group
   group=$(group "$1")
@@ -34,7 +34,7 @@ limited() {
   [ "$(cat "$group/cpu.weight")" = 200 ] || fail "the cores of $1 weigh $(cat "$group/cpu.weight"), expected 200"
   [ "$(cat "$group/pids.max")" = 32768 ] || fail "$1 may have $(cat "$group/pids.max") processes, expected 32768"
 }
-# Takes the first number of MiB, waits for its word, and takes the second.
+# Allocates the first number of MiB, waits for its signal, and allocates the second number.
 cat >/run/take <<'EOTASK'
 my ($name, $first, $second) = @ARGV;
 my $held = "x" x ($first << 20);
@@ -46,7 +46,7 @@ select(undef, undef, undef, 0.1) until -e "/run/go.$name";
 my $more = "y" x ($second << 20);
 exit(length($held) + length($more) == ($first + $second) << 20 ? 0 : 1);
 EOTASK
-# start NAME LIMIT FIRST SECOND (MiB): its id.
+# start NAME LIMIT FIRST SECOND (MiB): submits a task and prints its id.
 start() {
   submit --cpus 2 --mem "$2M" -- perl /run/take "$1" "$3" "$4"
 }
@@ -62,7 +62,7 @@ limited grows 150
 limited stays 150
 place=$(group stays)
 
-# again COMMAND...: checks that afterwards another carmad runs and the tasks continue with their limits.
+# again COMMAND...: runs the command, which replaces carmad, and checks that the tasks continue with their limits.
 again() {
   local old
   old=$(main)
@@ -89,7 +89,7 @@ stop_and_start() {
 again stop_and_start
 systemctl reload carmad
 
-# Memory that a task took before the restarts counts.
+# Memory that a task allocated before the restarts counts.
 touch /run/go.grows
 ! carma wait -q "$grows" || fail "80 MiB before the restarts and 120 after them were not more than 150"
 carma show "$grows" | grep -i 'memory' || fail "$(carma show "$grows")"
@@ -100,7 +100,7 @@ eventually test -e /run/pid.later
 touch /run/go.later
 ! carma wait -q "$later" || fail "a task that began after the restarts has no limit"
 
-# No task runs, but the group still exists for the next one.
+# No task runs, but the group still exists for the next task.
 again() { "$@"; carma status --wait >/dev/null; }
 again systemctl restart carmad
 last=$(submit --cpus 2 --mem 60M -- perl /run/take last 10 10)

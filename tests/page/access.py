@@ -1,6 +1,6 @@
 """Checks with computed styles that all users can read and operate the page."""
 
-# Texts whose colour has too little contrast with the background, as [ratio, text, selector]; limits of WCAG 2.1 AA.
+# Texts whose colour has too little contrast with the background, as [ratio, text, selector]. The limits are those of WCAG 2.1 AA.
 FAINT = r"""(() => {
   const parse = (text) => { const m = text.match(/[\d.]+/g).map(Number); return {r: m[0], g: m[1], b: m[2], a: m.length > 3 ? m[3] : 1}; };
   const over = (top, below) => ({r: top.r * top.a + below.r * (1 - top.a), g: top.g * top.a + below.g * (1 - top.a),
@@ -30,7 +30,7 @@ FAINT = r"""(() => {
   return faint;
 })()"""
 
-# Elements without a name for screen readers, out of order, or unreachable.
+# Elements that have no name for screen readers, are out of order, or cannot be reached.
 NAMELESS = r"""(() => {
   const found = [];
   const note = (what, element) => found.push(`${what}: ${element.outerHTML.slice(0, 120)}`);
@@ -62,5 +62,5 @@ NAMELESS = r"""(() => {
   return [...new Set(found)];
 })()"""
 
-# The page is no wider than the window.
+# Positive if the page is wider than the window.
 TOO_WIDE = "document.documentElement.scrollWidth - innerWidth"

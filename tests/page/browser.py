@@ -30,7 +30,8 @@ class Browser:
         self._in, from_browser = os.pipe()
 
         def take_pipes():
-            # The protocol reads commands from 3 and writes answers to 4. Both are moved out of the way first.
+            # The protocol reads commands from descriptor 3 and writes answers to descriptor 4, so other files at these numbers
+            # are moved first.
             read, write = os.dup(to_browser), os.dup(from_browser)
             first, second = (os.dup(read), os.dup(write))
             os.dup2(first, 3)
@@ -121,7 +122,7 @@ class Browser:
             else:
                 return message["result"]
 
-    # ---- used by tests ----
+    # ---- functions for tests ----
 
     def show(self, width, height=900, dark=False, scale=1):
         """The size of the window and the colours that its user prefers."""

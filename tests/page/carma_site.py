@@ -25,7 +25,7 @@ class Site:
     def __init__(self, programs, shape="4xA100-40GB", time_scale=60, policy='mapper = "magm"', memory_limits=False):
         self.bin = os.path.realpath(programs)
         self.folder = tempfile.mkdtemp(prefix="carma-page.", dir="/tmp")
-        os.chmod(self.folder, 0o777)  # other users submit tasks, too
+        os.chmod(self.folder, 0o777)  # other users submit tasks too
         self.socket = os.path.join(self.folder, "s")
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}/"
@@ -112,7 +112,7 @@ mps_servers = "gpu"
                               cwd=self.folder, capture_output=True, text=True).stdout
 
     def train(self, name, *options, memory_mib=8000, solo_s=100000, sm_active=0.4, user=None):
-        """Submits a simulated training task; its number, or that of the first."""
+        """Submits simulated training tasks and returns the number of the first."""
         return int(self.carma("submit", "--parsable", "-o", "/dev/null", "-J", name, *options, "--", self.program("carma-simtask"),
                               "--memory-mib", str(memory_mib), "--solo-s", str(solo_s), "--sm-active", str(sm_active), "--load-s",
                               "5", user=user).split("-")[0])

@@ -349,7 +349,7 @@ class PageTest(unittest.TestCase):
                 .then((answer) => answer.status)"""), 403, path)
 
     def test_over_a_forwarded_socket_the_connection_says_who_it_is(self):
-        # Before the head of the queue, which waits for all GPUs.
+        # This task comes before the head of the queue, which waits for all GPUs.
         number = self.site.carma("submit", "--parsable", "--priority", "1", "-J", "writes", "-o", "%j.log", "--", "sh", "-c",
                                  "echo first; echo '<b>last</b>'; exec sleep 1000").strip()
         forward = Forward(self.site.socket)

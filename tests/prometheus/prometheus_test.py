@@ -48,7 +48,7 @@ class Prometheus:
                  f"--web.listen-address={self.address.removeprefix('http://')}"], stdout=log, stderr=log)
 
     def close(self):
-        """Ends it and removes its files."""
+        """Ends Prometheus and removes its files."""
         self._process.terminate()
         self._process.wait(LIMIT_S)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -157,7 +157,7 @@ class PrometheusTest(unittest.TestCase):
         empty = []
         for expression in self.board():
             if "rate(" in expression or "increase(" in expression:
-                self.prometheus.values(expression)  # it may need several scrapes: only its syntax is checked
+                self.prometheus.values(expression)  # it may need several scrapes, so only its syntax is checked
             elif not self.until(expression, lambda _: True):
                 empty.append(expression)
         self.assertEqual(empty, [])

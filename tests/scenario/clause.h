@@ -26,7 +26,7 @@ class ClauseReader {
   explicit ClauseReader(const Clause& clause) : clause_(&clause) {}
   bool Flag(std::string_view word) const;  // a plain word of the clause
   bool Has(const std::string& option) const { return clause_->options.contains(option); }
-  // Returns the n-th word that is not an option; empty if there is none.
+  // Returns the n-th word of the clause, not counting options; empty if there is none.
   std::string_view Word(std::size_t n) const;
   core::TaskId Task();                // named by the first word
   std::vector<core::TaskId> Tasks();  // named by the first word, which may be a range "t1..t9"

@@ -57,7 +57,7 @@ Mismatch Expectations::Compare(const Clause& clause, ClauseReader& in, std::vect
   if (verb == "free" || verb == "reserved") return CompareGpu(verb, in);
   const TaskId id = in.Task();
   if (in.error()) return std::nullopt;
-  // The clause matches the oldest news of its kind that no earlier clause has matched.
+  // A clause matches the oldest news of its kind that no earlier clause has matched.
   for (News& each : news) {
     if (each.expected || each.task != id || KindName(each.kind) != verb) continue;
     if (Mismatch wrong = CompareNews(each, in)) {

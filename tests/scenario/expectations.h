@@ -12,7 +12,7 @@
 
 namespace carma::sim {
 
-// The first difference from an expectation; empty if there is none.
+// Describes the first difference from an expectation; empty if there is none.
 using Mismatch = std::optional<std::string>;
 
 class Expectations {
@@ -20,7 +20,7 @@ class Expectations {
   Expectations(const ScenarioShell& shell, std::size_t gpus) : shell_(shell), gpus_(gpus) {}
 
   // Marks the matching news as expected, and reports errors in the clause. wake: the time at which
-  // the core wants the next wake-up.
+  // the core has requested its next wake-up.
   Mismatch Compare(const Clause& clause, ClauseReader& in, std::vector<News>& news,
                    const std::optional<core::Time>& wake) const;
 

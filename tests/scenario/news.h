@@ -1,4 +1,4 @@
-// Actions of the core during a scenario that its lines may expect.
+// Actions of the core that a scenario's lines may expect.
 #pragma once
 
 #include <string>
@@ -21,11 +21,11 @@ struct News {
 
 // The word for this kind in a scenario's expectations: "start", "stop" …
 std::string_view KindName(News::Kind kind);
-// Time since the beginning of the scenario, such as "12.5s".
+// Formats the time since the beginning of the scenario, such as "12.5s".
 std::string TimeText(core::Time time);
 // Formats the news like an expectation.
 std::string Describe(const News& news);
-// True for a start, stop, warning or reject that no line expects. Other news need no line.
+// True for a start, stop, warning or reject that no line expects. Other news may remain unexpected.
 bool Unexpected(const News& news);
 
 }  // namespace carma::sim

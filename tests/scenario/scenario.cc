@@ -20,8 +20,8 @@ constexpr std::size_t kMaxScenarioBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxGpus = 64;
 constexpr std::int64_t kMaxGpuMib = std::int64_t{1} << 24;
 
-// The words of each verb. A word in `flags` has no value, a word in `options` has one; "t" among
-// the options stands for any task.
+// The words of each verb. Words in `flags` have no value, and words in `options` have one. "t"
+// among the options stands for any task.
 struct VerbEntry {
   std::string_view verb;
   std::size_t words;  // not counting flags
@@ -59,7 +59,7 @@ constexpr std::array kHappens{
         "min_mib on not_on"},
     VerbEntry{"drain", 0, "rule upgrade", "gpu why by"},
     VerbEntry{"resume", 0, "rule", "gpu"},
-    VerbEntry{"close", 0, "", "why by"},  // the machine is to go down
+    VerbEntry{"close", 0, "", "why by"},  // the machine will go down
     VerbEntry{"open", 0, "", ""},
     // Word: the reservation's number.
     VerbEntry{"reserve", 1, "", "for account class on type count from to why"},
@@ -80,14 +80,15 @@ constexpr std::array kExpects{
     VerbEntry{"wake", 1, "", ""},
     VerbEntry{"reason", 2, "", "gpu text"},
     VerbEntry{"state", 2, "", ""},
-    // Words: task and latest start, as a time from the beginning or unknown.
+    // Words: a task, and its latest start as a time from the beginning, or `unknown`.
     VerbEntry{"latest", 2, "", ""},
     VerbEntry{"sharing", 2, "", "limit_mib threads note"},
     VerbEntry{"idle", 1, "", "since"},
     VerbEntry{"busy", 1, "", ""},
     VerbEntry{"free", 0, "", "gpu mib"},
-    VerbEntry{"promised", 1, "", "cpus mib cores"},  // of the machine, to a running task
-    VerbEntry{"unpromised", 0, "", "cpus mib"},      // of the machine
+    // amounts of the machine that are promised to a running task
+    VerbEntry{"promised", 1, "", "cpus mib cores"},
+    VerbEntry{"unpromised", 0, "", "cpus mib"},  // amounts of the machine that no task has
     VerbEntry{"reserved", 0, "nobody", "gpu for"},
 };
 
@@ -231,7 +232,7 @@ const PolicyOption* FindPolicyOption(std::string_view name) {
   return option == PolicyOptions().end() ? nullptr : &*option;
 }
 
-// Splits a line without its comment into words; ';' is a separate word.
+// Splits a line into words and drops its comment; ';' is a separate word.
 std::vector<std::string> Words(std::string_view line) {
   std::string spaced;
   for (const char c : line.substr(0, line.find('#'))) {
@@ -286,7 +287,7 @@ class Parser {
     if (words[0] == "at") return At(words);
     if (words[0] == "expect") {
       if (scenario_.lines.empty()) return Bad("'expect' before the first 'at'");
-      // In messages, the expectation has its own line number and the time of the line before.
+      // In messages, the expectation has its own line number but the time of the previous line.
       scenario_.lines.push_back(
           {.number = number_, .at = scenario_.lines.back().at, .continues = true});
       return Clauses(words, 0);

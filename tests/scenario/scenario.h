@@ -3,16 +3,16 @@
 // The tables of verbs in scenario.cc list the whole language:
 //
 //   gpus 2 x 40000 mib              # further lines add GPUs of other types
-//   gpus 3 x 9856 mib mig           # or instances of divided ones
-//   host 8 cpus 64000 mib           # of the machine; not counted without this line
+//   gpus 3 x 9856 mib mig           # or instances of divided GPUs
+//   host 8 cpus 64000 mib           # the machine; not counted without this line
 //   policy magm margin_mib=1000     # mapper, then options by the names of PolicyConfig
 //   limit user=* running=2          # also `weight ada=3`, `class urgent priority=50`
 //   at 0s    submit t1 need_mib=12000   expect start t1 gpu=0 claim_mib=12000
 //   at 95s   exit t1 oom                expect queue t1 recovery reason=OutOfMemory
 //
 // Samples of every GPU arrive automatically once per period (`samples every=1s window=60s`) with
-// the values that `use` and `started` set last. Events joined by `;` arrive together; a line that
-// begins with `expect` adds to the line before.
+// the values that `use` and `started` set last. Events joined by `;` arrive together. A line that
+// begins with `expect` adds to the previous line.
 #pragma once
 
 #include <map>
@@ -36,17 +36,17 @@ struct TimedAction {
 class ScenarioShell {
  public:
   virtual ~ScenarioShell() = default;
-  // Builds the core at time 0 with these GPUs and, unless `host` is empty, this machine. Called
-  // once, before all other functions.
+  // Builds the core at time 0 with these GPUs and, unless `host` is empty, with this machine.
+  // Called once, before all other functions.
   virtual base::Result<base::Unit> Open(const core::PolicyConfig& policy,
                                         const std::vector<core::GpuInfo>& gpus,
                                         const core::HostInfo& host) = 0;
   virtual core::Time Now() const = 0;
-  // Advances time to `when`, never back; until then, and at `when` itself, the core gets a WakeUp
-  // for each WakeAt.
+  // Advances time to `when`, which is never in the past. On the way, and at `when` itself, the core
+  // gets a WakeUp for each WakeAt.
   virtual base::Result<base::Unit> AdvanceTo(core::Time when) = 0;
-  // Gives these events to the core at Now(), together (Scheduler::HandleAll). The scenario answers
-  // estimates and reports starts and exits itself: a shell must not answer on its own. Task "t7"
+  // Gives these events to the core together at Now() (Scheduler::HandleAll). The scenario itself
+  // answers requests for estimates and reports starts and exits, so the shell must not. Task "t7"
   // has id 7.
   virtual base::Result<base::Unit> Inject(const std::vector<core::Event>& events) = 0;
   // Simulates a restart of the daemon: a new core gets the GPUs, the machine, every unfinished task
@@ -54,11 +54,11 @@ class ScenarioShell {
   virtual base::Result<base::Unit> Restart() = 0;
   // Every action since the last call, in order.
   virtual std::vector<TimedAction> TakeActions() = 0;
-  // Read access to the core.
+  // Gives read-only access to the core.
   virtual const core::Scheduler& scheduler() const = 0;
 };
 
-// One verb with its words: `submit t1 need_mib=12000`.
+// One verb with its words, such as `submit t1 need_mib=12000`.
 struct Clause {
   std::string verb;
   std::vector<std::string> words;
@@ -69,14 +69,14 @@ struct Clause {
 core::HostInfo HostOf(int cpus, std::int64_t memory_mib);
 
 class ClauseReader;
-// Applies a line such as `at 5s policy lug margin_mib=500`: changes these rules and keeps the
+// Applies a line such as `at 5s policy lug margin_mib=500`, which changes these rules and keeps the
 // others. Impossible values are reported.
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {
   int number = 0;  // line number in the file
   core::Time at{};
-  bool continues = false;       // has only further expectations of the line before
+  bool continues = false;       // has only further expectations of the previous line
   std::vector<Clause> happens;  // events of one moment, delivered together
   std::vector<Clause> expects;
 };

@@ -19,7 +19,7 @@ std::vector<std::string> Names(ClauseReader& in, const std::string& option) {
   return names;
 }
 
-// Sets the choice of GPUs; "any" removes an earlier choice.
+// Sets the task's choice of GPUs; "any" removes an earlier choice.
 void SetChoice(ClauseReader& in, core::TaskRequest& request) {
   if (in.Has("type")) {
     request.gpu_type = in.Text("type");
@@ -82,7 +82,7 @@ std::vector<core::Event> ScenarioEvents::Of(const Clause& clause, ClauseReader& 
   if (verb == "reserve" || verb == "unreserve") return Reserve(verb, in);
   if (verb == "policy") {
     core::PolicyConfig policy = ChangedPolicy(shell_.scheduler().config(), in, clause);
-    // An error ends the scenario; until then, the wrong policy must not reach the core.
+    // An error ends the scenario, and the wrong policy must not reach the core before that.
     if (in.error() || core::Shares(policy) != core::Shares(shell_.scheduler().config())) {
       in.Complain("expected valid rules that keep the sharing method");
       return {};
@@ -195,7 +195,7 @@ std::vector<core::Event> ScenarioEvents::Reserve(const std::string& verb, Clause
   return {core::ReservationsChanged{booked_}};
 }
 
-// Values that are not given do not change.
+// Values that the clause does not give stay the same.
 std::vector<core::Event> ScenarioEvents::Edit(TaskId id, ClauseReader& in) {
   const core::TaskRecord* record = shell_.scheduler().Find(id);
   core::TaskRequest request = record == nullptr ? core::TaskRequest{} : *record->request;
@@ -216,7 +216,7 @@ std::vector<core::Event> ScenarioEvents::Edit(TaskId id, ClauseReader& in) {
   return {core::TaskEdited{id, std::move(request)}};
 }
 
-// For a task that the core has dropped, uses the end that the shell has recorded.
+// If the core has dropped the task, uses the end that the shell has recorded.
 core::Dependency ScenarioEvents::Depends(TaskId id, core::DependencyKind kind) const {
   core::Dependency dependency{.task = id, .kind = kind};
   const auto known = seen_.state.find(id);

@@ -15,7 +15,7 @@
 
 namespace carma::sim {
 
-// The core's reports about tasks so far.
+// What the core has reported about tasks so far.
 struct SeenTasks {
   std::map<core::TaskId, int> attempt;
   std::map<core::TaskId, std::vector<core::Placement>> placed;
@@ -37,7 +37,7 @@ class ScenarioEvents {
   std::vector<core::Event> Of(const Clause& clause, ClauseReader& in);
   // Returns the event with the task's estimate.
   core::EstimateReady Answer(core::TaskId id) const;
-  // Whether a later line brings the task's estimate.
+  // Whether a later line gives the task's estimate.
   bool AnswersLater(core::TaskId id) const { return later_.contains(id); }
 
  private:
@@ -56,7 +56,7 @@ class ScenarioEvents {
   SeenTasks& seen_;
   std::set<core::TaskId> later_;
   std::map<core::TaskId, std::optional<std::int64_t>> need_mib_;
-  // The most likely memory need of tasks with a prediction; other tasks state their need.
+  // The most likely memory need of tasks that have a prediction. Other tasks state their need.
   std::map<core::TaskId, std::int64_t> likely_mib_;
   std::map<core::TaskId, core::KindId> kind_;
   std::map<core::TaskId, core::Profile> profile_;

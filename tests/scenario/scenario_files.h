@@ -1,4 +1,4 @@
-// Finds the scenario files, for every test that plays them.
+// Lists the scenario files for every test that plays them.
 #pragma once
 
 #include <gtest/gtest.h>

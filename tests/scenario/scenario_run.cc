@@ -1,4 +1,4 @@
-// Plays a scenario: gives its events to a shell and checks the core's requests.
+// Plays a scenario by giving its events to a shell and checking the core's requests.
 #include <fmt/format.h>
 
 #include <optional>

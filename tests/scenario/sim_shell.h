@@ -1,5 +1,5 @@
-// A minimal version of the simulator's shell, with one core, a manually advanced clock, and a copy
-// of the durable state.
+// A minimal version of the simulator's shell: one core, a manually advanced clock, and a copy of
+// the durable state.
 #pragma once
 
 #include <map>

@@ -6,10 +6,10 @@ import subprocess
 
 import bed as slurm
 
-# Debian 13 has other names than Debian 12.
+# Debian 13 uses other names than Debian 12.
 SQL = "/usr/share/mariadb/mariadb" if os.path.isdir("/usr/share/mariadb") else "/usr/share/mysql/mysql"
 CARMA_GIB = 158  # of a node: memory of its GPUs for tasks
-# Clients of slurmdbd ask munge at AccountingStoragePass; AuthInfo is only for Slurm's own daemons.
+# Clients of slurmdbd reach munge at AccountingStoragePass; AuthInfo is only for Slurm's own daemons.
 ACCOUNTING = """\
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1

@@ -25,7 +25,7 @@ class Accounts(unittest.TestCase):
         cls.addClassCleanup(cls.bed.close)
         took = time.monotonic() - started
         print(f"four nodes with accounts up after {took:.1f} s")
-        # Held memory is counted once a minute, so this job runs in parallel with all tests. The partition bills GPU memory.
+        # Held memory is counted only once a minute, so this job runs in parallel with all tests. The partition bills GPU memory.
         cls.bed.ask("scontrol", "update", "PartitionName=main", "TRESBillingWeights=GRES/carma=1")
         cls.holds = cls.bed.sbatch(HOLDER, "sleep 1000\n", f"--gres=carma:{accounts.CARMA_GIB}")
 

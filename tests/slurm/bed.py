@@ -16,7 +16,7 @@ from enterable import enterable  # noqa: E402 pylint: disable=wrong-import-posit
 
 LIMIT_S = 60
 GPUS = 4  # of a node
-# Slurm rereads its sockets at every address; ports of one bed follow each other.
+# Slurm rereads its sockets at every address. The ports of one cluster are consecutive.
 PORTS = range(21000, 29000)
 
 SLURM_CONF = """\
@@ -51,7 +51,7 @@ NodeName=n[0-{last}] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{port_first
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO DefMemPerCPU=100
 """
 
-# What a job needs to find its node's simulated server; read at the beginning of each script.
+# The environment in which a job finds its node's simulated server, read at the beginning of each script.
 JOB_ENVIRONMENT = """\
 export PATH={programs}:/usr/bin:/bin
 export HOME={folder}/home/$(id -un)

@@ -51,7 +51,7 @@ class Elsewhere(unittest.TestCase):
             self.assertEqual((found["JobState"], found["NodeList"], found["Restarts"], self.ran(name)), ("RUNNING", "n0", "0", []), name)
         told = [event["text"] for event in self.bed.carma("n0", "history")["events"] if event["what"] == "slurm"]
         self.assertEqual(told, ["carma: waited on n0 for GPUs, moving to another node"] * 2)
-        # After a requeue for another reason it may run on any node again.
+        # After a requeue for another reason, the job may run on any node again.
         self.bed.ask("scontrol", "requeuehold", str(go["first"]))
         slurm.until(lambda: self.bed.job(go["first"])["ExcNodeList"] == "(null)", "it excludes nothing")
         with open(os.path.join(self.bed.home(USER), "stop"), "w", encoding="utf-8"):

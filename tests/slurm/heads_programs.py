@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-LONG_EPOCHS = 100  # a training of this many is ended by a signal
+LONG_EPOCHS = 100  # a training of this many epochs is ended by a signal
 LONG_S = 150
 TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR")
 

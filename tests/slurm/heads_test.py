@@ -22,7 +22,7 @@ LIMIT_S = 250
 SLACK_S = 30  # Slurm checks time limits twice a minute
 NOTICE_S = 8  # under CARMA, from the start to the notice of the limit
 CALLED = ("python", "torchrun", "accelerate", "conda", "module", "ml", "nvidia-smi", "apptainer")
-# Variables that scripts read and both set; docs/use/environment.md lists the others.
+# Variables that scripts read and that both Slurm and CARMA set. docs/use/environment.md lists the others.
 SAME = ("SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP",
         "SLURM_CPUS_ON_NODE", "SLURM_CPUS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE",
         "SLURM_GPUS_PER_TASK", "SLURM_JOB_ACCOUNT", "SLURM_JOB_CPUS_PER_NODE", "SLURM_JOB_NAME", "SLURM_JOB_NUM_NODES",
@@ -30,7 +30,7 @@ SAME = ("SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MAX",
         "SLURM_NNODES", "SLURM_NODEID", "SLURM_NPROCS", "SLURM_NTASKS", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_NODE", "SLURM_PROCID",
         "SLURM_RESTART_COUNT", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE",
         "RANK", "LOCAL_RANK", "WORLD_SIZE")
-# Slurm 23.11 and newer no longer set the second, and the first is the step's; under CARMA both are as in older releases.
+# Slurm 23.11 and newer do not set the second variable, and the first is the step's. Under CARMA, both are as in older releases.
 OLDER = ("SLURM_GPUS", "SLURM_GPUS_PER_TASK")
 SET = ("SLURM_CLUSTER_NAME", "SLURM_JOB_PARTITION", "SLURM_SUBMIT_HOST", "SLURM_LAUNCH_NODE_IPADDR")  # to something
 HOSTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_STEP_NODELIST", "MASTER_ADDR")
@@ -117,7 +117,7 @@ class HeadsBed(slurm.Bed):
         notice = re.search(r"--signal=\S*@(\d+)", head.script)
         before_s = int(notice.group(1)) if notice else 0
         minutes = [f"--time={math.ceil((before_s + SLACK_S + 25) / 60)}"] if notice else []
-        # Otherwise a job may get processes or GPUs on several nodes.
+        # Without this, a job may get processes or GPUs on several nodes.
         nodes = [] if re.search(r"SBATCH .*(--nodes|-N|hetjob)", head.script) else ["--nodes=1"]
         by_slurm = self.as_user("slurm", number, "sbatch", *minutes, *nodes, "job.sh", *head.args)
         seconds = ["--time", f"{before_s + NOTICE_S}s"] if notice else []
@@ -155,7 +155,7 @@ class Seen:
 
     def __init__(self, folder, jobs):
         self.folder = folder
-        # The number of an array is that of its last member under Slurm, of its first under CARMA.
+        # Under Slurm, the number of an array is that of its last member; under CARMA, that of its first.
         single = sorted(job for job in jobs if not job.array)
         self.names = {**{str(job.number): f"JOB{place}" for place, job in enumerate(single)},
                       **{str(number): "ARRAY" for job in jobs if job.array for number in (job.number, job.array)}}

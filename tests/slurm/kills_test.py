@@ -58,7 +58,7 @@ class Kills(unittest.TestCase):
         return found
 
     def kill_slurmstepd(self, _node):
-        """Kills one on any node, if there is one; processes that wait in its tasks for their lease have the same name until they start."""
+        """Kills a slurmstepd on any node, if there is one; processes that wait in its tasks for their lease have the same name until they start."""
         steps = self.steps()
         if not steps:
             return
@@ -66,7 +66,7 @@ class Kills(unittest.TestCase):
         try:
             os.kill(chosen, signal.SIGSTOP)
             slurm.until(lambda: self.is_stopped(chosen), "it is stopped")
-            # It may have started in the meantime, and a started one must not be killed here.
+            # The job may have started in the meantime, and a started job must not be killed here.
             meant = chosen in self.steps()
             os.kill(chosen, signal.SIGKILL if meant else signal.SIGCONT)
             self.killed["slurmstepd"] += meant
@@ -88,13 +88,14 @@ class Kills(unittest.TestCase):
         states = self.states()
         if states and all(state in OVER for state in states):
             return True
-        # Not too often, because nodes must report in between.
+        # At most this often, because nodes must report in between.
         if "PENDING" not in states and not self.steps() and time.monotonic() > self.next_try:
             self.next_try = time.monotonic() + 10
             if slurm.release() < (23, 11):
                 self.bed.ask("scontrol", "reconfigure")
                 return False
-            # Newer versions miss nothing then. A job takes less than a second, so one that still runs at the next check is lost.
+            # Newer versions of Slurm miss no job then. A job takes less than a second, so a job that still runs at the next check
+            # is lost.
             running = set(self.bed.ask("squeue", "-h", "-r", "-t", "RUNNING", "-o", "%i").split())
             if running & self.running:
                 self.bed.ask("scontrol", "requeue", ",".join(running & self.running))
@@ -116,7 +117,7 @@ class Kills(unittest.TestCase):
         tasks = {(node, str(task["id"])): task for node in self.bed.node_names()
                  for task in self.bed.carma(node, "list", "--state", "all", "--limit", "100000")["tasks"]}
         self.assertFalse([start for start in starts if start not in tasks], "a start of which no carmad knows")
-        # A grant that carmad did not report before it was killed is an attempt that never ran.
+        # An attempt that never ran: carmad was killed before it reported the grant.
         for node, task in [start for start in starts if tasks[start]["attempt"] != 1]:
             events = self.bed.carma(node, "history", task)["events"]
             self.assertEqual(sum(event["what"] == "running" for event in events), 1, events)

@@ -28,7 +28,7 @@ class Plugin(unittest.TestCase):
         cls.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]))
         cls.addClassCleanup(cls.bed.close)
         print(f"four nodes with carmad up after {time.monotonic() - started:.1f} s")
-        # Slurm checks limits every half minute, so this job runs in parallel with all tests, on a full node.
+        # Slurm checks limits every half minute, so this job fills a node while all tests run.
         cls.full = cls.bed.sbatch(OTHER, "sleep 1000\n", "--carma-exclusive", "--carma-gpus=4", "--nodelist=n3")
         slurm.until(lambda: cls.bed.tasks("n3", "running"), "n3 is full")
         cls.limited = cls.bed.sbatch(USER, "touch ~/limited\n", "--carma-mem=2G", "--nodelist=n3", "--time=1")

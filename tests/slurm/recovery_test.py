@@ -10,14 +10,14 @@ import bed as slurm
 import spank_bed
 
 USER = "nobody"
-# PyTorch's message; the first runs of the job end with it.
+# PyTorch's message, with which the job's first runs end.
 TRAIN = """\
 echo run ${SLURM_RESTART_COUNT:-0}
 [ ${SLURM_RESTART_COUNT:-0} -ge RUNS ] && exit 0
 echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB' >&2
 exit 1
 """
-# Slurm's program, for a carmad that dies before or after a step.
+# A replacement for Slurm's program that kills its carmad before or after a step.
 SCONTROL = """\
 #!/bin/sh
 if [ -e FOLDER/jobs/before-$1 ]; then rm FOLDER/jobs/before-$1; kill -9 $PPID; exit 1; fi
@@ -26,12 +26,12 @@ if [ -e FOLDER/jobs/after-$1 ]; then rm FOLDER/jobs/after-$1; kill -9 $PPID; fi
 """
 
 
-# Ended by a neighbour's fault, then out of memory, then a success.
+# A job that is ended by a neighbour's fault, then runs out of memory, then succeeds.
 VICTIM = """\
 export CARMA_SIMGPU_STATE=$CARMA_SIMULATION_STATE
 case ${SLURM_RESTART_COUNT:-0} in
 0) carma-simtask --memory-mib 3000 --sm-active 0.2 --load-s 0 --solo-s 40000; code=$?
-   # The fault belongs to the process that ends first.
+   # The fault is attributed to the process that ends first.
    read -r _ < ~/culprit-ended
    exit $code ;;
 1) echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB' >&2; exit 1 ;;
@@ -70,7 +70,7 @@ class Recovery(unittest.TestCase):
     def setUpClass(cls):
         cls.bed = RecoveryBed(os.path.abspath(sys.argv[1]))
         cls.addClassCleanup(cls.bed.close)
-        # In parallel with all tests.
+        # This job runs in parallel with all tests.
         everywhere = ("--carma-mem=4G", "--carma-gpus=4", "--gres=carma:16", "--nodelist=n2", "--carma-retries=1")
         gate = os.path.join(cls.bed.home(USER), "culprit-ended")
         os.mkfifo(gate, 0o644)
@@ -101,7 +101,7 @@ class Recovery(unittest.TestCase):
         self.assertIn("AdminComment=carma: out of GPU memory on n0 ", self.bed.ask("scontrol", "-o", "show", "job", str(job)))
         self.assertIn("retry 2 of 3", self.bed.ask("scontrol", "-o", "show", "job", str(job)))
         self.assertEqual(self.bed.output(job).count("run "), 3)
-        # The claim of each start equals Slurm's count.
+        # The claim of each start equals the count in Slurm.
         claims = [self.bed.carma("n0", "show", str(task["id"]))["claim_mib"] for task in sorted(self.bed.tasks("n0"), key=lambda task: task["id"])
                   if task["comment"].startswith(f"job {job} ")]
         self.assertEqual(claims, [4 * 1024, 10 * 1024, 16 * 1024])

@@ -42,7 +42,7 @@ class Site(unittest.TestCase):
             files = {**FILES, "carma.lua": file.read()}
         cls.bed = SiteBed(os.path.abspath(sys.argv[1]), nodes=3, arguments="wait=1", settings=SETTINGS, files=files)
         cls.addClassCleanup(cls.bed.close)
-        # In parallel with all tests, on a node that they do not use: wait= is in minutes.
+        # This task runs in parallel with all tests on a node that they do not use, because wait= is in minutes.
         cls.bed.carma("n2", "submit", "--exclusive", "-G", "4", "-o", "/dev/null", "--", "sleep", "1000")  # unknown to Slurm
         slurm.until(lambda: cls.bed.tasks("n2", "running"), "n2 is full")
         cls.waits = cls.bed.sbatch(USER, "touch ~/waited\n", "--carma-mem=1G", "--nodelist=n2")
@@ -93,7 +93,7 @@ class Site(unittest.TestCase):
             self.assertNotEqual(ran.returncode, 0, update)
         self.assertEqual(self.bed.run_as(USER, "scontrol", "update", f"JobId={job}", "Gres=gpu:2").returncode, 0)
         self.bed.ask("scancel", str(job), str(shared))
-        # Slurm itself refuses more than any node has; jobs that need a whole node run one after the other.
+        # Slurm itself refuses more than any node has. Jobs that need a whole node run one after the other.
         self.assertNotEqual(self.bed.run_as(USER, "srun", "--mem=100", "--gres=carma:157", "--carma-mem=39G", "true").returncode, 0)
 
     def test_a_node_without_carmad_drains_and_its_job_runs_elsewhere(self):

@@ -31,7 +31,7 @@ class PilotInSlurm(unittest.TestCase):
         started = time.monotonic()
         cls.bed = slurm.Bed(os.path.abspath(sys.argv[1]))
         print(f"four nodes up after {time.monotonic() - started:.1f} s")
-        # Limits are whole minutes, so this job runs in parallel with all tests.
+        # Limits are in whole minutes, so this job runs in parallel with all tests.
         cls.short = cls.bed.sbatch(USER, cls.pilot(cls.saving("short"), "short", "--notice 1h"), "--gres=gpu:1", "--time=1", "--nodelist=n3")
 
     @classmethod
@@ -75,7 +75,7 @@ class PilotInSlurm(unittest.TestCase):
         self.assertIn("serves 2 GPUs", self.bed.output(job))
         self.assertEqual(len(self.lines("used")), 6)
         self.assertEqual(len(set(self.lines("used"))), 2)
-        # The next job of the chain has nothing to do: the script is not run again.
+        # The next job of the chain has nothing to do, so the script is not run again.
         job = self.bed.sbatch(USER, job_script_of_the_page(), "--gres=gpu:2", "--cpus-per-task=4", "--mem=1000", "--nodelist=n0")
         self.assertEqual(self.bed.ended(job), ("COMPLETED", 0), self.bed.output(job))
         self.assertEqual(len(self.lines("used")), 6)

@@ -12,7 +12,7 @@ namespace {
 
 using daemon::Call;
 
-// Wrong bodies, which must be answered with 400 (or 404, 403, 409).
+// Invalid request bodies, which must be answered with 400 (or 404, 403, 409).
 constexpr std::array kHostile{
     "",
     "{",

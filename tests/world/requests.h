@@ -1,5 +1,5 @@
-// Makes valid and invalid requests of people and programs to the world's server: lists, reasons,
-// edits, changes, submissions.
+// Makes valid and invalid requests to the world's server, as people and programs would: lists,
+// reasons, edits, changes, submissions.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace carma::world {
 
-// The object is rebuilt at each start of the daemon.
+// This object is rebuilt at each start of the daemon.
 class Requests {
  public:
   Requests(daemon::Engine& engine, store::Store& store, base::Clock& clock);
@@ -31,7 +31,7 @@ class Requests {
   config::Settings settings_;
   daemon::Monitor monitor_;
   daemon::SharedServices services_;
-  // An answer may arrive after the daemon has gone.
+  // Shared, because an answer may arrive after the daemon has gone.
   std::shared_ptr<std::string> wrong_ = std::make_shared<std::string>();
 };
 

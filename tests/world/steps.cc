@@ -1,4 +1,4 @@
-// Generates lists of steps from a seed, writes them, reads them and shrinks them.
+// Generates lists of steps from a seed, and writes, reads and shrinks them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::vector<Step> StepsOf(std::uint64_t seed, std::size_t count) {
   return steps;
 }
 
-// Removes halves, quarters and so on as long as the remaining steps still break a promise.
+// Removes halves, quarters and so on while the remaining steps still cause a violation.
 std::vector<Step> Shrunk(std::vector<Step> steps, Plant plant) {
   if (const auto first = Play(steps, plant); first && first->step < steps.size())
     steps.resize(first->step + 1);

@@ -71,7 +71,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     Check();
   }
 
-  // Makes everything healthy and releases every hold: then all waiting tasks must end.
+  // Makes everything healthy and releases every hold. After that, all waiting tasks must end.
   void ComeToEnd() {
     disk_.space_left.reset();
     hung_.clear();
@@ -278,7 +278,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
   }
 
-  // A driver that hangs on a GPU returns no reading of that GPU.
+  // If a driver hangs on a GPU, there is no reading of that GPU.
   void Sample() {
     for (std::uint32_t i = 0; i < kGpus; ++i) {
       if (hung_.contains(i)) continue;
@@ -398,7 +398,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Adopt(const task::KnownAttempt& known) override {
     const auto at = processes_.find({known.id, known.number});
     if (at == processes_.end()) {
-      started_.insert({known.id, known.number});  // from now on, the attempt must never start
+      started_.insert({known.id, known.number});  // from now on, this attempt must never start
       return Tell2({.kind = task::ShimEventKind::kLaunchFailed,
                     .id = known.id,
                     .attempt = known.number,
@@ -485,8 +485,8 @@ class World : public daemon::Engine::Host, public task::Launcher {
     for (const Key& key : servers_->clients()) CheckClient(key);
     for (const auto& [id, record] : scheduler.Tasks()) CheckTask(record);
   }
-  // A lost row never returns, so it is enough to count rows after each step, and to look them up by
-  // number every kLookUpEvery steps and at the end.
+  // A lost row never returns. So it is enough to count rows after each step, and to look tasks up
+  // by number every kLookUpEvery steps and at the end.
   void CheckStored() {
     const auto counts = store_->Counts();
     if (!counts) return Note("the tasks cannot be counted: " + counts.error().message);
@@ -560,7 +560,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::set<std::uint64_t> hung_;  // GPUs at which the driver does not answer
   bool cuda_broken_ = false;
   bool by_mps_ = true;
-  // These are rebuilt at each start of the daemon.
+  // The following members are rebuilt at each start of the daemon.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Servers> servers_;
   std::unique_ptr<daemon::Engine> engine_;

@@ -1,4 +1,4 @@
-// A small server with random events: the real engine and store, on a disk that fails, with
+// A small server with random events: the real engine and store on a disk that may fail, with
 // simulated processes, GPUs and time. A seed determines a list of steps. After each step, the
 // records must agree with the processes and with the answers that users got.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace carma::world {
 
-// One event. The meaning of `a` and `b` depends on the world at that moment, so that a list stays
-// valid when steps are removed.
+// One event. The meaning of `a` and `b` depends on the world's state at that moment, so a list
+// stays valid when steps are removed.
 struct Step {
   std::string verb;
   std::uint64_t a = 0;
@@ -23,7 +23,7 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// Deliberate mistakes, to check that they are found.
+// Deliberate errors, planted to check that the world finds them.
 enum class Plant {
   kNone,
   kLostWakeUp,    // the engine requests a wake-up and gets none
@@ -36,7 +36,7 @@ enum class Plant {
 
 std::vector<Step> StepsOf(std::uint64_t seed, std::size_t count);
 
-// Plays the steps, then lets all tasks end. Returns the first violation and its step; empty if
+// Plays the steps, then lets all tasks end. Returns the first violation with its step; empty if
 // there is none.
 struct Violation {
   std::string what;
@@ -44,7 +44,7 @@ struct Violation {
 };
 std::optional<Violation> Play(const std::vector<Step>& steps, Plant plant = Plant::kNone);
 
-// Returns a much shorter list of steps that still breaks a promise.
+// Returns a much shorter list of steps that still causes a violation.
 std::vector<Step> Shrunk(std::vector<Step> steps, Plant plant = Plant::kNone);
 
 // Formats the steps as a file, one line per step: "at 12 submit 4711 815".

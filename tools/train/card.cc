@@ -14,11 +14,11 @@ using estimate::ClassScore;
 using estimate::NetworkKind;
 using estimate::Outcome;
 
-constexpr std::int64_t kCardMib = 40'000;  // the A100 40 GB that all runs were measured on
+constexpr std::int64_t kCardMib = 40'000;  // all runs were measured on an A100 40 GB
 
 struct Spread {
   double mean = 0;
-  double deviation = 0;  // of a sample
+  double deviation = 0;  // of the sample
 };
 
 Spread SpreadOf(const std::vector<double>& values) {

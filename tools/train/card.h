@@ -1,4 +1,4 @@
-// The model card beside a weights file: what it was trained on and how good it is.
+// The model card that accompanies a weights file: training data and accuracy.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace carma::train {
 
-// Answers to runs that their ensemble had not seen.
+// An ensemble's answers to runs that it was not trained on.
 struct Trial {
   std::vector<estimate::Outcome> outcomes;
 };
@@ -23,20 +23,20 @@ struct CardFacts {
   std::size_t bytes = 0;  // its size
   model::Family family = model::Family::kMlp;
   Recipe recipe;
-  std::vector<std::string> data;  // a line per data set: what, from whom, licence
-  std::size_t runs = 0;           // trained on, censored ones too
+  std::vector<std::string> data;  // one line per data set: content, author, licence
+  std::size_t runs = 0;           // number of training runs, including censored runs
   std::size_t censored = 0;
   std::size_t models = 0;
   LeftOut left_out;
-  std::vector<Trial> folds;  // k-fold: together every run once
+  std::vector<Trial> folds;  // k-fold: every run occurs in exactly one of them
   Trial held_out;            // the 10 % of 70/20/10
-  double training_s = 0;     // of the shipped ensemble
-  std::string command;       // that makes this file again
+  double training_s = 0;     // for the shipped ensemble
+  std::string command;       // makes this file again
 };
 
 // Markdown.
 std::string CardOf(const CardFacts& facts);
-// "accuracy 0.9805 +- 0.0040 in classes of 1024 MiB …": one line per width of classes.
+// Formats lines such as "accuracy 0.9805 +- 0.0040 in classes of 1024 MiB …", one per class width.
 std::string FoldLines(std::span<const Trial> folds);
 
 }  // namespace carma::train

@@ -22,11 +22,11 @@ using torch::Tensor;
 
 constexpr std::size_t kAsideParts = 8;
 constexpr std::size_t kExamples = 4;
-constexpr float kNoLayer = -1e9F;  // as a factor of attention: none
-constexpr double kWarmUp = 0.3;    // share of the steps in which the rate rises
+constexpr float kNoLayer = -1e9F;  // attention factor for positions without a layer
+constexpr double kWarmUp = 0.3;    // share of the steps during which the rate rises
 
-// 7 ensemble members of one width with 1 to 7 hidden layers, 6 of another with 1 to 6
-// (dissertation, section 5.4.4; the widths are ours).
+// 7 ensemble members of one width with 1 to 7 hidden layers, and 6 of another width with 1 to 6
+// (dissertation, section 5.4.4; the widths are our choice).
 constexpr int kNarrowMembers = 7;
 constexpr std::int64_t kNarrow = 48;
 constexpr std::int64_t kWide = 64;
@@ -41,7 +41,7 @@ double NormalBelow(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
-// How much of a run belongs to each class.
+// The weight of a run in each class.
 std::vector<float> Target(const Run& run, const Recipe& recipe) {
   std::vector<float> target(static_cast<std::size_t>(recipe.classes), 0.F);
   if (run.censored || recipe.blur <= 0) {
@@ -67,8 +67,8 @@ Tensor Targets(const std::vector<Run>& runs, const Indices& which, const Recipe&
   return targets;
 }
 
-// Rare classes weigh more, by the root of how rare they are: in full, a handful of runs would
-// decide.
+// Rare classes weigh more, by the square root of their rarity. With the full factor, a handful of
+// runs would dominate.
 Tensor ClassWeights(const std::vector<Run>& runs, const Indices& train, const Recipe& recipe) {
   std::vector<float> counts(static_cast<std::size_t>(recipe.classes), 0.F);
   for (const std::size_t i : train) ++counts[static_cast<std::size_t>(ClassOf(runs[i], recipe))];
@@ -82,14 +82,14 @@ Tensor ClassWeights(const std::vector<Run>& runs, const Indices& train, const Re
   return weights * (static_cast<double>(train.size()) / sum);
 }
 
-// Rises from a twenty-fifth of the peak, then falls to almost nothing along half a cosine.
+// Rises from a twenty-fifth of the peak, then falls to almost zero along half a cosine.
 double RateAt(double progress, double peak) {
   if (progress < kWarmUp) return peak * (0.04 + 0.96 * progress / kWarmUp);
   const double down = (progress - kWarmUp) / (1 - kWarmUp);
   return peak * (0.0001 + 0.5 * (1 + std::cos(std::numbers::pi * down)));
 }
 
-// Batches of about equally long sequences, in random order, each run once: padding costs time.
+// Batches of sequences of about equal length, in random order, each run once. Padding costs time.
 std::vector<Indices> Batches(const std::vector<Run>& runs, Indices train, const Recipe& recipe,
                              base::Rng& rng) {
   const auto shuffle = [&](auto& items) {
@@ -118,7 +118,7 @@ std::vector<Indices> Batches(const std::vector<Run>& runs, Indices train, const 
   return batches;
 }
 
-// What stands for each class in MiB.
+// The memory in MiB that represents each class.
 std::vector<float> ClassPoints(const std::vector<Run>& runs, const Indices& train,
                                const Recipe& recipe) {
   std::vector<float> points;
@@ -163,7 +163,7 @@ void Standardise(const std::vector<std::vector<float>>& rows, std::vector<float>
     for (const auto& row : rows) squares += (row[k] - average) * (row[k] - average);
     mean[k] = static_cast<float>(average);
     const double deviation = std::sqrt(squares / static_cast<double>(rows.size()));
-    // What never varies in training must not decide anything later either.
+    // A feature that never varies in training must not affect any answer later.
     spread[k] = static_cast<float>(deviation < 1e-6 ? 1e6 : deviation);
   }
 }

@@ -1,4 +1,4 @@
-// Trains an ensemble, asks it, and writes it as a weights file.
+// Trains an ensemble of networks, evaluates it, and writes it as a weights file.
 #pragma once
 
 #include <cstddef>
@@ -18,44 +18,45 @@ namespace carma::train {
 struct Recipe {
   estimate::NetworkKind kind = estimate::NetworkKind::kMlp;
   std::int64_t class_mib = 8192;
-  std::int64_t classes = 5;  // the last one is open
+  std::int64_t classes = 5;  // the last class is open
   std::uint64_t seed = 1;
-  int epochs = 120;  // at most; a member stops when `patience` epochs brought nothing
+  int epochs = 120;  // at most; a member stops after `patience` epochs without improvement
   int patience = 30;
   int batch = 64;      // runs per step
-  double rate = 6e-3;  // of learning, at its peak
+  double rate = 6e-3;  // peak learning rate
   double weight_decay = 1e-2;
-  // A measurement is a class only up to the noise of measuring and of what no feature says: its
-  // weight is spread as a normal distribution of this relative width, so that a run at the edge
-  // pulls towards both sides.
+  // A measurement determines its class only up to measurement noise and effects that no feature
+  // describes. So its weight is spread as a normal distribution of this relative width, and a run
+  // near an edge counts for both classes.
   double blur = 0.06;
   int members = 13;
 };
 
 using Indices = std::vector<std::size_t>;
 
-// Class of a run; censored ones belong to the open class.
+// The class of a run. Censored runs belong to the open class.
 std::int64_t ClassOf(const Run& run, const Recipe& recipe);
 
 class Ensemble {
  public:
-  // Learns from the runs at `train`. With `watch` every member stops early by the loss there;
-  // without, each keeps another eighth of the models aside for that, so that together they saw all.
+  // Trains on the runs at `train`. With `watch`, every member stops early by its loss on those
+  // runs. Without `watch`, each member sets aside a different eighth of the models for this, so
+  // that together the members use all runs.
   static Ensemble Train(const std::vector<Run>& runs, const Indices& train, const Indices* watch,
                         const Recipe& recipe);
 
-  // One row of probabilities per run, as estimate::Network answers.
+  // Returns one row of probabilities per run, like estimate::Network.
   std::vector<std::vector<double>> Ask(const std::vector<Run>& runs, const Indices& which) const;
 
-  // Median of the training runs in each class, its middle where there are none; MiB.
+  // Median of the training runs in each class, or the middle of the class if it has none, in MiB.
   const std::vector<float>& class_points() const { return points_; }
 
-  // The weights file; `runs` are those it was trained on, a few of them become its examples.
+  // Makes the weights file. `runs` are the training runs, some of which become its examples.
   estimate::TensorFile Export(const std::vector<Run>& runs, const Indices& train,
                               const std::string& family) const;
 
  private:
-  // Mean and spread of what the networks read, from the training runs.
+  // Mean and spread of the networks' inputs over the training runs.
   struct Scale {
     std::vector<float> mean, spread, low, high;
     std::vector<float> layer_mean, layer_spread;

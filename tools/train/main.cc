@@ -23,7 +23,7 @@ namespace carma::train {
 namespace {
 
 constexpr double kCoverage = 0.95;
-// Of the card that the runs were measured on; a censored run needs at least about this.
+// The memory of the GPU that the runs were measured on. A censored run needs at least about this.
 constexpr double kCensoredMib = 38'000;
 
 struct Flags {
@@ -123,7 +123,8 @@ base::Result<base::Unit> TrainAndWrite(Flags flags) {
       shipped.Export(runs, all, std::string(model::FamilyName(flags.family)));
   const std::string bytes = estimate::DumpTensors(file);
   facts.file = estimate::WeightsFileName(flags.kind, flags.family);
-  // What the daemon would refuse, or answer otherwise, is not written.
+  // Weights that the daemon would refuse, or with which it would answer differently, are not
+  // written.
   const auto read = estimate::ParseTensors(bytes, facts.file);
   if (!read) return std::unexpected(read.error());
   if (const auto network = estimate::Network::Load(*read, facts.file); !network) {
@@ -144,7 +145,7 @@ base::Result<base::Unit> TrainAndWrite(Flags flags) {
   return base::Unit{};
 }
 
-// As a shell reads it back.
+// Quotes a word for a shell.
 std::string Quoted(const std::string& word) {
   const bool plain = word.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") ==
@@ -152,7 +153,8 @@ std::string Quoted(const std::string& word) {
   return plain ? word : "'" + word + "'";
 }
 
-// Without what does not change the weights: where they go, and what the card says of the data.
+// The command without options that do not change the weights: the output folder, and the card's
+// words about the data.
 std::string CommandOf(int argc, char** argv) {
   std::string command = "carma-train-gpumemnet";
   for (int i = 1; i < argc; ++i) {
@@ -207,7 +209,8 @@ int Main(int argc, char** argv) {
   recipe.kind = flags.kind;
   const bool mlp_models = flags.family == model::Family::kMlp;
   if (app.count("--class-mib") == 0) recipe.class_mib = mlp_models ? 1024 : 8192;
-  // MLPs need what their sizes say, to a per cent; of the others the features say less.
+  // The sizes of MLPs determine their memory to a per cent. The features of other networks say
+  // less.
   recipe.blur = blur >= 0 ? blur : mlp_models ? 0.02 : 0.06;
   if (flags.kind == estimate::NetworkKind::kTransformer) {
     recipe.members = 2;
@@ -221,7 +224,7 @@ int Main(int argc, char** argv) {
   if (members > 0) recipe.members = members;
   flags.command = CommandOf(argc, argv);
 
-  // More threads change the order of sums, and with it the weights; the networks are small.
+  // More threads would change the order of sums and so the weights. The networks are small.
   torch::set_num_threads(1);
   if (const auto done = TrainAndWrite(flags); !done) {
     fmt::print(stderr, "carma-train-gpumemnet: {}\n", done.error().message);

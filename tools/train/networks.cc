@@ -33,7 +33,7 @@ class Mlp : public Member {
   nn::Linear output_;
 };
 
-// Two linear layers with something between them.
+// Two linear layers with an activation between them.
 class InOut : public nn::Module {
  public:
   InOut(std::int64_t width, std::int64_t in_width, std::int64_t out_width)

@@ -1,5 +1,5 @@
-// The networks of estimate/gpumemnet_network.h as libtorch trains them: the same computation, the
-// same names of parameters.
+// The networks of estimate/gpumemnet_network.h as libtorch trains them, with the same computation
+// and the same parameter names.
 #pragma once
 
 #include <torch/torch.h>
@@ -12,10 +12,11 @@
 
 namespace carma::train {
 
-// So many examples side by side; a network reads what it needs of them.
+// Several examples side by side. Each network reads only what it needs.
 struct Batch {
   torch::Tensor aggregates;  // [examples, aggregates], standardised
-  torch::Tensor layers;      // [examples, longest, types + sizes], zeros behind the shorter ones
+  // [examples, longest, types + sizes], with zeros after shorter sequences
+  torch::Tensor layers;
   torch::Tensor ln_repeats;  // [examples, longest + 1]: 0 for the aggregates; very small: no layer
 };
 
@@ -24,7 +25,7 @@ class Member : public torch::nn::Module {
   virtual torch::Tensor Logits(const Batch& batch) = 0;  // [examples, classes]
 };
 
-// `hidden` hidden layers of `width` each.
+// Makes an MLP with `hidden` hidden layers of `width` units each.
 std::shared_ptr<Member> MakeMlp(std::int64_t hidden, std::int64_t width, std::int64_t classes);
 
 struct EncoderShape {
@@ -32,7 +33,7 @@ struct EncoderShape {
   std::int64_t heads = 2;
   std::int64_t blocks = 2;
   std::int64_t feedforward = 64;
-  std::int64_t hidden = 64;  // of the classifier behind the encoder
+  std::int64_t hidden = 64;  // of the classifier after the encoder
 };
 std::shared_ptr<Member> MakeEncoder(const EncoderShape& shape, std::int64_t classes);
 

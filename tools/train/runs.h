@@ -1,4 +1,4 @@
-// Measured training runs as the networks see them, and how they are split.
+// Measured training runs as input for the networks, and how they are split.
 #pragma once
 
 #include <cstddef>
@@ -16,26 +16,26 @@ struct Run {
   std::string model;
   estimate::NetworkInput input;
   double measured_mib = 0;
-  bool censored = false;  // needed more than the card had; measured_mib says nothing then
+  bool censored = false;  // needed more memory than the GPU has, so measured_mib has no meaning
 };
 
-// What was in the files and is not among the runs.
+// Runs in the files that are not used.
 struct LeftOut {
-  std::size_t other_family = 0;  // model::Classify says another one
-  std::size_t incomplete = 0;    // the run broke off for other reasons than memory
+  std::size_t other_family = 0;  // model::Classify gives another family
+  std::size_t incomplete = 0;    // the run failed for another reason than memory
 };
 
 struct RunFiles {
   std::string layers;    // JSON lines of model::ForEachModel
-  std::string measured;  // CSV: model, batch, measured_mib, censored; reason may be there
+  std::string measured;  // CSV: model, batch, measured_mib, censored; may have reason
 };
 
 // Errors: kInvalid, kIo with the file and line; a measured model without layers.
 base::Result<std::vector<Run>> LoadRuns(const RunFiles& files, model::Family family,
                                         LeftOut& left_out);
 
-// Which part of `parts` each run belongs to, by its model: a model is in one part only, and parts
-// hold about equally many models. Equal seeds give equal parts.
+// Assigns each run to one of `parts` parts by its model. A model is in one part only, and parts
+// have about equally many models. Equal seeds give equal parts.
 std::vector<std::size_t> Parts(const std::vector<Run>& runs, std::size_t parts, std::uint64_t seed);
 
 }  // namespace carma::train

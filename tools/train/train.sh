@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes all weights of data/estimators again, with their cards: some minutes on one core each.
+# Makes all weights of data/estimators again, with their cards; takes some minutes on one core for each.
 # usage: train.sh TRAINER DATA [DATA …] [--out FOLDER] [--overwrite] [--source TEXT]
-#   DATA/gpumemnet holds mlp, cnn and encoder, each with layers.jsonl.gz and measured_train.csv; further sources may hold some of
-#                them, and are learned together with the first; what carma_collect.py packs has the same columns
-#   --out        where the weights go (default: data/estimators, which CARMA ships)
-#   --overwrite  replace weights that are there; without it a person is asked, and nobody else's are replaced
-#   --source     what the cards say of the data (default: the published data sets)
+#   DATA/gpumemnet contains mlp, cnn and encoder, each with layers.jsonl.gz and measured_train.csv. Further sources may have only some of
+#                these and are combined with the first. The output of carma_collect.py has the same columns.
+#   --out        output folder for the weights (default: data/estimators, which CARMA ships)
+#   --overwrite  replace existing weights; without it, the script asks at a terminal and otherwise replaces nothing
+#   --source     what the cards say about the data (default: the published data sets)
 set -euo pipefail
 usage='usage: train.sh TRAINER DATA [DATA …] [--out FOLDER] [--overwrite] [--source TEXT]'
 trainer=$(realpath "${1:?$usage}")
@@ -42,8 +42,8 @@ fi
 merged=$(mktemp -d)
 trap 'rm -rf "$merged"' EXIT
 
-# merge FOLDER: that folder of all sources as one. The columns that all need, by their names; a model that two sources have would
-# stand on both sides of a split, or be two models of one name.
+# merge FOLDER: combines that folder of all sources, with the columns that all of them need, by name. A model that two sources have would be on both
+# sides of a split, or would be two models of one name.
 merge() {
   local into=$merged/$1 folder twice
   mkdir -p "$into"

@@ -461,7 +461,7 @@ Program ServerProgram() {
       {"mcp", &AddMcpCommand},
       {"evaluate", nullptr, "Compare the estimators with measured runs", "estimate"},
       {"profile", nullptr,
-       "Measure workloads on this server's GPUs, alone and together; check its monitors"},
+       "Measure workloads on this server, alone and together, and the cost of monitoring"},
       {"pilot", &AddPilotCommand},
       {"slurm", &AddSlurmCommand},
   };

@@ -1,4 +1,4 @@
-// How a simulated cluster's queue distributes tasks to servers.
+// Options for how a simulated cluster's queue distributes tasks to servers.
 #pragma once
 
 #include <string_view>
@@ -20,8 +20,8 @@ inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
     {Placing::kAsked, "asked"},
 };
 
-// The resource that Slurm counts (its "gres"). Only with kCarma does CARMA run on the nodes;
-// otherwise a task starts at once on the GPUs that Slurm chose, and fails if it runs out of memory.
+// The resource that Slurm counts (its "gres"). CARMA runs on the nodes only with kCarma. Otherwise
+// a task starts at once on the GPUs that Slurm chose, and fails if it runs out of memory.
 enum class Gres {
   kCarma,  // GiB of GPU memory of a server; CARMA chooses the GPU
   kGpu,    // GPUs, each for one task
@@ -44,8 +44,7 @@ struct Above {
   // Tasks may pass the head if their time limits show that they do not delay it.
   bool backfill = false;
   base::Duration backfill_every{30'000};
-  // Users state the task's run time alone times this factor as its time limit. No task is stopped
-  // at its limit.
+  // A task's time limit is its run time alone times this factor. No task is stopped at its limit.
   double time_limit = 2;
   // Delay before a task that was sent back may start again: its credential must expire first.
   base::Duration requeue_delay{121'000};

@@ -13,7 +13,7 @@ namespace {
 
 using base::Duration;
 
-// Makes a task so light that its neighbours do not slow down.
+// Makes a task that is too light to slow down its neighbours.
 trace::Workload MakeWorkload(std::string id, int gpus, double solo_s, std::int64_t mib) {
   trace::Workload workload{.id = std::move(id), .gpus = gpus, .solo_s = solo_s};
   workload.sm_active.assign(static_cast<std::size_t>(gpus), 0.01);
@@ -70,7 +70,7 @@ TEST(AboveSlurm, PacksOrSpreads) {
   const trace::Workload some = MakeWorkload("some", 1, 1'000, 12'000);
   const std::vector<Arrival> arrivals(4, {Duration{0}, &some});
   RunOptions options = Placed(Placing::kSlurm);
-  // Four tasks of 12 GiB fit into the 79 GiB of the first server, so all go to this server, each to
+  // Each task needs 12 GiB. All four fit into the 79 GiB of the first server and go there, each to
   // the GPU with the most free memory.
   EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 1, 0, 1}));
   options.above.spread = true;
@@ -119,8 +119,9 @@ TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
                                       {Duration{0}, &some},  {Duration{0}, &some},
                                       {Duration{0}, &large}, {Duration{400'000}, &tiny}};
   const RunResult run = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
-  // No server has enough memory left for the large task until the brief tasks end (114 s). The task
-  // waits on its server and is sent back, although the other server has long been empty.
+  // No server has enough memory left for the large task until the brief tasks end (114 s). Until
+  // then the task waits on its server and is then sent back, although the other server has long
+  // been empty.
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(StartsOf(run)[6], 114 + 600 + 121);
 }
@@ -135,7 +136,7 @@ TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
   EXPECT_EQ(run.totals.oom_crashes, 1);
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(run.totals.attempts, 3);
-  EXPECT_GE(StartsOf(run)[1], 1'014);  // by then the server has seen what the first task holds
+  EXPECT_GE(StartsOf(run)[1], 1'014);  // the server has measured the first task's memory by then
   // The first attempt crashed when it allocated memory.
   EXPECT_EQ(run.record->tasks[1].attempts[0].end, report::AttemptEnd::kOutOfMemory);
 
@@ -155,13 +156,13 @@ TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
   const std::vector<Arrival> arrivals{
       {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
-  // The queue learns a moment later that a freed GPU is empty.
+  // The queue sees a freed GPU as empty only a moment later.
   const std::vector<double> in_order = StartsOf(Play("2xA100-40GB", arrivals, options));
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);
   EXPECT_NEAR(in_order[3], 1'014 + 514, 2);
-  // By its time limit (twice 100 s), the brief task ends before both GPUs must be free. The endless
-  // task does not.
+  // The brief task's time limit (twice 100 s) expires before both GPUs are needed. The endless
+  // task's time limit does not.
   options.above.backfill = true;
   const std::vector<double> backfilled = StartsOf(Play("2xA100-40GB", arrivals, options));
   EXPECT_EQ(backfilled[3], 30);
@@ -183,8 +184,9 @@ TEST(Above, GivesATaskSeveralWholeServersAtOnce) {
     ASSERT_EQ(run.totals.succeeded, 4) << base::WordOf(placing);
     EXPECT_EQ(run.record->tasks[1].attempts[0].gpus, (std::vector<int>{2, 3, 4}));
     EXPECT_EQ(run.record->tasks[2].attempts[0].gpus.front() / 2, 0);
-    // Two servers are empty when the two small tasks have ended (518 s) and the first large task
-    // has ended too (1 015 s): the first server and one of the others, or the same two again.
+    // The two small tasks end at 518 s and the first large task at 1 015 s, so the last task gets
+    // two empty servers: the first server and another one, or the two servers of the first large
+    // task.
     EXPECT_NEAR(StartsOf(run)[3], 1'015, 1) << base::WordOf(placing);
     EXPECT_EQ(run.record->tasks[3].attempts[0].gpus.size(), 3u);
     EXPECT_EQ(run.totals.attempts, 4);

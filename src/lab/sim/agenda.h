@@ -25,8 +25,8 @@ enum class Due : std::uint8_t {
   kTask,          // per task: the next step of its life
 };
 
-// At most one event per timer, ordered by time. Of the events of one moment, observations come
-// before that moment's changes, and then the order of setting decides.
+// The future events of a run, at most one per timer, ordered by time. At equal times, observations
+// come before changes, and otherwise timers keep the order in which they were set.
 class Agenda {
  public:
   struct Event {
@@ -97,8 +97,8 @@ class Agenda {
     if (due == Due::kTask) return kOfRun + kOfServer * servers_ + index;
     return due < Due::kWake ? kind : kind + kOfServer * index;
   }
-  // Entries of timers that were moved or cleared stay in the heap until they are on top, or until
-  // they are most of it.
+  // Stale entries of moved or cleared timers stay in the heap until they reach the top or outnumber
+  // the valid entries.
   void DropCleared() {
     std::erase_if(heap_, [this](const Entry& each) { return orders_[each.timer] != each.order; });
     std::ranges::make_heap(heap_, std::greater());

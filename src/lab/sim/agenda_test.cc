@@ -57,7 +57,6 @@ TEST(Agenda, ATimerHasOneEvent) {
   EXPECT_FALSE(agenda.IsSet(Due::kTask, 7));
 }
 
-// Compares the agenda with a plain sorted map for every kind of operation.
 TEST(Agenda, AgreesWithASortedMap) {
   base::Rng rng(3);
   Agenda agenda(1);

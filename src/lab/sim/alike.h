@@ -1,5 +1,5 @@
-// Tasks with the same request and the same predictions. They are equal for placement, so a server's
-// answer for one of them is valid for all. Private to sim.
+// A group of tasks with the same request and the same predictions. The tasks are equal for
+// placement, so a server's answer for one task is valid for the whole group. Private to sim.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +32,14 @@ struct Alike {
   std::vector<std::optional<bool>> could_take;
 
   // A server's answer (asked.cc): how well the task would fit, or empty if it cannot start now.
-  // `told` is the number of event batches that the server had received by then.
+  // `told` is the number of event batches that the server had received when it answered.
   struct Answer {
     std::uint64_t told = 0;
     std::optional<double> score;
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server
-  // The epoch and the number of touched servers at which no server would take one of these tasks.
+  // The epoch and the number of touched servers when no server would take a task of this group.
   std::uint64_t none_epoch = 0;
   std::size_t none_touched = 0;
 };

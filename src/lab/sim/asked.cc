@@ -1,5 +1,5 @@
-// Asks the servers whether they would start a task, and keeps servers free for a task that others
-// have passed for too long.
+// Asks the servers whether they would start a task, and keeps servers free for a task that other
+// tasks have passed for too long.
 #include "lab/sim/asked.h"
 
 #include <algorithm>
@@ -40,9 +40,8 @@ bool AskedPlacing::IsKeptFrom(const Job& job, std::uint32_t node) const {
   return kept_for_ && *kept_for_ != core::Number(job.id) && std::ranges::count(kept_, node) > 0;
 }
 
-// Reserves servers for a task that others have passed for pass_limit, as a server reserves GPUs.
-// The servers with the fewest tasks, as many as the task needs, accept no other task until it has
-// started.
+// Once a task has been passed for pass_limit, reserves as many servers as it needs, those with the
+// fewest tasks. They accept no other task until it has started.
 void AskedPlacing::KeepServers(std::span<const LinesAbove::Waiting> looked_at, base::Time now) {
   if (kept_for_ || !options_.policy.pass_limit || looked_at.size() < 2) return;
   const auto since = [this](const LinesAbove::Waiting& each) {

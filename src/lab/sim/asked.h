@@ -28,11 +28,11 @@ class AskedPlacing {
   AskedPlacing(const RunOptions& options, const Layout& layout, const Servers& servers,
                const LinesAbove& lines, const Jobs& jobs, const Candidates& candidates);
 
-  // To be called when this server's answers may have changed.
+  // Call this when this server's answers may have changed.
   void Changed(std::uint32_t server) { touched_.push_back(server); }
   // Places tasks until no server would start one. Call it only if no reports are due.
   void Place(base::Time now, const PlaceTask& place);
-  // To be called when the task has been given its servers.
+  // Call this when the task has been given its servers.
   void Placed(const Job& job);
   // The latest time at which the servers must next report their samples. Their decisions are known
   // immediately.
@@ -64,8 +64,7 @@ class AskedPlacing {
   // Servers whose answers may have changed, in order; a new epoch means all of them.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
-  // Number of the task for which servers are kept free because other tasks have passed it for too
-  // long.
+  // The task for which servers are kept free, because other tasks have passed it for too long.
   std::optional<std::uint64_t> kept_for_;
   std::vector<std::uint32_t> kept_;
 };

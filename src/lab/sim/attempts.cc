@@ -45,7 +45,7 @@ void Attempts::Launch(JobIndex index, const core::StartTask& start) {
   attempt.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
   attempt.alone = start.alone;
   attempt.limit_mib = MpsLimitOf(job, start);
-  // The attempt fails for a reason of its own after this much work.
+  // Work after which the attempt fails for a reason other than memory.
   double fails_after_s = std::numeric_limits<double>::infinity();
   if (options_.failures.per_hour > 0) {
     base::Rng rng =
@@ -168,7 +168,7 @@ void Attempts::WriteCheckpoint(JobIndex index) {
 void Attempts::Schedule(JobIndex index) {
   Job& job = jobs_[index];
   if (!job.Computes()) return;
-  // Until the pace on all of a task's GPUs has been calculated, its end is unknown.
+  // The end is unknown until the task's pace on all its GPUs has been calculated.
   const std::optional<base::Time> ends = job.work.EndsAt(agenda_.now());
   if (!ends) return agenda_.Clear(Due::kTask, index);
   JobAttempt& attempt = job.attempt;

@@ -37,7 +37,7 @@ class Attempts {
   // Asks the task to checkpoint and end. A task that cannot checkpoint continues.
   void AskToSave(JobIndex index);
   void Stop(JobIndex index);
-  // To be called when the task's process has ended.
+  // Call this when the task's process has ended.
   void End(JobIndex index);
   // Progress printed by the tasks of a server; empty if no task prints any.
   std::optional<core::ProgressSeen> ProgressOn(std::uint32_t server) const;

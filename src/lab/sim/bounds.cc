@@ -15,8 +15,8 @@ namespace {
 // Maximum number of sets of tasks that are tried for one load.
 constexpr int kMostLooks = 20'000;
 
-// Searches for the best set of neighbours. Each further task slows the others down. So if a set
-// breaks the limit, every larger set that contains it breaks the limit too and is skipped.
+// Searches for the best set of neighbours. Each added task slows the others down, so if a set
+// breaks the limit, every larger set that contains it does too and is skipped.
 class Search {
  public:
   // by_worth: the order in which neighbours are tried.

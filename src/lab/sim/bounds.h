@@ -1,4 +1,4 @@
-// The best that any policy could reach with this load on these servers. Pure functions.
+// Computes bounds on what any policy could achieve with a load on given servers. Pure functions.
 #pragma once
 
 #include <span>

@@ -34,7 +34,7 @@ TEST(BoundsOf, RequiresGpusOfOneType) {
   EXPECT_TRUE(BoundsOf(*ParseCluster("1xA100-40GB,1xH100-80GB"), arrivals, {}).empty());
 }
 
-// Tries loads, sharing methods and memory models.
+// Tries many combinations of loads, sharing methods and memory models.
 TEST(BoundsOf, NoRunWithoutNoiseIsShorter) {
   base::Rng rng(3);
   const Cluster cluster = *ParseCluster("2xA100-40GB");

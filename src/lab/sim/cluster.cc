@@ -10,7 +10,7 @@
 namespace carma::sim {
 namespace {
 
-// NVIDIA's own servers by their data sheets, and the common cloud shapes of other GPUs.
+// NVIDIA's servers according to their data sheets, and common cloud instances with other GPUs.
 constexpr std::array kServers{
     ServerName{"dgx-station-a100", "4xA100-40GB"}, ServerName{"dgx-a100", "8xA100-40GB"},
     ServerName{"dgx-a100-80gb", "8xA100-80GB"},    ServerName{"dgx-h100", "8xH100-80GB"},

@@ -65,7 +65,7 @@ Result<GpuType> FindType(std::string_view name) {
                  base::Join(known, ", "));
 }
 
-// The instances of an A100, which later GPUs also have (NVIDIA's MIG user guide).
+// The MIG instances of an A100, which later GPUs also offer (NVIDIA's MIG user guide).
 constexpr std::array kMigSlices{
     MigSlices{7, 8, 0},  MigSlices{4, 4, 5},  MigSlices{3, 4, 9},
     MigSlices{2, 2, 14}, MigSlices{1, 2, 15}, MigSlices{1, 1, 19},

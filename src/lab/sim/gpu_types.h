@@ -1,4 +1,4 @@
-// The GPU types a simulated server can have (data/gpus/gpus.csv), and shapes of servers.
+// The GPU types that a simulated server can have (data/gpus/gpus.csv), and shapes of servers.
 #pragma once
 
 #include <cstddef>
@@ -60,8 +60,8 @@ Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
 // NVIDIA's name for an instance with these slices on this type, such as "3g.20gb".
 std::string MigProfileName(const GpuType& type, const MigSlices& slices);
 
-// A division of an A100 into equal instances (NVIDIA's profiles 7g.40gb, 3g.20gb, 2g.10gb or
-// 1g.5gb), out of seven compute and eight memory slices.
+// A division of an A100 into equal instances: NVIDIA's profiles 7g.40gb, 3g.20gb, 2g.10gb or
+// 1g.5gb. The GPU has seven compute and eight memory slices.
 struct MigProfile {
   int instances = 1;
   double compute = 1;  // share of the GPU's SMs in each instance

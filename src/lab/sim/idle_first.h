@@ -33,7 +33,7 @@ class IdleFirst {
             const Machines& machines, const Jobs& jobs, Predictions& predictions);
 
   void Add(std::span<const JobIndex> jobs);
-  // To be called when this server's tasks have changed.
+  // Call this when this server's tasks have changed.
   void Changed(std::uint32_t server);
   // Removes the first task and returns it with its server; empty if it must wait or the queue is
   // empty.

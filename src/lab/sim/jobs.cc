@@ -46,8 +46,8 @@ core::TaskRequest RequestOf(const RunOptions& options, const Layout& layout, con
   request.exclusive = options.policy.pacing == core::Pacing::kImmediate &&
                       trace::Estimate(job.workload(), options.estimates.source).whole_gpu;
   if (gang) request.exclusive = true;
-  // A server does not retry a task that spans several servers or that Slurm placed. At most, Slurm
-  // requeues the task.
+  // A server does not retry a task that spans several servers or that Slurm placed. Only Slurm may
+  // requeue it.
   if (gang || options.above.placing == Placing::kSlurm) request.max_recoveries = 0;
   if (!server) return request;
   request.gpus = GpusOn(layout, job, *server);

@@ -49,7 +49,7 @@ struct PlaceAbove {
   std::optional<std::int64_t> raised_mib;  // memory that it requests for the next attempt
 };
 
-// The current attempt, or the last one.
+// The current or most recent attempt.
 struct JobAttempt {
   int number = 0;
   base::Time launched{};

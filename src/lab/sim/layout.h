@@ -1,4 +1,4 @@
-// The GPUs, cards and servers of a run. They never change during the run. Private to sim.
+// The GPUs, cards and servers of a run. They do not change during the run. Private to sim.
 #pragma once
 
 #include <cstdint>

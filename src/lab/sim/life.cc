@@ -111,11 +111,11 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   }
   job.phase = Phase::kWaiting;
   job.untaught = true;
-  // The task may no longer exist once the last server has handled its end, so this is copied first.
+  // Copied first, because the task may no longer exist once the last server has handled its end.
   const core::TaskExited exited{job.id, job.attempt.number, std::move(exit)};
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     --servers_[each].launched;
-    CatchUp(each);  // so that the core has what the task has shown so far
+    CatchUp(each);  // so that the core has the samples from before the end
     events_.emplace_back(exited);
     results_.CountEvents(1);
     ++servers_[each].queue.waiting;

@@ -65,7 +65,7 @@ class Machines {
   std::optional<core::HostSampled> TakeHostSample(std::uint32_t server);
 
   std::vector<SimDevice>& cards() { return cards_; }
-  void CheckEmpty() const;  // To be called after the last task has ended.
+  void CheckEmpty() const;  // Call this after the last task has ended.
 
  private:
   struct Pace {

@@ -13,8 +13,8 @@
 namespace carma::sim {
 namespace {
 
-// Calls work(0) … work(count - 1), each once, on at most `threads` threads including the caller's;
-// returns when all have returned.
+// Calls work(0) … work(count - 1), each once, on at most `threads` threads including the caller's.
+// Returns when all calls have returned.
 void ForEachIndex(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
   const auto take = [&] {
@@ -26,7 +26,7 @@ void ForEachIndex(std::size_t count, int threads, const std::function<void(std::
   take();
 }
 
-// Times of tasks come from the tally, figures of the GPUs from the simulator's exact integrals.
+// Task times come from the tally, GPU figures from the simulator's exact integrals.
 report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, const Totals& totals,
                           const Above& above) {
   report::Metrics metrics = tally.Finish();
@@ -51,7 +51,7 @@ bool ShareBounds(const RunOptions& a, const RunOptions& b) {
           (a.collocation == b.collocation && a.interference == b.interference));
 }
 
-// Computing bounds takes long for a long trace, so policies with the same bounds share them.
+// Computing bounds is slow for a long trace, so policies with the same bounds share them.
 std::vector<std::vector<report::Bound>> BoundsOfAll(const Cluster& cluster,
                                                     std::span<const Arrival> arrivals,
                                                     std::span<const RunOptions> policies) {

@@ -39,8 +39,8 @@ struct HostContention {
 // Factor, in (0, 1], on the speed of the server's tasks when together they need this many cores.
 double HostFactor(const HostContention& model, double wanted);
 
-// Failures unrelated to memory. The work until a failure is exponentially distributed, in hours
-// alone on the reference GPU.
+// Failures unrelated to memory. The work until a failure is exponentially distributed, in hours of
+// running alone on the reference GPU.
 struct Failures {
   double per_hour = 0;
 };

@@ -17,7 +17,7 @@ namespace carma::sim {
 
 // Samples are taken in the last millisecond of each period, and most of them cannot change a
 // decision. So, on demand, a GPU is sampled only in three cases: at the first tick after each
-// change (when the scheduler would have learned of its memory), at every tick while tasks wait and
+// change (when the scheduler would have seen its memory), at every tick while tasks wait and
 // something changes, and once before a decision after a quiet time. The scheduler then decides as
 // if it had seen every sample.
 class Monitor {

@@ -28,7 +28,7 @@ class NodeCounts {
   // usable_mib: usable memory of each of the node's GPUs. Nodes are numbered from 0.
   void AddNode(std::span<const std::int64_t> usable_mib);
 
-  // Memory is booked in whole GiB, and never more than a GPU (or the node) has in total.
+  // Memory is booked in whole GiB, but never more than the total of a GPU (or of the node).
   bool Fits(std::uint32_t node, const CountAsked& asked) const { return Fits(nodes_[node], asked); }
   // Books a request that fits. Returns the chosen GPUs; none with Gres::kCarma.
   std::vector<std::uint32_t> Book(std::uint32_t node, std::uint64_t task, const CountAsked& asked,
@@ -40,7 +40,7 @@ class NodeCounts {
   // on an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
-  // Whether `asked` would still fit at that time beside a longer request that is booked before.
+  // Whether `asked` would still fit at that time beside a longer request that is booked first.
   bool FitsBeside(std::uint32_t node, const CountAsked& asked, base::Time at,
                   const CountAsked& other) const;
 

@@ -45,9 +45,8 @@ double MemorySpeed(double factor, const PairedTask& own, const PairedTask& other
   return 1 / (1 + factor * own.utilization * other.memory);
 }
 
-// For utilization as nvidia-smi shows it, where any kernel counts as busy: two tasks slow each
-// other down only if their utilizations together exceed this value. Fitted to Lucid's pairs on an
-// RTX 3090.
+// With nvidia-smi's utilization, which counts any kernel as busy, two tasks slow each other down
+// only if the sum of their utilizations exceeds this value. Fitted to Lucid's pairs on an RTX 3090.
 constexpr double kUtilizationTogether = 1.14;
 
 double UtilizationSpeed(const PairedTask& own, const PairedTask& other) {

@@ -46,7 +46,7 @@ TEST(ParsePairs, RefusesWithTheLine) {
   }
 }
 
-// Makes pairs with the formula itself.
+// Makes pairs whose speeds follow the given formula exactly.
 template <class Speed>
 std::vector<MeasuredPair> MadeBy(const Speed& speed) {
   base::Rng rng(2);

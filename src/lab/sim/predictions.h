@@ -25,10 +25,11 @@
 
 namespace carma::sim {
 
-// Estimators and what they learn from finished attempts are carmad's own (estimate/appraiser.h,
-// estimate/lesson.h). A user's tasks of one workload count as the same program. Another workload or
-// another user counts as another program (user 0: unknown). All servers share their knowledge.
-// Random errors are drawn per task, so that an answer does not depend on the time of the request.
+// The estimators, and how they learn from finished attempts, are carmad's own
+// (estimate/appraiser.h, estimate/lesson.h). A user's tasks of one workload count as the same
+// program. Another workload or another user counts as another program (user 0: unknown). All
+// servers share their knowledge. Random errors are drawn per task, so that an answer does not
+// depend on the time of the request.
 class Predictions {
  public:
   // The options and the layout must outlive this object.
@@ -54,7 +55,7 @@ class Predictions {
     bool stale = true;  // a lesson from its own tasks has come since then
   };
   Known& Find(const trace::Workload& workload, std::uint32_t uid);
-  // The current appraisal of the workload's tasks; only with a method.
+  // The current estimate for the workload's tasks. Requires a method.
   const estimate::Appraisal& Appraised(const trace::Workload& workload, std::uint32_t uid);
   // The estimate before the error model changes it.
   std::optional<core::Estimate> Unchanged(const Job& job);

@@ -23,7 +23,7 @@ void Series::Close() {
   open_ = {.at = since_};
   if (pieces_.size() < std::max<std::size_t>(limit_, 2)) return;
   // Halves the number of pieces. From now on, a piece lasts at least as long as the mean of the
-  // joined pieces.
+  // merged pieces.
   const base::Duration whole = since_ - pieces_.front().at;
   std::vector<Piece> joined;
   joined.reserve(pieces_.size() / 2 + 1);

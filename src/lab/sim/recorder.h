@@ -9,8 +9,8 @@
 
 namespace carma::sim {
 
-// A step function of time, stored as at most `limit` points (at least 2). If there are more,
-// neighbours are merged to their mean over time, so the overall mean stays exact.
+// A step function of time, stored as at most `limit` points (at least 2). Beyond this limit,
+// neighbours are merged into their mean over time, so the overall mean stays exact.
 class Series {
  public:
   Series(std::size_t limit, base::Time from) : limit_(limit), open_{.at = from}, since_(from) {}

@@ -24,7 +24,7 @@ std::vector<MeasuredTask> Tasks(std::string_view rows) {
 }
 
 TEST(ReplayResidency, AgreesWithACalculationByHand) {
-  // b comes when a is half done: 500 s alone, then 500 s at 1 / (1 + 0.5 * 0.2).
+  // b starts when a is half done: 500 s alone, then 500 s at 1 / (1 + 0.5 * 0.2).
   const auto tasks = Tasks("1,a,0,0,1000,1.1\n2,b,0,500,1500,1.2\n");
   const auto residency = ReplayResidency(tasks, Workloads(), {}, LoadAsListed);
   ASSERT_TRUE(residency) << residency.error().message;

@@ -1,4 +1,4 @@
-// The results of a run, added up while it proceeds. Private to sim.
+// Accumulates the results of a run while it proceeds. Private to sim.
 #pragma once
 
 #include <cstddef>
@@ -36,9 +36,9 @@ class Results {
   void TaskEnded(Job& job, core::TaskState state, const std::string& reason, base::Time now);
 
   const Totals& so_far() const { return totals_; }
-  // Number of attempts stopped since any task last ended or saved more of its work.
+  // Number of attempts stopped since a task last ended or saved more of its work.
   std::int64_t starts_in_vain() const { return starts_in_vain_; }
-  // To be called after the last task has ended. `devices`: all cards.
+  // Call this after the last task has ended. `devices`: all cards.
   RunResult Finish(std::vector<SimDevice>& devices, std::int64_t samples);
 
  private:

@@ -61,7 +61,8 @@ class SimGpu {
   base::Time changed_{};
 };
 
-// Integrals over the run. They are exact because all values are constant between two changes.
+// A card with its integrals over the run, which are exact because all values are constant between
+// two changes.
 class SimDevice {
  public:
   SimDevice(const PowerModel& power, base::Time from);

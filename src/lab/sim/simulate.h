@@ -35,8 +35,8 @@ struct ServerShape {
   std::string name;  // "dgx-station-a100", "node 3"
   std::vector<GpuType> gpus;
 };
-// A single server runs as under carmad. Several servers have a common queue (above.h). A single
-// server under Slurm also has the common queue.
+// A single server runs as under carmad. Several servers, or one server under Slurm, have a common
+// queue (above.h).
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -176,7 +176,7 @@ struct RunOptions {
 
   int max_recoveries = 3;  // per task; the published versions have no limit
   // Perturbation: each task's solo time is multiplied by exp(N(0, noise)), and the first submission
-  // comes at a random moment after the start of the daemon.
+  // is at a random time after the start of the daemon.
   double noise = 0;
   std::uint64_t seed = 1;
 
@@ -221,8 +221,8 @@ struct Totals {
   double energy_j = 0;    // sum over all GPUs
   double sm_active = 0;   // mean per GPU, 0..1
   double memory_mib = 0;  // mean per GPU
-  // The simulator's own work: task events in the cores and the cluster, and samples. The number of
-  // samples depends only on MonitorOptions::mode.
+  // Counts of the simulator's own work: task events in the cores and the cluster, and samples. The
+  // number of samples depends only on MonitorOptions::mode.
   std::int64_t task_events = 0;
   std::int64_t samples = 0;
   friend bool operator==(const Totals&, const Totals&) = default;

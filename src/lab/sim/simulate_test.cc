@@ -52,8 +52,8 @@ TEST(Simulate, TwoTasksSlowEachOtherDownOnlyWhileBothRun) {
   const trace::Workload two = MakeWorkload("two", 1, 1'500, 0.3, 10'000);
   const RunResult run =
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &one}, {Duration{0}, &two}}, Immediate());
-  // The slowdowns 1 + s * p are 1.15 and 1.2 while the first task runs. After that, the second is
-  // alone.
+  // The slowdowns 1 + s * p are 1.15 and 1.2 while the first task runs. After that, the second task
+  // is alone.
   const double first_s = 1'000 * 1.15;
   const double second_s = first_s + (1'500 - first_s / 1.2);
   EXPECT_NEAR(base::Seconds(*run.record->tasks[0].ended - run.record->from), 14 + first_s, 0.002);
@@ -190,7 +190,7 @@ TEST(Simulate, EqualArgumentsGiveEqualRuns) {
   EXPECT_NE(Play(cluster, demo.arrivals(), options).totals, first.totals);
 }
 
-// A user who floods the queue does not delay others: the next free GPU goes to the new user.
+// A user who floods the queue does not delay other users: the next free GPU goes to the new user.
 TEST(Simulate, AFloodDelaysANewUserOnlyUntilOneTaskEnds) {
   const trace::Workload workload = MakeWorkload("w", 1, 300, 1.0, 30'000);
   std::vector<Arrival> arrivals;

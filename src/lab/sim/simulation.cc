@@ -11,7 +11,7 @@
 namespace carma::sim {
 namespace {
 
-// Each simulated scheduler is given the reservations of the next ten days; the list is renewed
+// Each simulated scheduler is given the reservations of the next ten days. The list is renewed
 // daily.
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kOneDay = std::chrono::hours(24);
@@ -20,15 +20,15 @@ constexpr int kMostStillDays = 400;
 // the first submission. The window is the longest of these periods.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// After this many stops per task in which no task saved any work, the run is given up. By then,
-// time slices that grow from one second have reached their maximum.
+// The run is given up after this many stops per task in which no task saved any work. By then, time
+// slices that started at one second have grown to their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of the tasks' output.
 constexpr base::Duration kProgressGap{30'000};
 
-// For tasks whose GPUs Slurm has already chosen: they start on these GPUs immediately, without
-// CARMA's checks.
+// The policy for tasks whose GPUs Slurm has already chosen: they start on these GPUs immediately,
+// without CARMA's checks.
 core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   policy.mapper = gres == Gres::kGpu ? core::kNeverSharing : "first-fit";
   policy.sm_cap.reset();

@@ -47,7 +47,7 @@ class Simulation {
   void CatchUp(std::uint32_t node);
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
-  // True if tasks have made no lasting progress for so long that they never will.
+  // Returns true if tasks have made no lasting progress for so long that they never will.
   bool InVain() const;
   void CheckBooks() const;
   base::Time now() const { return agenda_.now(); }

@@ -73,8 +73,8 @@ struct PublishedFigure {
   double to = kAny;
 };
 
-// Makespans of the 60 tasks are the lengths of two runs, read from their published curves. The time
-// scale is chosen so that the integral of power equals the published energy.
+// The makespans of the 60 tasks are the lengths of two runs, read from their published curves. The
+// time scale is chosen so that the integral of power equals the published energy.
 constexpr std::string_view kCurves = "published curves";
 constexpr std::string_view kMarginal = "section 6.4.1: \"only marginal\"";
 
@@ -95,7 +95,8 @@ using enum PublishedTrace;
 using enum Figure;
 using enum Standing;
 constexpr PublishedFigure kFigures[] = {
-    // 60 tasks. The solo times, the activities and the power curve are fitted to the exclusive run.
+    // The solo times, the activities and the power curve of these 60 tasks are fitted to the
+    // exclusive run.
     Within({kHeavy60, "exclusive", kMakespanMin, 639, kCurves, kCalibration}, 0.015),
     Within({kHeavy60, "exclusive", kEnergyMj, 33.20, "table 6.5", kCalibration}, 0.015),
     {kHeavy60, "exclusive", kOomCrashes, 0, "table 6.6", kPrediction, 0, 0},
@@ -117,7 +118,7 @@ constexpr PublishedFigure kFigures[] = {
     Within({kHeavy60, "MAGM + GPUMemNet 80 %", kEnergyMj, 28.50, "table 6.5", kCalibration}, 0.04),
     {kHeavy60, "MAGM + GPUMemNet 80 %", kOomCrashes, 1, "table 6.6", kPrediction, 0, 2},
 
-    // 90 tasks. None of them was used to fit the models.
+    // None of these 90 tasks was used to fit the models.
     {kMix90, "OWF 80 %, MPS", kMakespanChange, -0.3013, "section 6.4.1", kPrediction},
     {kMix90, "OWF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10, 0.10},
     {kMix90, "OBF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10, 0.10},
@@ -322,8 +323,8 @@ Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cl
 
 std::vector<Comparison> ValidateModels() {
   std::vector<Comparison> rows;
-  // 2, 3 and 7 copies of a network similar to ResNet on small images, whose SM activity alone is
-  // 0.30.
+  // 2, 3 and 7 copies of a network similar to ResNet on small images. Each copy alone has an SM
+  // activity of 0.30.
   const Load small{.sm_active = 0.30, .sensitivity = 0.707, .pressure = 0.30 * 0.959};
   const std::vector<Load> many(7, small);
   const auto mps = [&](std::size_t n) {

@@ -91,7 +91,7 @@ Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cl
 // Compares the models with small published cases; this needs only shipped data and no trace.
 std::vector<Comparison> ValidateModels();
 
-// A table for people, with one line per figure.
+// Formats the comparisons as a readable table, with one line per figure.
 std::string Table(std::span<const Comparison> comparisons);
 
 }  // namespace carma::sim

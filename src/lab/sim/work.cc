@@ -8,7 +8,7 @@
 namespace carma::sim {
 namespace {
 
-// A smaller gain of saved work is a rounding error.
+// A gain of saved work below this is only a rounding error.
 constexpr double kGainS = 1e-3;
 
 base::Duration RoundUp(double seconds) {
@@ -58,7 +58,7 @@ bool Work::Save(base::Time now, base::Duration cost) {
   const double saved_s = solo_s_ - attempt_s_ + DoneS();
   const bool gains = saved_s > saved_s_ + kGainS;
   saved_s_ = std::max(saved_s_, saved_s);
-  // The cost is converted at the present pace, so that a slow task does not also save more slowly.
+  // The cost is converted at the present pace, so saving takes the same time for a slow task.
   const double cost_s = base::Seconds(cost) * pace_;
   lost_s_ = lost_s_.value_or(0) + base::Seconds(cost);
   left_s_ += cost_s;

@@ -8,8 +8,9 @@
 
 namespace carma::sim {
 
-// Work is measured in seconds alone on the reference GPU. An attempt does the work that earlier
-// attempts have not saved. Its pace (work seconds per second) stays the same until the next change.
+// Work is measured in seconds of running alone on the reference GPU. An attempt does the work that
+// earlier attempts have not saved. Its pace (work seconds per second) stays the same until the next
+// change.
 class Work {
  public:
   Work() = default;
@@ -18,7 +19,7 @@ class Work {
   double solo_s() const { return solo_s_; }        // of the whole task
   double attempt_s() const { return attempt_s_; }  // of this attempt
   double pace() const { return pace_; }
-  // Whether the attempt will fail for a reason of its own before its work is done.
+  // Whether the attempt will fail before its work is done, for a reason other than memory.
   bool Fails() const { return fails_after_s_ < attempt_s_; }
   double LeftS(base::Time now) const { return left_s_ - pace_ * base::Seconds(now - since_); }
   // Whether this attempt has saved anything.
@@ -26,11 +27,12 @@ class Work {
   // Time lost to checkpoints and stops; empty if the task was never asked to checkpoint or stop.
   const std::optional<double>& lost_s() const { return lost_s_; }
 
-  // Starts an attempt that fails for a reason of its own after this much work (infinite: never).
+  // Starts an attempt that fails for a reason other than memory after this much work (infinite:
+  // never).
   void Launch(double fails_after_s);
   // Starts computing at `now`, with a pace of 0 until SetPace.
   void Begin(base::Time now);
-  // Advances the work to `now`, at the pace since its last change.
+  // Advances the work to `now`, at the pace set at its last change.
   void Advance(base::Time now);
   void SetPace(base::Time now, double pace);
   // When the attempt ends at the present pace, at least `now`; empty if it has no pace yet.

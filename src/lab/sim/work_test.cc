@@ -36,7 +36,7 @@ TEST(Work, TheNextAttemptRepeatsUnsavedWork) {
   EXPECT_EQ(work.EndsAt(FromMs(40'000)), FromMs(102'000));  // the pause comes first
   EXPECT_FALSE(work.Save(FromMs(41'000), Duration{0})) << "no work is done in the pause";
   work.Stop(FromMs(52'000), Duration{5'000}, true);
-  // 2 s for the checkpoint, 10 s of work after it, and 5 s for the next start.
+  // The lost time is 2 s for the checkpoint, 10 s of work after it, and 5 s for the next start.
   EXPECT_DOUBLE_EQ(*work.lost_s(), 17);
   EXPECT_TRUE(work.HasSaved());
   work.Launch(kNever);

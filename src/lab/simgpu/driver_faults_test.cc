@@ -1,7 +1,6 @@
-// Reads through the probe with every fault in every function that the simulated driver exports, on
-// one GPU and on the whole driver. Nothing crashes or stays stuck, the other GPUs continue, the
-// outcome is documented (docs/server/gpus.md), and everything works again once the fault is
-// cleared.
+// Reads through the probe while each function of the simulated driver has each fault, on one GPU
+// and on the whole driver. Nothing crashes or hangs, the other GPUs continue, the outcome is the
+// documented one (docs/server/gpus.md), and everything works again once the fault is cleared.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,7 +90,7 @@ std::vector<ErrorCode> Documented(Role role, nvml::Return code) {
   const bool gone = lost || gpu::MeansDriverGone(code);
   if (role == Role::kNothing || (role == Role::kTells && !gone)) return {ErrorCode::kInvalid};
   if (role == Role::kDecides && gpu::MeansAbsent(code)) return {ErrorCode::kInvalid};
-  // A process list that keeps requesting a larger buffer is not trusted.
+  // If the driver keeps requesting a larger buffer, its process list is not trusted.
   if (code == nvml::kInsufficientSize) return {fails, ErrorCode::kCorrupt};
   return {fails};
 }
@@ -123,7 +122,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
   void TearDown() override { ::unsetenv(kStateVariable); }
 
   bool Divided() const { return shared_->places()[0].mig; }
-  // Reads after the time at which the GPU's condition must be read again.
+  // Reads after waiting long enough that the GPU's condition is read again.
   gpu::Reading MustRead(std::size_t device) {
     const auto reading = Read(device);
     EXPECT_TRUE(reading) << reading.error().message;

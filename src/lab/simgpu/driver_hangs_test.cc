@@ -58,7 +58,7 @@ class DriverHangs : public ::testing::Test {
     const auto reading = probe.Read(device, base::FromMs(++now_ms_));
     return reading ? "" : reading.error().message;
   }
-  // `so` must read the GPU, because the probe retries a hung GPU only when it is read.
+  // `so` must read the GPU, because the probe retries a hung GPU only when that GPU is read.
   bool Soon(const std::function<bool()>& so) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so()) {

@@ -49,7 +49,7 @@ class DriverTest : public ::testing::Test {
     return reading.value_or(gpu::Reading{});
   }
 
-  // The clock is so fast that time passes between any two readings.
+  // The clock runs so fast that simulated time passes between any two readings.
   TestServer server_{"2xA100-40GB,1xH100-80GB", {.time_scale = 1000}};
   std::unique_ptr<Server> shared_;
   std::unique_ptr<gpu::Probe> probe_;

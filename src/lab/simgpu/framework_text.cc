@@ -17,8 +17,8 @@ std::int64_t Bytes(std::int64_t mib) {
 }
 
 std::string PyTorchText(const FailedAllocation& failed) {
-  // PyTorch does not count the CUDA context, which is part of a process's memory, and its allocator
-  // keeps a few per cent in reserve.
+  // PyTorch's figure excludes the CUDA context, which is part of the process's memory. Its
+  // allocator also keeps a few per cent in reserve.
   const std::int64_t allocated = failed.own_mib * 93 / 100;
   const std::int64_t unallocated = failed.own_mib * 3 / 100;
   return fmt::format(

@@ -1,4 +1,4 @@
-// The out-of-memory messages of training frameworks in their real form, filled in with current
+// The out-of-memory messages of training frameworks, in their original wording and with current
 // numbers. The out-of-memory detection must recognise these texts.
 #pragma once
 
@@ -14,7 +14,7 @@ enum class Framework { kPyTorch, kTensorFlow, kJax };
 // Parses "pytorch", "tensorflow" or "jax". Errors: kInvalid.
 Result<Framework> ParseFramework(std::string_view name);
 
-// A failed allocation, as the process sees it.
+// A failed allocation as the process sees it.
 struct FailedAllocation {
   int device = 0;  // in the process's own numbering
   std::int64_t wanted_mib = 0;
@@ -22,8 +22,8 @@ struct FailedAllocation {
   std::int64_t usable_mib = 0;
   std::int64_t own_mib = 0;  // memory that the process already holds on this device
 };
-// Returns text that ends with a newline. Every framework then exits with kOomExitCode because the
-// exception is not caught.
+// Returns text that ends with a newline. Every framework then exits with kOomExitCode, because
+// nothing catches the exception.
 std::string OomText(Framework framework, const FailedAllocation& failed);
 inline constexpr int kOomExitCode = 1;
 

@@ -1,4 +1,4 @@
-// The program carma-simmps: it starts the control daemon, or sends commands to it.
+// The program carma-simmps, which starts the control daemon or sends commands to it.
 #include "lab/simgpu/mps_control.h"
 
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 namespace carma::simgpu {
 namespace {
 
-// Takes the lock that is held while the daemon runs. The kernel releases it however the daemon
-// ends, and children do not inherit it.
+// Takes the lock that is held while the daemon runs. The kernel releases it even if the daemon is
+// killed, and children do not inherit it.
 Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
   const std::string path = folders.Lock();
   base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));

@@ -10,11 +10,11 @@
 namespace carma::simgpu {
 
 // This variable, or the file `simmps` in the pipe directory, contains words that make the daemon
-// misbehave. The words are read again at every step: refuse-start, hang-start, hang, crash,
+// misbehave. The daemon reads the words again at every step: refuse-start, hang-start, hang, crash,
 // server-fails, fault, full, tolerant, resident, vague-error, no-partitions, r535, r580, r590.
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
-// Whether the word is set. With r535, r580 or r590 the daemon behaves like that branch of the
-// driver, otherwise like branch 550. Unknown words have no effect.
+// Whether the word is set. With r535, r580 or r590 the daemon behaves like that driver branch, and
+// without them like branch 550. Unknown words have no effect.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 
 // Prints one line on stderr and returns exit code 1.
@@ -37,7 +37,7 @@ int RunMpsCommands(const MpsFolders& folders);
 // Sends one command, as in protocol 3, where commands are arguments.
 int RunMpsCommand(const MpsFolders& folders, const std::string& command);
 
-// Last lines of the daemon's answers; kMpsFailed makes the calling program fail.
+// The last line of each of the daemon's answers; kMpsFailed makes the calling program fail.
 inline constexpr std::string_view kMpsAnswerEnd = ".";
 inline constexpr std::string_view kMpsFailed = ".failed";
 

@@ -1,4 +1,4 @@
-// Commands of the control daemon of a simulated MPS.
+// Executes the commands that the control daemon of a simulated MPS accepts.
 #include <fmt/format.h>
 
 #include <algorithm>

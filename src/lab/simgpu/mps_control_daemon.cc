@@ -32,8 +32,8 @@ constexpr auto kPatience = 2000ms;
 sigset_t ServedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  // Other signals end the daemon immediately and leave all its files behind, as with NVIDIA's
-  // daemon.
+  // Other signals end the daemon immediately and leave all its files behind, as they do with
+  // NVIDIA's daemon.
   sigaddset(&set, SIGCHLD);
   return set;
 }
@@ -45,7 +45,7 @@ std::optional<uid_t> PeerUid(int fd) {
   return peer.uid;
 }
 
-// The server of a user runs with the user's rights.
+// Makes this process run with the rights of the user whose clients it serves.
 bool BecomeServerUser(uid_t uid) {
   if (uid == ::geteuid()) return true;
   const Result<std::optional<base::UserEntry>> entry = base::FindUser(uid);
@@ -83,12 +83,13 @@ ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock,
 }
 
 Result<Unit> ControlDaemon::Open() {
-  // Reuses the FIFO of an earlier daemon. If another file has that name, there is no FIFO.
+  // Reuses the FIFO of an earlier daemon. If the name belongs to a file of another type, there is
+  // no FIFO.
   ::mkfifo(folders_.LogFifo().c_str(), 0777);
   privileged_ = CARMA_TRY(ListenAnew(folders_.Privileged()));
   listener_ = CARMA_TRY(ListenAnew(folders_.Control()));
-  // The folder's mode decides who may connect. A shared daemon must also admit clients of other
-  // users.
+  // The folder's mode decides which users may connect. A shared daemon must also admit clients of
+  // other users.
   ::chmod(folders_.Control().c_str(), 0666);
   if (!Is535())
     CARMA_TRY(base::WriteFileAtomic(folders_.PidFile(), std::to_string(::getpid()), 0666));
@@ -104,8 +105,8 @@ int ControlDaemon::Run() {
   while (!(quitting_ && (Idle() || (quit_at_ns_ && base::BootTimeNs() >= *quit_at_ns_)))) {
     pollfd watched[3] = {
         {listener_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
-    // No message announces that a server's last client has gone, so a quitting daemon polls its
-    // servers.
+    // The daemon gets no message when a server's last client has gone, so it polls its servers
+    // while it quits.
     if (::poll(watched, 3, quitting_ ? 20 : -1) < 0 && errno != EINTR) return 1;
     if (watched[2].revents != 0) ServeSignals();
     if (watched[0].revents != 0) ServePeer(listener_);
@@ -130,7 +131,7 @@ void ControlDaemon::Shutdown() {
     ::unlink(server.path.c_str());
   }
   Note("Exit");
-  // Only the FIFO is removed; lock and sockets stay.
+  // Only the FIFO is removed. The lock and the sockets stay.
   ::unlink(folders_.LogFifo().c_str());
   ::unlink(folders_.PidFile().c_str());
   for (const base::LineSocket& peer : quitters_) peer.Send(failed_ ? kMpsFailed : kMpsAnswerEnd);
@@ -180,8 +181,8 @@ void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid, std::string_v
   const auto refuse = [&peer](MpsError error) {
     peer.Send(fmt::format("error {}", static_cast<int>(error)));
   };
-  // Serves one user at a time, like NVIDIA's daemon. But this daemon refuses a second user instead
-  // of making the user wait.
+  // Like NVIDIA's daemon, this daemon serves one user at a time. Unlike NVIDIA's, it refuses a
+  // second user instead of making the user wait.
   const bool others = !options_.multi_user && !servers_.empty() && servers_.front().uid != uid;
   if (quitting_ || others) return refuse(MpsError::kConnectionFailed);
   const std::optional<double> percent = PartitionPercent(partition);

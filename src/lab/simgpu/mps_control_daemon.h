@@ -55,7 +55,7 @@ class ControlDaemon {
   void ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition);
   Result<Server*> StartServer(uid_t uid);
   Server* FindServer(std::string_view pid);
-  // The server's answer in one line. Empty if the server does not answer, in which case its process
+  // Returns the server's answer in one line. Empty if the server does not answer; its process then
   // counts as ended.
   std::optional<std::string> Ask(Server& server, const std::string& request);
   bool Idle();
@@ -100,7 +100,7 @@ class ControlDaemon {
   std::vector<Server> servers_;
   int started_ = 0;
   const bool three_ = base::GetEnv(kMpsProtocolVariable) == "3";
-  bool refused_ = false;                      // the program that sent the present command must fail
+  bool refused_ = false;                      // the program that sent the current command must fail
   bool failed_ = false;                       // a server has failed
   std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
   std::vector<base::LineSocket> quitters_;    // peers that wait for the daemon's end

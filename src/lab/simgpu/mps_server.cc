@@ -42,7 +42,7 @@ void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view w
   if (!fd) return;
   const std::string line = fmt::format(
       "[{} {} {}] {}\n", base::FormatTime(base::SystemClock().Now()), who, ::getpid(), text);
-  // A failed write (for example on a full disk) loses only this line.
+  // If the write fails, for example on a full disk, only this line is lost.
   (void)!::write(fd.get(), line.data(), line.size());
 }
 
@@ -75,7 +75,7 @@ int MpsServer::Run() {
       Lose(clients_[i]);
       clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    // The daemon is served last, so that the answer does not count clients that have just gone.
+    // The daemon is served last, so that its answer does not count clients that have just left.
     if (watched[0].revents != 0) daemon_lives = ServeDaemon();
   }
   Note("Server is shutting down");
@@ -134,7 +134,7 @@ std::string MpsServer::Terminate(pid_t pid) {
   return found ? "done" : fmt::format("Invalid process {}!", pid);
 }
 
-// Reads all that the client has sent: its end may follow its last line at once.
+// Reads everything that the client has sent, because the client may end right after its last line.
 bool MpsServer::ServeClient(Client& client) {
   while (true) {
     const Result<std::string> line = client.socket.Receive(0ms);
@@ -166,8 +166,8 @@ void MpsServer::Admit(Client& client, std::string_view partition) {
   }
 }
 
-// `place_and_path` is "0 /path/of/the/state". Like a real server, this one can be listed among the
-// GPU's processes.
+// `place_and_path` is "0 /path/of/the/state". The server can then be listed among the GPU's
+// processes, like a real server.
 void MpsServer::ShowItself(std::string_view place_and_path) {
   const std::string key(place_and_path);
   if (residencies_.contains(key) || !MpsBehaves(folders_, "resident")) return;
@@ -189,7 +189,7 @@ void MpsServer::ShowItself(std::string_view place_and_path) {
   if (joined && *joined) residencies_[key] = std::move(*joined);
 }
 
-// The clients on a GPU share one context, so a fault that breaks it affects them all.
+// The clients on a GPU share one context, so a fault of one client affects them all.
 void MpsServer::FaultOf(const Client& culprit) {
   Note(fmt::format("Client {} caused a fatal fault", culprit.pid));
   const MpsError error =
@@ -209,8 +209,8 @@ void MpsServer::Lose(const Client& client) {
   if (!client.joined) return;
   Note(fmt::format("Client {} disconnected", client.pid));
   if (client.terminated || client.affected || MpsBehaves(folders_, "tolerant")) return;
-  // The client was killed while its kernels ran. NVIDIA does not document what happens to the
-  // server then, so the simulation assumes the worst.
+  // The client was killed while its kernels ran. NVIDIA does not document how the server reacts, so
+  // the simulation assumes the worst.
   Note(fmt::format("Client {} died with work in flight; the server exits", client.pid));
   ::_exit(1);
 }

@@ -17,7 +17,7 @@
 
 namespace carma::simgpu {
 
-// Maximum number of clients per GPU, as in NVIDIA's MPS since Volta.
+// Maximum number of clients per GPU, as in NVIDIA's MPS for Volta and later GPUs.
 inline constexpr int kMaxMpsClients = 48;
 
 // Memory of the server's own context on a GPU, similar to that of real servers.
@@ -74,7 +74,7 @@ class MpsServer {
   std::vector<Client> clients_;
   // Percentage of the SMs by partition; empty unless the SMs are divided.
   std::map<std::string, double, std::less<>> partitions_;
-  // The server's own residencies on its clients' GPUs, so that the driver lists the server on them.
+  // Enters the server itself in the driver's process lists of its clients' GPUs.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
   std::map<std::string, std::unique_ptr<Residency>> residencies_;
   bool quit_ = false;

@@ -1,5 +1,5 @@
-// Tests of the simulated MPS: control daemon, server and clients as processes, on a server whose
-// clock runs fast.
+// Tests of the simulated MPS. Control daemon, server and clients are processes, and the simulated
+// server's clock runs fast.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ class MpsTest : public ::testing::Test {
     const bool held = fd && ::fcntl(fd.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     return held ? lock.l_pid : 0;
   }
-  // Waits until the daemon's process has ended, which happens after its answer to "quit".
+  // Waits until the daemon's process has ended. It ends some time after it has answered "quit".
   void AwaitDaemonsEnd() {
     const base::UniqueFd fd(::open(folders_.Lock().c_str(), O_RDONLY | O_CLOEXEC));
     struct flock lock {};
@@ -103,12 +103,12 @@ class MpsTest : public ::testing::Test {
     options.state_path = server_.path();
     options.mps_pipes = folders_.pipes;
     options.memory_mib = {8'000};
-    options.solo_s = 1e7;  // a hundred real seconds, so that something else ends it
+    options.solo_s = 1e7;  // a hundred real seconds, so the task ends only if a test ends it
     options.epochs = 10'000;
     options.crash_s = 0;
     return options;
   }
-  // The server's status once it has noticed that its clients have ended.
+  // Waits until the server has noticed that its clients have ended, and returns its status.
   std::string StatusAfterEnds() {
     for (int i = 0; i < 500 && Status() != "ACTIVE"; ++i) ::sched_yield();
     return Status();
@@ -489,8 +489,7 @@ TEST_F(MpsTest, MisbehavesOnRequest) {
   Behave("hang");
   Process hangs([this] { return Command("get_server_list"); });
   MpsError refused = MpsError::kNone;
-  // The daemon serves its peers one after the other. So its next answer shows that it has served
-  // this peer.
+  // The daemon serves its peers in sequence, so its next answer shows that it has served this peer.
   Process waits([&] { return MpsClient::Join(folders_.pipes, "", refused) ? 0 : 1; });
   waits.Kill(SIGKILL);
   waits.Wait();

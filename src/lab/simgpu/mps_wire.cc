@@ -118,7 +118,7 @@ Result<double> ParseMpsPercentage(std::string_view text) {
 std::string FormatMpsWelcome(const MpsWelcome& welcome) {
   std::string line = fmt::format("{}threads={} limits={}", kWelcome, welcome.thread_percentage,
                                  FormatMpsMemoryLimits(welcome.memory_limits));
-  // This field is last, because it may contain anything except line ends.
+  // This field is last, because its value may contain any character except a line end.
   if (welcome.visible_devices) line += std::string(kVisible) + *welcome.visible_devices;
   return line;
 }

@@ -1,5 +1,5 @@
-// The protocol between the programs of a simulated MPS: one line per message over Unix sockets.
-// Only the names of files, commands and errors are NVIDIA's.
+// The protocol between the programs of a simulated MPS: one line per message over Unix sockets. The
+// names of files, commands and errors are NVIDIA's; everything else is CARMA's own.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace carma::simgpu {
 inline constexpr std::size_t kMaxMpsLine = 4096;
 
 // Folders of a control daemon and its clients, from CUDA_MPS_PIPE_DIRECTORY and
-// CUDA_MPS_LOG_DIRECTORY or NVIDIA's defaults. The file names are NVIDIA's.
+// CUDA_MPS_LOG_DIRECTORY or NVIDIA's defaults. The file names in them are NVIDIA's.
 struct MpsFolders {
   std::string pipes;
   std::string logs;
@@ -57,7 +57,7 @@ std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);
 // Parses a percentage above 0 and at most 100. Errors: kInvalid.
 Result<double> ParseMpsPercentage(std::string_view text);
 
-// A server's answer to a client that it accepts.
+// The server's reply to a client that it accepts.
 struct MpsWelcome {
   double thread_percentage = 100;
   MpsMemoryLimits memory_limits;

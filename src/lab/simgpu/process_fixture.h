@@ -1,4 +1,4 @@
-// Runs a function in a forked process, for tests that read its output and wait for its end.
+// Runs a function in a forked process. Tests read the process's output and wait for its end.
 #pragma once
 
 #include <fcntl.h>

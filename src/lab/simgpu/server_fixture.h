@@ -34,7 +34,7 @@ class TestServer {
   std::string folder_;
 };
 
-// Waits until a server no longer relies on its last check of the file (a real millisecond).
+// Waits until the server must check its file again (a real millisecond).
 inline void LetFileCheckExpire() {
   const std::int64_t from = base::BootTimeNs();
   while (base::BootTimeNs() - from <= kFileCheckNs) {

@@ -1,4 +1,4 @@
-// Shows a simulated server to people and programs (carma-simgpu show).
+// Prints the state of a simulated server as a table or as JSON (carma-simgpu show).
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ Result<std::string> ShowText(Server& server);
 //  "faults": []}
 Result<std::string> ShowJson(Server& server);
 
-// Lists processes, memory and memory limits that are left on the GPUs; empty if nothing is left.
-// Errors: those of Server::Look.
+// Returns a list of processes, memory and memory limits that are left on the GPUs, or an empty
+// text. Errors: those of Server::Look.
 Result<std::string> Audit(Server& server);
 
 }  // namespace carma::simgpu

@@ -24,7 +24,7 @@
 namespace carma::simgpu {
 namespace {
 
-// No message announces the death of a process, so a waiting process checks at least this often.
+// A waiting process is not notified when another process dies, so it checks at least this often.
 constexpr double kLongestWaitS = 0.2;
 
 void InitRobustMutex(pthread_mutex_t& mutex) {
@@ -53,13 +53,13 @@ void FillState(StateFile& state, std::span<const sim::ShapedGpu> gpus,
   state.world.limits_memory = options.memory_limits ? 1 : 0;
 }
 
-// Writes the new server to a temporary file, then renames it over the old server's file.
+// Writes the new server to a temporary file and renames that file over the old server's file.
 Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu> gpus,
                         const ServerOptions& options) {
   std::string temporary = path + ".XXXXXX";
   base::UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return FailErrno(errno, "creating " + temporary);
-  // mkostemp makes a private file whatever the umask is, but tasks of other users need the server
+  // mkostemp makes a private file regardless of the umask, but tasks of other users need the server
   // too.
   if (::fchmod(fd.get(), 0666) != 0 || ::ftruncate(fd.get(), sizeof(StateFile)) != 0) {
     const int error = errno;
@@ -194,8 +194,8 @@ Result<Server::Lock> Server::Lock::Take(Server& server) {
   StateFile& state = *server.mapping_->state;
   const int error = ::pthread_mutex_lock(&state.lock);
   if (error == EOWNERDEAD) {
-    // A process died while it held the mutex. The residents are complete (see Motion), but values
-    // derived from them may be half written.
+    // A process died while it held the mutex. The residents are intact (see Motion), but values
+    // derived from them may be only partly updated.
     Recompute(state.world);
     ::pthread_mutex_consistent(&state.lock);
     server.Changed();
@@ -207,8 +207,8 @@ Result<Server::Lock> Server::Lock::Take(Server& server) {
   return lock;
 }
 
-// Checks that the file is complete: reading a page beyond the end of a truncated file would kill
-// the process.
+// Checks that the file has its full size. Reading a page beyond the end of a truncated file would
+// kill the process.
 Result<Unit> Server::CheckFile() {
   const std::int64_t now_ns = base::BootTimeNs();
   if (now_ns - mapping_->checked_ns.load(std::memory_order_relaxed) < kFileCheckNs) return Unit{};
@@ -234,8 +234,8 @@ void Server::BringToPresent() {
   Reap();
 }
 
-// The kernel marks the mutexes of a dying thread before its pid can be reused, whatever killed the
-// thread. Checking a mutex costs nanoseconds, reading /proc microseconds.
+// The kernel marks the mutexes of a dying thread before its pid can be reused, however the thread
+// dies. Checking a mutex takes nanoseconds; reading /proc takes microseconds.
 void Server::Reap() {
   StateFile& state = *mapping_->state;
   for (int slot = 0; slot < state.world.slots; ++slot) {
@@ -373,8 +373,8 @@ Residency::~Residency() {
   // A forked child has a copy of this object, but the residency belongs to the parent.
   if (thread_ != ::gettid()) return;
   const Result<Server::Lock> lock = Server::Lock::Take(server_);
-  // A removed file stays mapped unless it was truncated. The mutex must be released before the
-  // mapping.
+  // A removed file can still be accessed through its mapping, but a truncated file cannot. The
+  // mutex must be released before the mapping.
   StateFile& state = *server_.mapping_->state;
   if (lock) {
     Remove(state.world, slot_);

@@ -1,7 +1,7 @@
 // A simulated GPU server that processes share through one mapped file.
 //
-// All attached processes see the same world (world.h). Each access first advances it to the present
-// and frees the memory of dead processes.
+// All attached processes see the same world (world.h). Each access first advances the world to the
+// present and frees the memory of dead processes.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,8 @@
 
 namespace carma::simgpu {
 
-// Real time for which a removed or truncated state file may go unnoticed. Checking the file at
-// every access would cost more than the access.
+// Real time for which a removed or truncated state file may go unnoticed. A check at every access
+// would cost more than the access itself.
 inline constexpr std::int64_t kFileCheckNs = 1'000'000;
 
 // The environment variable that names the file for the simulated driver and simulated tasks.
@@ -33,8 +33,7 @@ struct ServerOptions {
   std::uint64_t seed = 1;  // determines the UUIDs
   // Simulated time of day at creation, in ms of the Unix epoch; empty: the real time.
   std::optional<std::int64_t> origin_time_ms = std::nullopt;
-  // Whether the driver can limit the memory of control groups, as NVIDIA's driver does from r615
-  // on.
+  // Whether the driver can limit the memory of control groups, like NVIDIA's driver since r615.
   bool memory_limits = false;
 };
 
@@ -45,11 +44,11 @@ struct ServerOptions {
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options);
 
-// Converts a shape to its normal form: "2xA100-40GB,1xA100-80GB:mig=1g.10gb+3g.40gb". Errors:
+// Converts a shape to its canonical form: "2xA100-40GB,1xA100-80GB:mig=1g.10gb+3g.40gb". Errors:
 // kInvalid.
 Result<std::string> NormalShape(const std::string& shape);
 class Server;
-// The shape of an existing server, in normal form.
+// The shape of an existing server, in canonical form.
 std::string ShapeOf(const Server& server);
 
 // The state of one GPU or instance.
@@ -122,13 +121,14 @@ class Server {
   // position in this list unless the comment says "whole".
   const std::vector<GpuIdentity>& places() const { return places_; }
   int place_count() const { return static_cast<int>(places_.size()); }
-  // The GPU of an instance; a whole GPU is its own.
+  // The GPU of an instance; for a whole GPU, the GPU itself.
   int WholeGpu(int place) const { return parents_[static_cast<std::size_t>(place)]; }
   const base::ClockOrigin& clock() const { return clock_; }
   double Now() const;
 
-  // Every access advances the world to the present and frees the memory of dead processes.
-  // Errors of these functions: kNotFound: the file was removed or replaced; kCorrupt: it was torn.
+  // Every access advances the world to the present and frees the memory of dead processes. Errors
+  // of the functions below: kNotFound: the file was removed or replaced; kCorrupt: the file was
+  // truncated.
   Result<GpuLook> Look(int gpu);
   // Fills `lines` with the processes that use this sharing method on one GPU, including its
   // instances.
@@ -142,7 +142,7 @@ class Server {
                                           std::optional<Shortage>& shortage);
 
   // Sleeps until the clock reaches until_s, the world's generation differs from `generation`, or a
-  // signal arrives; at most 200 ms of real time, because deaths are not announced.
+  // signal arrives. Sleeps at most 200 ms of real time, because deaths are not announced.
   void Wait(std::uint32_t generation, double until_s);
   std::uint32_t Generation() const;
   // Wakes all processes from Wait(). Async-signal-safe.
@@ -156,7 +156,7 @@ class Server {
     std::vector<XidEvent> events;
   };
   Result<Xids> XidsFrom(std::uint64_t from);
-  // From here on, parameters `gpu` must be whole GPUs.
+  // From here on, `gpu` must be the number of a whole GPU.
   Result<Condition> ConditionOf(int gpu);
 
   // Limits of control groups. Errors: kInvalid: this server does not support them, or the place is
@@ -193,7 +193,7 @@ class Server {
   Result<Unit> CheckFile();
   Result<Unit> CheckGpu(int gpu) const;  // must be a whole GPU
   Result<Unit> CheckShares(const std::vector<Share>& shares) const;
-  // The caller must hold the lock.
+  // Requires the lock.
   void BringToPresent();
   void Reap();
   void Changed();
@@ -217,7 +217,7 @@ class Residency {
   // Allocates more memory on the process's GPUs, all or nothing. An MPS client within its soft
   // limit may evict others (EvictFor).
   Result<std::optional<Shortage>> Grow(std::span<const Share> more);
-  // Stops computing. The work stays unfinished, and the memory stays allocated.
+  // Stops computing. The remaining work stays undone, and the memory stays allocated.
   Result<Unit> Stop();
   Result<Progress> Look();
 

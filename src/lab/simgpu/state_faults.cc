@@ -1,4 +1,4 @@
-// Damage to a simulated GPU server: Xids, conditions of its GPUs, faults of its driver.
+// Injects damage into a simulated GPU server: Xids, conditions of its GPUs, faults of its driver.
 #include <algorithm>
 #include <cstring>
 #include <iterator>

@@ -26,7 +26,7 @@ struct FaultEntry {
   std::int32_t gpu;    // place number; kStale is also stored for the instances of the GPU
   std::int32_t code;
   char function[64];
-  // The frozen readings for kStale.
+  // Readings frozen by kStale.
   double now_s;
   std::int64_t used_mib;
   double sm_active;
@@ -47,7 +47,7 @@ struct StateFile {
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Reads text from the file. Another process may have left it without its final NUL.
+// Reads text from the file. Another process may have left the text without its final NUL.
 template <std::size_t N>
 std::string Text(const char (&bytes)[N]) {
   return std::string(bytes, strnlen(bytes, N));

@@ -27,7 +27,8 @@ Arrival Task(std::int64_t memory_mib, double u = 0.3, double work_s = 100) {
 
 class StateTest : public ::testing::Test {
  protected:
-  // A second view of the same server, as from another process, with a clock that the test controls.
+  // Attaches a second view of the same server, like another process, with a clock that the test
+  // controls.
   std::unique_ptr<Server> Attach() {
     auto server = Server::Attach(server_.path(), [this] { return now_s_; });
     EXPECT_TRUE(server) << server.error().message;
@@ -66,7 +67,7 @@ TEST_F(StateTest, ProcessesSeeOneWorldAndOneClock) {
   auto b = Join(*yours, Task(5'000));
   EXPECT_EQ(mine->Look(0)->used_mib, 15'000);
   now_s_ = 32;
-  // Work alone for 20 s, then for 12 s at 1 / (1 + 0.5 * 0.4).
+  // The task works alone for 20 s, then for 12 s at a speed of 1 / (1 + 0.5 * 0.4).
   EXPECT_NEAR(a->Look()->work_left_s, 70, 1e-9);
   EXPECT_NEAR(b->Look()->work_left_s, 90, 1e-9);
   b.reset();

@@ -40,13 +40,14 @@ std::atomic<Server*> waiting_server = nullptr;
 
 void NoteSignal(std::atomic<bool>& note) {
   note = true;
-  // Wakes the sleep even if the signal arrives between the last check of the flags and the sleep.
+  // Wakes the sleep even if the signal arrives after the last check of the flags but before the
+  // sleep.
   if (Server* server = waiting_server) server->Poke();
 }
 void OnTerm(int) {
   NoteSignal(stop_asked);
 }
-// Only wakes the sleep. The loops then check for messages of the MPS server.
+// The handler only wakes the sleep. The loops then check for messages of the MPS server.
 void OnMpsNews(int) {
   if (Server* server = waiting_server) server->Poke();
 }
@@ -75,7 +76,7 @@ T PerGpu(const std::vector<T>& values, std::size_t i) {
   return values[std::min(i, values.size() - 1)];
 }
 
-// An event of the training.
+// A point in the training at which something happens.
 struct Milestone {
   enum Event { kEpoch, kGrow, kFail, kKillSelf, kHang, kFault, kEnd };
   double at;  // share of the work
@@ -83,7 +84,7 @@ struct Milestone {
   int epoch = 0;
 };
 
-// The milestones in order; the last one is the end.
+// Returns the milestones in order, ending with the end of the training.
 std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   std::vector<Milestone> plan;
   const int epochs = options.solo_s > 0 ? options.epochs : 0;
@@ -100,7 +101,8 @@ std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   return plan;
 }
 
-// One run on its GPUs. Every step returns the exit code if the process must end, otherwise nothing.
+// One run of the task on its GPUs. Every step returns the exit code if the process must end,
+// otherwise nothing.
 class Run {
  public:
   Run(const TrainingOptions& options, Server& server, std::vector<int> gpus)
@@ -160,7 +162,7 @@ Run::Ending Run::ServeMps() {
   const MpsError trouble = mps_->Trouble();
   if (trouble == MpsError::kNone) return std::nullopt;
   if (hanging_) {
-    // The context is gone, but a program that makes no CUDA calls does not notice this.
+    // The context is gone, but a program notices this only when it makes a CUDA call.
     residency_.reset();
     return std::nullopt;
   }
@@ -235,8 +237,8 @@ Run::Ending Run::Fault() {
   return CudaFailure(kIllegalAddress);
 }
 
-// Acts as the CUDA driver does at the first call. For an MPS client, CUDA_VISIBLE_DEVICES chooses
-// from its server's GPUs.
+// Joins MPS as the CUDA driver does at the first call. An MPS client's CUDA_VISIBLE_DEVICES selects
+// from the server's GPUs.
 Run::Ending Run::JoinMps() {
   limits_mib_.resize(gpus_.size());
   if (options_.mps_pipes.empty()) return std::nullopt;
@@ -259,7 +261,8 @@ Run::Ending Run::JoinMps() {
   return std::nullopt;
 }
 
-// Parameters and states are allocated first, activations with the first batch; both steps may fail.
+// Parameters and states are allocated first, activations with the first batch. Both allocations may
+// fail.
 Run::Ending Run::Allocate() {
   Arrival arrival;
   const base::ProcessId self = base::SelfProcess();
@@ -267,7 +270,7 @@ Run::Ending Run::Allocate() {
   arrival.start_ticks = self.start_ticks;
   arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (mps_) {
-    // The folder of the pipes identifies the server as long as the client uses it.
+    // The pipe directory identifies the server as long as the client uses it.
     arrival.mps_server =
         static_cast<std::uint32_t>(std::hash<std::string>{}(options_.mps_pipes)) | 1;
     // If the SMs are partitioned, the thread percentage has no effect.
@@ -398,7 +401,7 @@ int Run::ToTheEnd(double started_s) {
   Flood();
   const double done = options_.solo_s > 0 ? 1 - work_s_ / options_.solo_s : 0;
   for (const Milestone& milestone : PlanMilestones(options_)) {
-    // A resumed run skips past epochs and failures, but allocates all of its memory.
+    // A resumed run skips past milestones, including failures, but allocates all its memory.
     const bool past = milestone.at < done;
     if (past && milestone.event != Milestone::kGrow) continue;
     if (const Ending ending = WaitForWork(options_.solo_s * (1 - milestone.at))) return *ending;
@@ -426,7 +429,7 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
 }
 
 // The grandchild works in its own session. It is not our child, so its exit code comes through a
-// pipe. If the pipe ends without a code, the grandchild was killed.
+// pipe. If the pipe closes without a code, the grandchild was killed.
 int RunDetached(const TrainingOptions& options, Server& server, double started_s) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return 1;
@@ -459,8 +462,8 @@ int RunDetached(const TrainingOptions& options, Server& server, double started_s
 std::int64_t ProcessStartNs() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  // A young process has computed for nearly all of its lifetime, so its processor time is close to
-  // its age. The kernel's coarse start time bounds the error.
+  // A young process has computed for nearly all of its lifetime, so its CPU time is close to its
+  // age. The kernel's coarse start time limits the error.
   const std::int64_t guess =
       base::BootTimeNs() - (static_cast<std::int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec);
   const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
@@ -469,7 +472,7 @@ std::int64_t ProcessStartNs() {
 }
 
 int RunTraining(const TrainingOptions& options) {
-  // By default, timers may fire up to 50 us late. On a fast simulated server that is noticeable.
+  // By default, timers may fire up to 50 us late, which is noticeable on a fast simulated server.
   ::prctl(PR_SET_TIMERSLACK, 1);
   const std::int64_t start_ns = ProcessStartNs();
   if (options.state_path.empty()) {

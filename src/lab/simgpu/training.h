@@ -1,4 +1,4 @@
-// The behaviour of carma-simtask: a process that acts like a training task on simulated GPUs.
+// The behaviour of carma-simtask, a process that acts like a training task on simulated GPUs.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct TrainingOptions {
   // CUDA_VISIBLE_DEVICES: UUIDs, their beginnings, or numbers. Empty optional: the variable is not
   // set, and the task uses the first GPU.
   std::optional<std::string> visible_devices;
-  // CUDA_MPS_PIPE_DIRECTORY, where an MPS control daemon may answer. Empty: no MPS.
+  // CUDA_MPS_PIPE_DIRECTORY, in which an MPS control daemon may listen. Empty: no MPS.
   std::string mps_pipes;
   MpsMemoryLimits mps_memory_limits;   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
   double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
@@ -59,7 +59,7 @@ struct TrainingOptions {
 
 // Runs the task in this process to its end and returns the exit code: 0, kOomExitCode, 2 (no
 // server, no such GPU, contradictory options), 143 after SIGTERM, or the code that the options set.
-// Installs signal handlers. Progress goes to standard output, errors go to standard error.
+// Installs signal handlers. Prints progress to standard output and errors to standard error.
 int RunTraining(const TrainingOptions& options);
 
 // CLOCK_BOOTTIME of this process's start. The kernel's 10 ms ticks would be too coarse: they are

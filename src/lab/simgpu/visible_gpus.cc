@@ -95,8 +95,7 @@ Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsW
   return view;
 }
 
-// Reads two files of the kernel: one has a line "0::/path", the other a line with the mount point
-// of the v2 tree.
+// Reads two kernel files, one with a line "0::/path" and one with the mount point of the v2 tree.
 std::string OwnGroup() {
   const std::string self = base::ReadFile("/proc/self/cgroup", 65'536).value_or("");
   const std::string mounts = base::ReadFile("/proc/self/mountinfo", 1 << 20).value_or("");

@@ -1,4 +1,4 @@
-// CUDA_VISIBLE_DEVICES as CUDA reads it, with and without an MPS server.
+// Interprets CUDA_VISIBLE_DEVICES as CUDA does, with and without an MPS server.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ struct MpsView {
   std::vector<std::optional<std::int64_t>> limits_mib;
 };
 
-// Applies both values of CUDA_VISIBLE_DEVICES: the server's value makes a list from which the
-// client's value chooses. limits: the client's own limits. Errors: those of VisibleGpus.
+// Applies both values of CUDA_VISIBLE_DEVICES: the server's value gives a list, from which the
+// client's value selects. limits: the client's own limits. Errors: those of VisibleGpus.
 Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
                               std::string_view visible_devices, const MpsMemoryLimits& limits);
 
-// The control group (cgroup v2) of this process, as the full path of its folder. Empty in the root
+// The control group (cgroup v2) of this process, as the full path of its folder. Empty for the root
 // group.
 std::string OwnGroup();
 

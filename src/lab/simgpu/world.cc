@@ -59,8 +59,8 @@ struct Crowd {
   std::array<double, kMaxResidents> speeds;
 };
 
-// A task that would keep more SMs busy than it may use takes proportionally longer. This is the
-// simulator's rule for MIG instances (sim/gpu_types.h); here it also applies to a thread percentage
+// A task that would keep more SMs busy than it is allowed takes proportionally longer. This is the
+// simulator's rule for MIG instances (sim/gpu_types.h). Here it also applies to a thread percentage
 // under MPS.
 double BaseSpeed(const World& world, const Resident& resident, const Share& share) {
   const double allowed = resident.sm_cap * world.gpus[share.gpu].compute;
@@ -87,7 +87,7 @@ void Gather(const World& world, int gpu, Crowd& crowd) {
       crowd.slots[place] = slot;
       crowd.bases[place] = BaseSpeed(world, resident, resident.shares[i]);
       crowd.loads[place] = LoadThere(world, resident, resident.shares[i], crowd.bases[place]);
-      // The driver switches between MPS servers, and between them and processes outside MPS.
+      // The driver time-slices among MPS servers and processes outside MPS.
       const bool client = resident.sharing == core::SharingMethod::kMps;
       if (client) crowd.sharing = core::SharingMethod::kMps;
       crowd.loads[place].user = client ? resident.mps_server & ~core::kNoMpsClient
@@ -197,7 +197,7 @@ void InitGpu(Gpu& gpu, const GpuType& type, std::uint64_t seed, int number) {
   CopyText(type.type, gpu.type);
   CopyText(type.nvml_name, gpu.nvml_name);
   CopyText(MakeUuid("GPU", seed, number), gpu.uuid);
-  // Bus numbers are spread as on real boards, in the order of the list.
+  // Bus numbers have gaps, as on real boards, and follow the order of the list.
   std::snprintf(gpu.pci, sizeof gpu.pci, "00000000:%02X:00.0",
                 static_cast<unsigned>(3 + 3 * number) & 0xff);
   gpu.total_mib = type.total_mib;
@@ -209,7 +209,7 @@ void InitGpu(Gpu& gpu, const GpuType& type, std::uint64_t seed, int number) {
   gpu.parent = -1;
 }
 
-// An instance gets its slices' share of everything. NVIDIA's real instances are slightly smaller.
+// An instance gets its slices' share of the GPU. NVIDIA's real instances are slightly smaller.
 void InitInstance(World& world, int place, int parent, const GpuType& type,
                   const sim::MigSlices& slices, std::uint64_t seed) {
   const Gpu& whole = world.gpus[parent];
@@ -260,7 +260,7 @@ void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t
 
 bool Advance(World& world, double now_s) {
   bool finished = false;
-  // Every pass ends the work of at least one resident or is the last pass.
+  // Every pass but the last ends the work of at least one resident.
   for (int pass = 0; pass <= kMaxResidents; ++pass) {
     if (now_s <= world.motion().now_s) return finished;
     const double next = NextFinish(world);
@@ -358,8 +358,8 @@ std::int64_t SoftLimit(const World& world, int gpu, const std::string& group) {
   return limit == nullptr ? 0 : limit->soft_mib;
 }
 
-// Finds a client of another group that holds memory of this GPU and whose group is above its soft
-// limit; -1 if there is none.
+// Finds a client that holds memory of this GPU and belongs to another group above its soft limit;
+// -1 if there is none.
 int FindVictim(const World& world, int gpu, const std::string& group) {
   for (int slot = 0; slot < world.slots; ++slot) {
     const Resident& resident = world.residents[slot];

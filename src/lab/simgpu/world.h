@@ -1,6 +1,6 @@
 // The physics of a simulated GPU server: processes on GPUs, their speeds, activity and power. The
-// types are plain values without pointers because processes share the memory in which they live.
-// Time is passed in as simulated seconds; nothing here locks, waits or reads a clock.
+// types are plain values without pointers, because processes share their memory. Time is passed in
+// as simulated seconds. Nothing here locks, waits or reads a clock.
 #pragma once
 
 #include <sys/types.h>
@@ -39,7 +39,7 @@ struct Arrival {
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;
   core::SharingMethod sharing = core::SharingMethod::kStreams;
-  // Under MPS: its server; clients of one server compute side by side.
+  // The process's MPS server. Clients of one server compute side by side.
   std::uint32_t mps_server = 0;
   double sm_cap = 1;  // maximum share of the SMs (thread percentage of MPS)
   double sensitivity = 0;
@@ -60,7 +60,7 @@ struct GroupLimit {
 };
 inline constexpr std::int64_t kNoLimitMib = -1;
 
-// Errors that a GPU accumulates until a reset. A new GPU has none.
+// Errors that a GPU accumulates until it is reset. A new GPU has none.
 struct Condition {
   std::int64_t ecc_corrected = 0;    // corrected memory errors since the driver was loaded
   std::int64_t ecc_uncorrected = 0;  // uncorrected memory errors since the driver was loaded
@@ -77,7 +77,7 @@ struct XidEvent {
   std::int32_t xid = 0;
   friend bool operator==(const XidEvent&, const XidEvent&) = default;
 };
-// Only this many recent events are stored, so a slow reader misses some events, as with the real
+// Only this many recent events are stored, so a slow reader misses some, as it would with the real
 // driver.
 inline constexpr int kMaxXids = 64;
 
@@ -98,7 +98,7 @@ struct Gpu {
   std::int32_t parent;  // for an instance: its GPU; else -1
   std::int32_t gpu_instance;
   sim::MigSlices slices;
-  // Recompute() derives these values from the residents; they are constant until the next change.
+  // Values that Recompute() derives from the residents. They are constant until the next change.
   std::int64_t used_mib;
   std::int32_t residents;
   std::int32_t working;
@@ -132,8 +132,8 @@ struct Totals {
   double memory_mib_s;
 };
 
-// All time-dependent state. It is stored twice: an advance writes the copy that is not current and
-// then switches, so a process killed in between leaves the old state intact.
+// All time-dependent state, stored twice. An advance writes the copy that is not current and then
+// switches, so a process that is killed in between leaves the old state intact.
 struct Motion {
   double now_s;
   double work_left_s[kMaxResidents];
@@ -165,8 +165,8 @@ bool TooManyInstances(std::span<const sim::ShapedGpu> gpus);
 void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed);
 
 // Advances the world to now_s and stops at each moment when a resident finishes its work (from then
-// on, that resident only holds memory). Does nothing if now_s is earlier than the world. Returns
-// whether some resident finished.
+// on, that resident only holds memory). Does nothing if now_s is before the world's time. Returns
+// whether any resident finished.
 bool Advance(World& world, double now_s);
 
 // Computes memory, speeds, activity and power from the residents. Must follow every change of the
@@ -185,7 +185,7 @@ struct Shortage {
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});
 // The memory of a GPU as a process of the group sees it (cudaMemGetInfo). A hard limit of the
-// process's own group is the total; a limit on a group above it does not show in the total.
+// process's own group replaces the total. A limit of a parent group does not show in the total.
 struct MemoryView {
   std::int64_t total_mib = 0;  // without a limit, includes the driver's share
   std::int64_t free_mib = 0;
@@ -198,14 +198,15 @@ const GroupLimit* FindLimit(const World& world, int gpu, const std::string& grou
 // the path is too long.
 bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
               std::int64_t hard_mib);
-// Called for an MPS client within its soft limit that finds the GPU full. Like NVIDIA's server, it
-// ends clients of groups above their soft limits until `wanted` fits. Does nothing if ending these
-// clients would not free enough memory.
+// Called for an MPS client within its soft limit that finds the GPU full. Like NVIDIA's server,
+// ends clients of groups above their soft limits until `wanted` fits. Does nothing if that would
+// not free enough memory.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
 // A free slot; -1 if the table is full.
 int FreeSlot(const World& world);
-// Writes the arrival into a free slot and recomputes. The caller must have checked that it fits.
+// Writes the arrival into a free slot and recomputes. The caller must have checked that the arrival
+// fits.
 void Place(World& world, int slot, const Arrival& arrival);
 void Remove(World& world, int slot);
 // Adds the memory in `more` on the resident's GPUs.
@@ -213,18 +214,18 @@ void Grow(World& world, int slot, std::span<const Share> more);
 // Stops computing before the work is done; the memory stays.
 void Stop(World& world, int slot);
 
-// The share of time in which the GPU runs this process's kernels while it switches between several
-// processes. It is proportional to their speeds; 0 if the process does not compute there.
+// The share of time in which the GPU runs this process's kernels while it switches between
+// processes. It is proportional to their speeds; 0 if the process does not compute on this GPU.
 double KernelShare(const World& world, int slot, int place);
 
 // Announces a critical error of this GPU.
 void Announce(World& world, XidEvent event);
 
-// Resets a GPU: clears the errors counted since the driver was loaded, and replaces the rows that
+// Resets a GPU: clears the errors counted since the driver was loaded, and remaps the rows that
 // wait for a reset.
 void ResetCondition(Condition& condition);
 
-// Returns false if the bytes cannot be from CARMA (counts out of range, unknown GPUs).
+// Returns false if CARMA cannot have written these bytes (counts out of range, unknown GPUs).
 bool Plausible(const World& world);
 
 }  // namespace carma::simgpu

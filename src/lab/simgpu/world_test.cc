@@ -211,7 +211,7 @@ TEST(World, AThreadPercentageSlowsLargerTasks) {
   const int small = put(0.2, 0.25);
   EXPECT_NEAR(world->residents[small].pace, 1, kTiny) << "within its share";
   const int big = put(0.8, 0.4);
-  // At half its speed, the task also puts half the pressure on its neighbour.
+  // At half its speed, the task also puts only half its pressure on the neighbour.
   EXPECT_NEAR(world->residents[big].pace, 0.5 / (1 + 0.5 * 0.6), kTiny);
   EXPECT_NEAR(world->residents[small].pace, 1 / (1 + 0.5 * 0.3), kTiny);
   EXPECT_NEAR(world->gpus[0].sm_active, 1 - std::pow(0.8 * 0.6, 0.95), kTiny);
@@ -238,8 +238,8 @@ TEST(World, InstancesDoNotDisturbEachOtherAndAddUpToTheirGpu) {
   EXPECT_EQ(world->gpus[0].used_mib, 0);
   const Share too_much[] = {{3, 10'269, 0}};
   EXPECT_EQ(FindShortage(*world, too_much)->free_mib, 20'480 - 212 - 10'000);
-  // Within an instance, neighbours slow each other down as usual, according to their share of its
-  // SMs.
+  // Within an instance, neighbours slow each other down as usual, in proportion to their share of
+  // its SMs.
   const int second = Put(*world, {.u = 0.2, .s = 0.5, .p = 0.5, .gpus = {3}});
   EXPECT_NEAR(world->residents[small].pace, world->residents[second].pace, kTiny);
   EXPECT_LT(world->residents[small].pace, 1.15);

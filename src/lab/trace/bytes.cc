@@ -81,7 +81,7 @@ Result<std::optional<Line>> LineReader::Next() {
     const std::size_t end = buffered.find('\n', searched);
     const bool last = end == std::string_view::npos && ended_;
     if (last && buffered.empty()) {
-      // The rest of an overlong line has already been dropped.
+      // The rest of an overlong line has already been skipped.
       return too_long ? std::optional<Line>({.number = lines_, .too_long = true}) : std::nullopt;
     }
     if (end != std::string_view::npos || last) {

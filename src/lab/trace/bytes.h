@@ -1,4 +1,4 @@
-// Reads a trace's bytes and lines in pieces, so that files may be larger than memory.
+// Reads a trace in pieces, as bytes or lines, so that files may be larger than memory.
 #pragma once
 
 #include <cstddef>
@@ -60,8 +60,8 @@ class LineReader {
  public:
   explicit LineReader(ByteSource& source);
 
-  // Returns the next bytes without taking them: at least `size` (at most kMaxLineBytes) unless the
-  // source ends earlier.
+  // Returns the next bytes without consuming them: at least `size` (at most kMaxLineBytes) unless
+  // the source ends earlier.
   Result<std::string_view> Peek(std::size_t size);
   // Returns the next line; empty at the end. CRLF and a missing newline after the last line are
   // accepted.

@@ -21,7 +21,7 @@ constexpr std::string_view kStartComment = "start: ";
 
 bool CsvCells::Split(std::string_view line) {
   cells_.clear();
-  // The unquoted cells need at most the line's size, so this buffer never moves.
+  // The unquoted cells need at most as many bytes as the line, so this buffer is never reallocated.
   unquoted_.clear();
   unquoted_.reserve(line.size());
   for (;;) {

@@ -1,4 +1,4 @@
-// Common parts of the format readers: a splitter of CSV lines, and a collector of jobs.
+// Common parts of the format readers: a splitter for CSV lines, and a collector of jobs.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class JobCollector {
  public:
   JobCollector(std::string_view path, const ReadOptions& options);
 
-  // Records an error in a line.
+  // Records a problem in a line.
   void Complain(Complaint complaint, std::int64_t line, std::string_view value);
   void CountCpuJob() { ++trace_.cpu_jobs; }
   // word: the format's word for the status; empty if there is none.
@@ -44,7 +44,7 @@ class JobCollector {
   void SetWorkload(Job& job, std::string_view name) {
     job.workload = NumberOf(trace_.workloads, name);
   }
-  // cells: values of kWishColumns. Complains if one of them is impossible.
+  // cells: values of kWishColumns. Complains if a value is impossible.
   void SetWishes(Job& job, const std::array<std::string_view, 4>& cells);
   // Returns false and complains unless the time is between zero and kMaxJobSubmit.
   bool SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text);
@@ -60,11 +60,11 @@ class JobCollector {
   std::size_t jobs() const { return trace_.jobs.size(); }
   // text: a comment line without its '#'. It contains provenance or the start date.
   void Comment(std::string_view text);
-  // To be called if the format promises lines in order of time.
+  // Call this if the format promises lines in order of time.
   void CheckOrder(const Job& job, std::string_view text);
 
   const ReadOptions& options() const { return options_; }
-  // The error that ends reading: an exceeded limit or, with strict, the first complaint.
+  // The error that ends reading: an exceeded limit, or with `strict` the first complaint.
   const std::optional<base::Error>& error() const { return error_; }
 
   // Sorts and returns the trace. dated: submissions are in ms since 1970 and are shifted to start

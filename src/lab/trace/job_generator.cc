@@ -50,7 +50,7 @@ Result<JobGenerator> JobGenerator::Fit(const JobTrace& trace, const GeneratorOpt
     return Invalid("nothing to fit: fewer than two jobs have a duration and at most " +
                    base::Counted(options.max_gpus, "GPU"));
   }
-  // The first job has no gap before it. It gets the mean gap, which keeps the rate.
+  // The first job has no predecessor, so it gets the mean gap, which preserves the rate.
   const double mean_ms = sum_ms / static_cast<double>(jobs - 1);
   generator.pool_.front().submit = Duration(std::llround(mean_ms));
   generator.stretch_ = 1;

@@ -31,7 +31,8 @@ std::map<int, Shelf> Shelves(const Catalogue& catalogue, const std::vector<Class
   return shelves;
 }
 
-// Converts the shares to whole numbers of tasks; the rest goes to the largest remainders.
+// Converts the shares to whole numbers of tasks. The remaining tasks go to the classes with the
+// largest remainders.
 std::vector<std::size_t> Quotas(const std::vector<ClassShare>& mix, std::size_t tasks) {
   std::vector<std::size_t> quotas;
   std::vector<std::pair<double, std::size_t>> remainders;
@@ -53,8 +54,8 @@ class Dealer {
   Dealer(const std::vector<ClassShare>& mix, std::size_t tasks)
       : left_(Quotas(mix, tasks)), dealt_(mix.size()) {}
 
-  // Returns the shelf's first class that has some of its share left, or else the shelf's last
-  // class.
+  // Returns the shelf's first class whose share is not used up, or the shelf's last class if all
+  // shares are used up.
   std::size_t Deal(const Shelf& shelf) {
     std::size_t chosen = shelf.size();
     for (std::size_t i = 0; i < shelf.size(); ++i) {
@@ -77,7 +78,7 @@ bool HasOneClass(const Shelf& shelf) {
   return std::ranges::count_if(shelf, [](const auto& each) { return !each.empty(); }) == 1;
 }
 
-// The jobs' durations; unknown durations are replaced by the median.
+// The jobs' durations. Unknown durations are replaced by the median.
 std::vector<Duration> Durations(const std::vector<Job>& jobs, std::size_t& unknown) {
   std::vector<Duration> known;
   for (const Job& job : jobs) {
@@ -175,7 +176,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
     mapped.other_gpus += shelf->first * 1000 != jobs[i].gpu_milli ? 1 : 0;
   }
   const std::vector<std::size_t> by_duration = ByDuration(jobs, mapped.no_duration);
-  // Jobs with only one possible class use up its share before other jobs choose.
+  // Jobs with only one possible class come first, so that the other jobs choose from what is left.
   Dealer dealer(options.mix, tasks - mapped.kept);
   std::vector<std::size_t> classes(tasks);
   for (const bool without_choice : {true, false}) {

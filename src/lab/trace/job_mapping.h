@@ -1,4 +1,4 @@
-// Makes a task trace from a cluster trace: every job becomes a workload of the catalogue.
+// Makes a task trace from a cluster trace by assigning each job a workload of the catalogue.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ Result<std::vector<ClassShare>> ParseMix(std::string_view text);
 struct MapOptions {
   std::vector<ClassShare> mix;
   bool keep_durations = false;  // tasks last as long as their jobs (Submission::solo_s)
-  // Makes each virtual cluster a user, for traces that name groups but no users.
+  // Treats each virtual cluster as a user, for traces that name groups but no users.
   bool groups_as_users = false;
   std::uint64_t seed = 1;
 };

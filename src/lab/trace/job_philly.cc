@@ -11,8 +11,8 @@ using base::Json;
 
 constexpr std::size_t kMaxObjectBytes = 1 << 20;
 
-// Cuts single jobs out of the array, so that only one job is in memory. Text between the objects is
-// ignored.
+// Cuts single jobs out of the array, so that memory holds only one job at a time. Text between the
+// objects is ignored.
 class ObjectCutter {
  public:
   // Takes the next byte. Returns true if this byte ends an object.
@@ -61,7 +61,7 @@ const Json& ItemsOf(const Json& json, const char* key) {
   return found != json.end() && found->is_array() ? *found : kNone;
 }
 
-// Sums times and GPUs over a job's attempts, because a restarted job held its GPUs in each attempt.
+// Adds up a job's attempts, because a restarted job held its GPUs in each attempt.
 struct Attempts {
   std::size_t gpus = 0;           // of the largest attempt
   std::optional<double> seconds;  // total of all attempts that have ended

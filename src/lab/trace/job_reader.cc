@@ -14,10 +14,11 @@
 namespace carma::trace {
 namespace {
 
-// Alibaba's times are relative to an invented day, but the time of day is real: Unix time in UTC+8.
+// Alibaba's times are relative to an invented day, but the time of day is real: Unix time shifted
+// to UTC+8.
 constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
 
-// One row of a table. Columns have their numbers in the format's own list.
+// One row of a table. Columns are numbered as in the format's own list.
 class Row {
  public:
   Row(const CsvCells& cells, const std::vector<int>& places, std::int64_t line)
@@ -200,7 +201,7 @@ class PaiTaskTable : public TableReader {
   static constexpr std::size_t kRequired = 10;
 
   // Tasks of one job (workers, evaluators) start together and count as one job. Their GPUs are
-  // added, and the time is from the first start to the last end.
+  // added, and the duration is from the first start to the last end.
   void Take(const Row& row, JobCollector& out) override {
     Job job = row.NewJob();
     if (!SetSubmit(job, row, kStart, out)) return;
@@ -288,7 +289,7 @@ Layout Of(TraceFormat format, Layout more = {}) {
 
 constexpr TraceFormat kPhilly{"philly", "Microsoft Philly, cluster_job_log (JSON)"};
 
-// A job table may also name workloads, so job tables are tried first.
+// Job tables are tried first, because a job table may also name workloads.
 const std::vector<Layout>& Layouts() {
   static const std::vector<Layout> kLayouts{
       Of<JobsTable>({"jobs", "CSV of submit_s,gpus,duration_s, as these tools write it"}),
@@ -304,8 +305,8 @@ const std::vector<Layout>& Layouts() {
   return kLayouts;
 }
 
-// Positions of the layout's columns in the header, where -1 is a missing column. Empty if a
-// required column is missing.
+// Positions of the layout's columns in the header; -1 for a missing column. Empty if a required
+// column is missing.
 std::optional<std::vector<int>> PlacesIn(const CsvCells& header, const Layout& layout) {
   std::vector<int> places(layout.columns.size(), -1);
   for (std::size_t column = 0; column < places.size(); ++column) {

@@ -1,5 +1,5 @@
-// Readers for published cluster traces and for our own format: a stream of bytes becomes a
-// JobTrace. docs/use/traces.md describes the formats column by column.
+// Readers for published cluster traces and for CARMA's own format. They convert a stream of bytes
+// to a JobTrace. docs/use/traces.md describes the formats column by column.
 #pragma once
 
 #include <cstddef>

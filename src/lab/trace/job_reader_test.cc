@@ -235,7 +235,7 @@ TEST(ReadJobs, ReadsBackAWrittenTrace) {
   }
 }
 
-// A source that returns a few bytes at a time, as a pipe may.
+// A source that returns a few bytes at a time, like a pipe.
 class Drops : public ByteSource {
  public:
   Drops(std::string_view text, std::size_t drop) : text_(text), drop_(drop) {}

@@ -21,7 +21,7 @@ constexpr std::size_t kProfileBins = 24;
 using Profile = std::array<double, kProfileBins>;
 
 constexpr std::array kBurstQuantiles{0.0, 0.25, 0.50, 0.75, 0.90, 0.95};
-// Every draw reads all jobs, so a long trace gets fewer draws.
+// Limits the number of draws from a long trace, because every draw reads all jobs.
 constexpr std::size_t kLookedAt = 10'000'000;  // jobs read for each gap
 constexpr std::size_t kFewestDraws = 4;
 constexpr std::size_t kMostDraws = 100;
@@ -155,8 +155,8 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
   return *std::move(best);
 }
 
-// Scales all times so that the jobs produce this load. Errors: kInvalid: all jobs arrive at once,
-// or would arrive later than kMaxJobSubmit.
+// Scales all times so that the jobs produce this load. Errors: kInvalid if all jobs arrive at once,
+// or if the last job would arrive later than kMaxJobSubmit.
 Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus) {
   const double span_s = base::Seconds(trace.jobs.back().submit);
   const double factor = span_s > 0 ? gpu_seconds / wanted_gpus / span_s : 0;

@@ -12,7 +12,7 @@
 
 namespace carma::trace {
 
-// Keeps the jobs for which `wanted` is true; the trace then starts at the first of these jobs.
+// Keeps the jobs for which `wanted` is true and shifts the trace to start at the first of them.
 // Errors: kInvalid if no job is left.
 Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted);
 
@@ -20,7 +20,8 @@ struct SampleOptions {
   int gpus = 4;     // GPUs of the server
   double load = 1;  // GPU time of the sample / (gpus x time span of its submissions)
   std::optional<std::size_t> tasks;  // approximate number of jobs instead of a load
-  // Stretches or compresses the times of the sample (all jobs, or `tasks`) until it has the load.
+  // Stretches or compresses the sample's times (of all jobs, or of `tasks` jobs) until it has this
+  // load.
   bool scale_time = false;
   std::uint64_t seed = 1;
 };
@@ -39,14 +40,14 @@ struct SampleFacts {
 
 // Draws a sample with the requested load and the arrival pattern of the trace.
 //
-// Jobs are thinned at random, so the time of day and the mix of sizes and durations stay. Thinning
-// jobs one by one would turn any arrivals into a Poisson process; keeping or dropping whole bursts
-// (jobs no further apart than some gap) would make them burstier instead. So several samples are
-// drawn with each of several gaps, from 0 to the 95th percentile, and the sample that differs least
-// is taken. The difference is |ln load ratio| + |ln CV ratio| + distance of the profiles (arrivals
-// by hour of the day if that is known and the trace is longer than a day, else by 24ths of its
-// span). The sample starts at its first job. A trace with less than the requested load is kept
-// whole. Errors: kInvalid: no jobs, or an empty sample.
+// Jobs are thinned at random, which preserves the time of day and the mix of sizes and durations.
+// Thinning jobs one by one would turn any arrivals into a Poisson process. Keeping or dropping
+// whole bursts (jobs no further apart than some gap) would make them burstier instead. So several
+// samples are drawn with each of several gaps, from 0 to the 95th percentile, and the sample that
+// differs least is used. The difference is |ln load ratio| + |ln CV ratio| + distance of the
+// profiles (arrivals by hour of the day if that is known and the trace is longer than a day, else
+// by 24ths of its span). The sample starts at its first job. A trace with less than the requested
+// load is kept unchanged. Errors: kInvalid: no jobs, or an empty sample.
 Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options);
 
 }  // namespace carma::trace

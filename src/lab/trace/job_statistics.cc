@@ -30,7 +30,7 @@ MeanAndDeviation Moments(const std::vector<double>& numbers) {
   return {mean, std::sqrt(squares / count)};
 }
 
-// Correlation of each number with the next one.
+// Correlation of each number with its successor.
 double Memory(const std::vector<double>& numbers) {
   if (numbers.size() < 3) return 0;
   const std::size_t pairs = numbers.size() - 1;
@@ -43,7 +43,7 @@ double Memory(const std::vector<double>& numbers) {
   return products / static_cast<double>(pairs) / (first.deviation * second.deviation);
 }
 
-// Variance / mean of the number of arrivals per whole hour; an incomplete last hour is left out.
+// Variance divided by mean of the number of arrivals per hour. An incomplete last hour is left out.
 std::optional<double> DispersionPerHour(const std::vector<Job>& jobs) {
   const Duration first = jobs.front().submit;
   const auto hours = static_cast<std::size_t>((jobs.back().submit - first) / std::chrono::hours(1));

@@ -13,7 +13,7 @@
 
 namespace carma::trace {
 
-// Statistics of a set of numbers; all 0 for an empty one.
+// Statistics of a set of numbers; all 0 for an empty set.
 struct Spread {
   std::size_t count = 0;
   double mean = 0;
@@ -35,7 +35,7 @@ struct Arrivals {
   std::size_t together = 0;  // arrivals in the same millisecond as the previous arrival
 };
 
-// Demand for GPUs if every job had started at its submission, alone on its GPUs.
+// Demand for GPUs if every job had started at its submission and shared no GPU.
 struct Concurrency {
   double span_s = 0;  // from the first submission to the last end
   double mean_gpus = 0;

@@ -23,8 +23,8 @@ Job MakeJob(Duration submit, int gpus, Duration duration) {
   return {.submit = submit, .duration = duration, .gpu_milli = gpus * 1000};
 }
 
-// Bursts of ten jobs, 20 s apart, in the daytime of `days` days. They are far from a Poisson
-// process.
+// Makes a trace with bursts of ten jobs, 20 s apart, in the daytime of `days` days. This is far
+// from a Poisson process.
 JobTrace BurstyTrace(int days, std::uint64_t seed = 5) {
   base::Rng rng(seed);
   JobTrace trace;

@@ -1,5 +1,5 @@
 // Traces of whole clusters in one common form: user, submission, number of GPUs and duration of
-// each job. The jobs' programs are unknown; job_mapping.h turns these traces into task traces.
+// each job. The jobs' programs are unknown. job_mapping.h turns these traces into task traces.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@ inline constexpr std::size_t kMaxJobs = 10'000'000;  // per trace; each job take
 inline constexpr int kMaxJobGpus = 4096;
 inline constexpr std::size_t kMaxNames = 1'000'000;  // different users, clusters or workloads
 inline constexpr std::size_t kMaxNameBytes = 256;
-// Latest submission, counted from the trace's start or from 1970 (in which case it is in 2101).
+// Latest submission, counted from the trace's start or from 1970. In the latter case it is in the
+// year 2101.
 inline constexpr base::Duration kMaxJobSubmit = std::chrono::hours(131 * 366 * 24);
 inline constexpr base::Duration kMaxJobDuration = std::chrono::hours(10 * 366 * 24);
 
@@ -29,11 +30,11 @@ std::string_view JobStatusName(JobStatus status);  // "passed" …, "" for kUnkn
 // Empty for an unknown word.
 std::optional<JobStatus> ParseJobStatus(std::string_view word);
 
-// Assigns numbers to texts that many jobs share. The empty text has number 0.
+// Assigns numbers to texts that many jobs share. The empty text is number 0.
 class Names {
  public:
   Names() { Number({}); }
-  // The number of a text. A new text gets a new number; empty if kMaxNames are in use.
+  // Returns the number of a text and assigns one to a new text; empty if kMaxNames are in use.
   std::optional<std::uint32_t> Number(std::string_view name);
   const std::string& Text(std::uint32_t number) const { return *texts_[number]; }
   std::size_t size() const { return texts_.size(); }
@@ -69,7 +70,7 @@ inline double GpuSeconds(const Job& job) {
   return job.duration ? base::Seconds(*job.duration) * job.gpu_milli / 1000 : 0;
 }
 
-// Kinds of errors in a line of a trace.
+// Kinds of problems in a line of a trace.
 enum class Complaint {
   kTorn,
   kTooLong,
@@ -92,7 +93,8 @@ struct ComplaintText {
 };
 const ComplaintText& Describe(Complaint complaint);
 
-// The errors found in a trace. All are counted; the first few of each kind are stored as text.
+// The problems found in a trace. All are counted, and the first few of each kind are stored as
+// text.
 class Complaints {
  public:
   static constexpr std::size_t kToldOfEach = 5;

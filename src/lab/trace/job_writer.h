@@ -17,21 +17,21 @@ namespace carma::trace {
 // A function that takes the next piece of a text.
 using Sink = std::function<Result<Unit>(std::string_view)>;
 
-// Comment lines that state a trace's origin, for its head.
+// Formats comment lines that state a trace's origin, for the head of its file.
 std::string ProvenanceText(const std::vector<std::string>& provenance,
                            std::optional<std::int64_t> start_ms);
 
 // Writes CSV with submit_s,gpus,duration_s and, if the trace has them, vc,user,status,workload_id
-// and kWishColumns; a share of a GPU is written as 0.25. Jobs are written one by one, so a
-// generated trace needs no memory.
+// and kWishColumns. A share of a GPU is written as 0.25. Jobs are written one by one, so a
+// generated trace is never in memory as a whole.
 class JobWriter {
  public:
-  // names: a trace that has the texts for the jobs' numbers, the provenance and the start; its own
+  // names: a trace that has the texts for the jobs' numbers, the provenance and the start. Its own
   // jobs are not written. Both arguments must outlive the writer.
   JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {}
   Result<Unit> Begin();
   Result<Unit> Add(const Job& job);
-  // To be called after the last job.
+  // Call this after the last job.
   Result<Unit> End();
 
  private:

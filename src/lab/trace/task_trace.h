@@ -1,4 +1,4 @@
-// Traces of tasks: which workload is submitted when.
+// Traces of tasks: submission times and workloads.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +44,8 @@ void SetWishes(Submission& task, std::string_view text);
 // it may use). Errors: kInvalid "path: line 7: …": no tasks, a time that is before the previous
 // one, negative, or later than a year; a solo_s of 0 or of more than ten years.
 Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
-// The project's own trace of 60 tasks (data/traces/demo60.csv) for the built-in catalogue, parsed
-// and as text.
+// The project's own trace of 60 tasks (data/traces/demo60.csv) for the built-in catalogue, as a
+// parsed trace and as text.
 Result<TaskTrace> BuiltInDemo60();
 std::string_view Demo60Csv();
 
@@ -55,7 +55,7 @@ Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
                                                     const Catalogue& catalogue,
                                                     std::string_view path);
 
-// The workload as this submission runs it: the submission's own duration replaces the workload's.
+// Returns the workload with the submission's own duration, if it states one.
 Workload AsSubmitted(const Workload& workload, const Submission& submission);
 
 }  // namespace carma::trace

@@ -1,4 +1,4 @@
-// The workload catalogue: the needs and behaviour of training tasks, for replaying traces.
+// The workload catalogue: resources and behaviour of training tasks, for replaying traces.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 // Published estimators whose figures a catalogue may have, each in a column NAME_mib.
 inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "faketensor",
                                                                   "gpumemnet"};
-// Parses where a replayed task's memory figure comes from: "none", "oracle" or one of
+// Parses the source of a replayed task's memory figure: "none", "oracle" or one of
 // kEstimateColumns. The result is valid for the program's lifetime. Errors: kInvalid "expected
 // none, oracle, …, not 'x'".
 Result<std::string_view> ParseEstimateSource(std::string_view name);
@@ -43,22 +43,22 @@ struct Workload {
   std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
   std::string summary_file;  // summary of its model, a file in the folder of summaries; empty: none
   std::string optimizer;     // "adam" …; empty: unknown
-  // Cores of the server kept busy by its data loading; empty: unknown.
+  // Number of the server's cores that its data loading keeps busy; empty: unknown.
   std::optional<double> cpus;
 };
 
-// The memory stated by a submission.
+// The memory that a submission states.
 struct MemoryEstimate {
   std::optional<std::int64_t> mib;  // peak per GPU; empty: unknown
   bool whole_gpu = false;           // no estimate is possible, so the task takes whole GPUs
   friend bool operator==(const MemoryEstimate&, const MemoryEstimate&) = default;
 };
 
-// source: from ParseEstimateSource. "oracle" is the true peak on the GPU that needs most. In the
-// catalogue's estimate columns, 40000 means "no estimate".
+// source: from ParseEstimateSource. "oracle" is the true peak on the GPU that needs the most
+// memory. In the catalogue's estimate columns, 40000 means "no estimate".
 MemoryEstimate Estimate(const Workload& workload, std::string_view source);
 
-// The arguments with which carma-simtask runs the workload; they do not include the program name.
+// The arguments with which carma-simtask runs the workload, without the program name.
 std::vector<std::string> SimTaskArguments(const Workload& workload);
 
 class Catalogue {

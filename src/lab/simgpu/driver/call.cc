@@ -10,8 +10,8 @@ namespace {
 
 constexpr auto kHangPoll = std::chrono::milliseconds(20);
 
-// A GPU's handle is the address of its element of this array. Any other pointer is therefore
-// recognised as wrong.
+// A GPU's handle is the address of its element in this array, so any other pointer is recognised as
+// invalid.
 char handles[simgpu::kMaxPlaces];
 
 std::shared_ptr<Server> TheServer() {
@@ -27,8 +27,8 @@ Return CheckTaken(const Call& call, Takes takes) {
 
 }  // namespace
 
-// Never destroyed, because other threads may still call while the process exits. Not on the heap,
-// because the library may be unloaded and loaded again.
+// The driver is never destroyed, because other threads may still call it while the process exits.
+// It is not on the heap, because the library may be unloaded and loaded again.
 Driver& TheDriver() {
   alignas(Driver) static std::byte memory[sizeof(Driver)];
   static Driver* const driver = new (memory) Driver;

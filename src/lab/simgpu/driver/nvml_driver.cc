@@ -1,7 +1,7 @@
-// libcarma-simgpu.so: the NVML functions that CARMA calls, answered from a simulated GPU server.
+// libcarma-simgpu.so implements the NVML functions that CARMA calls on a simulated GPU server.
 // CARMA_SIMGPU_STATE names the server's state file. A missing file acts as a missing driver, a
-// broken file as a driver that does not match. This source has the calls about GPUs; MIG, GPM and
-// events have their own sources.
+// broken file as a driver of a different version. This source has the calls about GPUs; MIG, GPM
+// and events have their own sources.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
-// Fills in the memory for both versions of the call, with the effects of faults.
+// Fills in the memory for both versions of the call and applies the effects of faults.
 Return LookMemory(const Call& call, MemoryV2& memory) {
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;
@@ -37,7 +37,7 @@ Return LookMemory(const Call& call, MemoryV2& memory) {
   return kSuccess;
 }
 
-// A straight line that resembles an air-cooled A100, for display only. It is not a thermal model.
+// A linear approximation of an air-cooled A100, for display only. It is not a thermal model.
 std::uint32_t Celsius(const GpuLook& look) {
   return static_cast<std::uint32_t>(28 + 0.15 * look.power_w);
 }
@@ -76,7 +76,8 @@ NVML_EXPORT Return nvmlInit_v2() {
     return code;
   const std::scoped_lock lock(driver.mutex);
   ++driver.users;
-  // If the server was replaced, the next nvmlInit finds the new one, like a reloaded module.
+  // If the server was replaced, the next nvmlInit finds the new server, as after reloading the
+  // kernel module.
   driver.server = std::move(*server);
   return kSuccess;
 }
@@ -165,8 +166,8 @@ NVML_EXPORT Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
 
 namespace {
 
-// Boards with their own socket (SXM) are connected with all other boards of their type; boards in
-// slots are not. Link n of a GPU leads to the n-th of the other boards.
+// SXM boards are connected with all other boards of their type. Boards in slots are not connected.
+// Link n of a GPU leads to the n-th of the other boards.
 const simgpu::GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
   const simgpu::GpuIdentity& own = call.Identity();
   if (own.nvml_name.find("SXM") == std::string::npos) return nullptr;

@@ -16,7 +16,7 @@ namespace {
 // once.
 struct Events {
   std::vector<int> gpus;       // whole GPUs
-  std::uint64_t next_xid = 0;  // number of the first event that the set has not reported
+  std::uint64_t next_xid = 0;  // number of the first event that the set has not returned
 };
 
 Events& EventsOf(EventSet set) {

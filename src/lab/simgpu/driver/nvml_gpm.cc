@@ -1,4 +1,4 @@
-// GPM: means of activity between two samples.
+// GPM calls: mean activity between two samples.
 #include <algorithm>
 #include <limits>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kGraphicsUtil = 1;  // percentage of the time in which any kernel ran
 
-// A GPM sample: the integrals of one place at one moment.
+// A GPM sample: the integrals of one GPU or instance at one moment.
 struct Sample {
   bool taken = false;
   bool nan = false;
@@ -30,8 +30,8 @@ Sample& SampleOf(GpmSample sample) {
 double SmPercent(const Sample& first, const Sample& second) {
   if (second.nan) return std::numeric_limits<double>::quiet_NaN();
   const double span_s = second.now_s - first.now_s;
-  // If no time has passed between the samples (or readings are frozen), this uses the present
-  // activity.
+  // If no time has passed between the samples, or readings are frozen, the present activity is
+  // used.
   const double active = span_s > 0 ? (second.sm_s - first.sm_s) / span_s : second.sm_active;
   return 100 * std::clamp(active, 0.0, 1.0);
 }

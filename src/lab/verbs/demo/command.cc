@@ -1,5 +1,5 @@
-// demo: runs the same tasks on two simulated servers and shows both on one screen. One server runs
-// one task per GPU, the other uses CARMA's defaults.
+// demo: runs the same tasks on two simulated servers and shows both on one screen. The first server
+// runs one task per GPU, and the second uses CARMA's defaults.
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,9 +35,9 @@ constexpr double kSpeed = 480;       // one task per GPU takes about 12.5 simula
 constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kMostNews = 100;
-// The user of this task states half of the memory that it needs, as happens in practice, and the
-// shared GPU has less left than the task needs. It is the first task of its kind; for later tasks
-// CARMA would have learned the need.
+// The user of this task states only half of the memory that it needs, as happens in practice, and
+// the shared GPU has less left than the task needs. CARMA has seen no task of this kind before;
+// from such a task it would have learned the need.
 constexpr std::uint64_t kUnderstated = 14;
 constexpr std::int64_t kStatedMib = 10 * 1024;
 
@@ -134,7 +134,7 @@ class Demo {
     return Unit{};
   }
 
-  // On the screen, a server's clock stops when its last task has ended.
+  // On the screen, each server's clock stops when the server's last task has ended.
   Result<Unit> Look(std::size_t which, bool goes_on) {
     DemoSide& side = data_.sides[which];
     if (!goes_on && DemoDone(side.server) == kTasks) return Unit{};
@@ -173,7 +173,7 @@ class Demo {
     return Unit{};
   }
 
-  // A sentence about the fate of the task that stated too little memory.
+  // Describes in a sentence what happened to the task that stated too little memory.
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";

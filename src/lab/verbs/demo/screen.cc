@@ -48,8 +48,8 @@ std::string Hours(std::int64_t ms) {
   return fmt::format("{:.1f} h", static_cast<double>(ms) / 3.6e6);
 }
 
-// A line such as "GPU 0 ||||||::   2 tasks  50% ▁▂▅": memory in use and promised memory, then the
-// tasks and the activity.
+// Formats a line such as "GPU 0 ||||||::   2 tasks  50% ▁▂▅": memory in use and promised memory,
+// then the tasks and the activity.
 TopLine GpuLine(const api::GpuGlance& gpu, int width, bool blocks) {
   const std::size_t count = gpu.tasks.size();
   const std::string tail =

@@ -1,5 +1,4 @@
-// The servers of `carma demo`. They use the installed programs, each started as a user would start
-// it.
+// Starts the servers of `carma demo` with the installed programs, as a user would start them.
 #include "lab/verbs/demo/server.h"
 
 #include <fmt/format.h>

@@ -92,7 +92,7 @@ std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
   return evaluated;
 }
 
-// Scores guesses of SM activity from multiply-adds, if the data set has measured values.
+// The accuracy of SM activity guessed from multiply-adds, if the data set has measured values.
 struct ActivityScore {
   std::size_t runs = 0;
   double mean_error = 0;
@@ -308,7 +308,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
   if (!done) return context.Fail(done.error());
   if (flags.rows) return Print(context, done->rows);
-  // Leaves out estimators that cannot answer for data of this kind (given, history).
+  // Leaves out estimators that cannot answer for this kind of data (given, history).
   std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });
@@ -362,10 +362,10 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
   add("--leave-out", flags->leave_out,
       "leave out each of these groups in turn and predict it from the others", "LIST");
   verb.AddFlag("--summary-only", flags->summary_only,
-               "as torchsummary would print the models: no input shapes");
+               "describe models as torchsummary does: no input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,
-               "as torchinfo prints the models by default: three levels, no input shapes");
-  verb.AddFlag("--exact", flags->exact, "use kept bytes as counted by a dry run");
+               "describe models as torchinfo does by default: three levels, no input shapes");
+  verb.AddFlag("--exact", flags->exact, "use kept bytes counted by a dry run");
   verb.AddFlag("--rows", flags->rows, "print every prediction as CSV instead");
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of runs the bound should cover")
       .Range(0.5, 0.999);

@@ -1,4 +1,5 @@
-// estimate evaluate --calibrate: how well some families calibrate a server's constants for others.
+// estimate evaluate --calibrate: tests how well the runs of some families calibrate a server's
+// constants for the other families.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,8 +67,8 @@ std::string TextOf(const std::vector<Taught>& all, double coverage) {
   }
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
-             "\nOWN ERR, OTHERS: mean error of the runs learned from and of all others, in %.\n"
-             "THEN: after learning. COVERED, OVER: of the others, by the bound at {:g} %.\n"
+             "\nOWN ERR, OTHERS: mean error of the runs learned from and of all other runs, in %.\n"
+             "THEN: after learning. COVERED, OVER: the bound at {:g} % on the other runs.\n"
              "Mean errors rise by {:.2f} at most; at least {:.1f} % of the others are covered.\n",
              100 * coverage, 100 * worse, 100 * least);
 }

@@ -24,7 +24,7 @@ using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// A definition of memory and the name of a group of runs; an empty name: all runs.
+// A definition of memory and the name of a group of runs. An empty name stands for all runs.
 using Group = std::pair<MemoryKind, std::string>;
 using Scores = std::map<Group, Score>;
 
@@ -57,8 +57,8 @@ Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const
   return base::Join(values, ",");
 }
 
-// Every figure except allocated memory includes the allocator's gaps. The gaps of the source that
-// is left out are predicted from those of the other sources.
+// Every figure except allocated memory includes the allocator's gaps. For the source that is left
+// out, they are predicted from the gaps of the other sources.
 void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
   const auto leave = [&](bool allocated) {
     std::vector<Outcome> outcomes;
@@ -110,7 +110,7 @@ std::string RowOf(const TrainingRun& run, const estimate::MeasuredMemory& measur
                      measured.mib, bound.point_mib, bound.bound_mib, base::WordOf(estimate.phase));
 }
 
-// The text as a quoted cell.
+// Quotes the text as a CSV cell.
 std::string Quoted(const std::string& text) {
   std::string cell;
   for (const char c : base::Printable(text, 300)) cell += c == '"' ? '\'' : c;

@@ -1,4 +1,4 @@
-// estimate evaluate --runs with sweeps of batches.
+// estimate evaluate --runs with sweeps over batch sizes.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -58,10 +58,10 @@ std::string TableOf(const Scores& scores) {
     table.Add(std::move(row));
   }
   return table.Text(ScreenOf(stdout)) +
-         "\nShares in %. Memory as the driver shows it. ASKED: a batch from all others; one of at "
-         "least twice\nthe size from two smaller ones; the batches on one type of GPU from those "
-         "on another; what a\nsample adds on another type. COVERED and BOUND OVER refer to the "
-         "bound at 95 %. NONE: too far from\nthe measured runs.\n";
+         "\nShares in %. Memory as the driver shows it. ASKED: a batch, from all other batches; "
+         "a batch\nof at least twice the size, from two smaller batches; the batches on one type "
+         "of GPU, from\nthose on another; the memory per sample on another type. COVERED and "
+         "BOUND OVER refer to the\nbound at 95 %. NONE: too far from the measured runs.\n";
 }
 
 }  // namespace

@@ -13,7 +13,8 @@
 
 namespace carma::cli {
 
-// The usable memory of an A100 with 40 GiB: a run that did not fit should be predicted above it.
+// The usable memory of an A100 with 40 GiB. A run that did not fit should be predicted above this
+// value.
 inline constexpr std::int64_t kUsualCardMib = 39'500;
 
 struct EvaluateFlags {
@@ -37,12 +38,12 @@ struct EvaluateFlags {
 // The JSON of a score in `estimate evaluate --json`.
 base::Json ScoreJson(const estimate::Score& score);
 
-// The following functions print; errors go to the context.
+// The following functions print results and report errors to the context.
 
 // --runs: compares the closed form for transformers with tables of measured runs. --by and
 // --leave-out: fields of estimate::FieldOf.
 void EvaluateRuns(Context& context, const EvaluateFlags& flags);
-// --runs with sweeps of batches: predictions from relatives.
+// --runs with sweeps of batches: predicts each run from related runs.
 void EvaluateSweeps(Context& context, const EvaluateFlags& flags);
 
 // The argument of --calibrate for each family in turn.

@@ -1,5 +1,5 @@
-// Tests of carma estimate --hf-config and estimate evaluate --runs: whole runs of the command. The
-// model and the runs are made up.
+// Tests of carma estimate --hf-config and estimate evaluate --runs that run the whole command with
+// an invented model and invented runs.
 #include "cli/estimate/transformer.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Tests of carma estimate with weights of the gpumemnet networks that are not the built-in ones.
+// Tests carma estimate with weights other than the built-in ones for the gpumemnet networks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

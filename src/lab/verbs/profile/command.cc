@@ -37,7 +37,7 @@ namespace {
 
 constexpr int kExitInterrupted = 130;
 constexpr std::chrono::seconds kLogEvery{30};
-// Computing time of built-in workloads.
+// Computing time of the built-in workloads in s.
 constexpr double kRealSeconds = 60, kSimulatedSeconds = 300;
 constexpr const char* kWorkloadsFile = "workloads.jsonl";
 constexpr const char* kCalibratedFile = "calibrated.jsonl";
@@ -170,7 +170,7 @@ Result<Unit> ProfileCall::FindGpus() {
   return flags_.beside_others ? Result<Unit>(Unit{}) : RefuseSharedGpus(context_, lanes_);
 }
 
-// Within a folder, each name must always mean the same workload. Otherwise its runs could not be
+// Within a folder, each name must always mean the same workload, otherwise its runs could not be
 // compared.
 Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
   const std::string text = CARMA_TRY(folder_.Read(kWorkloadsFile));
@@ -312,8 +312,8 @@ void ProfileCall::PrintPlan() const {
                     planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
 }
 
-// Why the run cannot fit on its GPU, or empty. All members have been measured alone, so their total
-// memory is known in advance.
+// Returns why the run cannot fit on its GPU, or an empty text. All members have been measured
+// alone, so their total memory is known in advance.
 std::string ProfileCall::Refusal(const PlannedRun& run) const {
   if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
   std::int64_t wanted_mib = 0;
@@ -355,7 +355,8 @@ Result<Unit> ProfileCall::Measure() {
   return measured;
 }
 
-// Empty if the signature cannot be determined; that must not fail the whole profile.
+// Returns an empty text if the signature cannot be determined, which must not fail the whole
+// profile.
 std::string ProfileCall::Signature(const std::string& name) const {
   const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
   std::error_code unknown;
@@ -411,7 +412,7 @@ Result<Unit> ProfileCall::Run() {
   const NotedSignals signals;
   Result<Unit> measured = Calibrate();
   if (measured) measured = Measure();
-  // The measurements so far are useful even after an error.
+  // The measurements taken so far are useful even after an error.
   if (!folder_.runs().empty()) CARMA_TRY(WriteTables());
   return measured;
 }

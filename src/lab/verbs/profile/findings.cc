@@ -11,7 +11,7 @@
 namespace carma::cli {
 namespace {
 
-// A process must have run beside others for at least this share of its time.
+// A process counts only if it ran beside other processes for at least this share of its time.
 constexpr double kLeastOverlap = 0.2;
 constexpr double kLeastSlowdown = 0.25, kMostSlowdown = 1e3;
 
@@ -72,7 +72,7 @@ AloneValues AloneOf(const ProfiledWorkload& workload, const std::string& gpu_typ
 
 using Key = std::pair<ProfileMethod, std::vector<std::string>>;
 
-// All runs on one type of GPU.
+// Evaluates all runs on one type of GPU.
 class TypeWork {
  public:
   TypeWork(std::string type, std::span<const ProfiledWorkload> workloads,
@@ -236,8 +236,8 @@ class TypeWork {
     }
   }
 
-  // Runs of one repeat are close in time, so each run is compared with its repeat's run without a
-  // watcher.
+  // Runs of one repeat are close in time, so each run with a watcher is compared with the run of
+  // the same repeat without one.
   void Watching() {
     std::map<std::pair<std::string, int>, double> alone_s;
     const auto length = [](const MeasuredRun& run) {

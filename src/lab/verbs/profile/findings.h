@@ -1,4 +1,4 @@
-// Computes results from measured runs: times alone, slowdowns beside other workloads, model
+// Derives findings from measured runs: times alone, slowdowns beside other workloads, model
 // parameters, and the cost of monitoring. Pure functions.
 #pragma once
 
@@ -23,7 +23,7 @@ struct Spread {
 };
 Spread SpreadOf(std::span<const double> values);
 
-// The slowdown of one workload while it shares a GPU with certain others.
+// The slowdown of one workload while it shares a GPU with certain other workloads.
 struct Meeting {
   ProfileMethod method = ProfileMethod::kStreams;
   std::vector<std::string> members;
@@ -52,13 +52,13 @@ struct TypeFindings {
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs);
 
-// Medians of a workload's time alone and of its load time over the runs so far; empty if the
-// workload has not run alone.
+// Medians of a workload's time alone and its load time over the runs so far; empty if the workload
+// has not run alone.
 std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std::string& gpu_type,
                                      std::span<const MeasuredRun> runs);
 
-// The slowdown of a process while others computed. At other times the process is assumed to have
-// run as if alone. With more than two members, the slowdown beside only some of them is assumed to
+// The slowdown of a process while others computed. The process is assumed to have run at full speed
+// at other times. With more than two members, the slowdown beside only some of them is assumed to
 // be proportional. time_s: computing time alone; others: the other processes' computing intervals,
 // in any order. Empty if the process ran beside others for too short a time.
 struct Interval {

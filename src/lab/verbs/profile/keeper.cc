@@ -35,8 +35,7 @@ constexpr int kLookAgainMs = 20;
 constexpr std::chrono::seconds kMpsEnd{10};
 constexpr std::size_t kMaxPending = 64 << 10;
 
-// ---- the keeper's side; descriptor 0 is its lifeline, and it writes its messages to descriptor 1
-// ----
+// ---- the keeper's side: descriptor 0 is its lifeline, descriptor 1 takes its messages ----
 
 volatile std::sig_atomic_t end_asked = 0;
 
@@ -44,7 +43,7 @@ void OnEndAsked(int) {
   end_asked = 1;
 }
 
-// Makes a signal that ends the keeper also end its program.
+// Makes a signal that ends the keeper also end the keeper's program.
 void ServeSignals() {
   struct sigaction action {};
   action.sa_handler = OnEndAsked;
@@ -65,7 +64,7 @@ void ReapAll() {
   }
 }
 
-// Ends all processes below this one. Processes that detached themselves have become its children.
+// Ends all processes below the keeper. Detached processes have become its children.
 void EndDescendants() {
   const auto kill_from = Clock::now() + kGrace;
   bool told = false;
@@ -100,7 +99,7 @@ int KeepProgram(const std::vector<std::string>& arguments) {
   }
   pollfd entries[2] = {{STDIN_FILENO, POLLIN, 0}, {spawned->process.get(), POLLIN, 0}};
   while (true) {
-    // Without a pidfd (no descriptor was left), the process must be polled.
+    // Without a pidfd (too few descriptors), the process must be polled.
     const int seen = ::poll(entries, 2, spawned->process ? -1 : kLookAgainMs);
     const std::int64_t now_ns = base::BootTimeNs();
     int status = 0;
@@ -189,7 +188,7 @@ int RunKeeper(const std::vector<std::string>& arguments) {
 }
 
 Result<KeptProgram> KeptProgram::Start(const Order& order) {
-  // The output of an earlier attempt must not be mistaken for that of this attempt.
+  // The output of an earlier attempt must not be mistaken for this attempt's output.
   if (::unlink(order.output.c_str()) != 0 && errno != ENOENT && order.output != "/dev/null")
     return FailErrno(errno, order.output);
   std::vector<std::string> arguments{std::string(kProgramWord), order.workdir, order.output};

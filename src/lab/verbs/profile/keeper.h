@@ -1,8 +1,8 @@
 // Ensures that no process started by `carma profile` outlives it. Each program runs below a keeper:
-// a process (`carma` with a hidden word) that holds one end of a pipe and adopts its program's
-// orphans. It ends all of them when the other end of the pipe is closed. The kernel closes that end
-// even after kill -9 of `carma profile`. The keeper reports by its own clock when its program began
-// and ended, so a slow reader does not change the measurement.
+// a process (`carma` with a hidden argument) that holds one end of a pipe and adopts its program's
+// orphans. The keeper ends all of them when the other end of the pipe is closed. The kernel closes
+// that end even after kill -9 of `carma profile`. The keeper reports by its own clock when its
+// program began and ended, so a slow reader does not change the measurement.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ inline constexpr std::string_view kKeepWord = "--keep";
 // Runs as the keeper and returns its exit code. arguments: those after the hidden word.
 int RunKeeper(const std::vector<std::string>& arguments);
 
-// How a program ran below its keeper. Times are of CLOCK_BOOTTIME.
+// How a program ran below its keeper. Times are in CLOCK_BOOTTIME.
 struct KeptRun {
   std::int64_t began_ns = 0;
   std::int64_t ended_ns = 0;
@@ -62,13 +62,13 @@ class KeptProgram {
 
   // A descriptor that is readable when the keeper has reported something.
   int fd() const { return keeper_.words.get(); }
-  // Reads the keeper's reports; never blocks.
+  // Processes the keeper's reports; never blocks.
   void Listen();
   bool ended() const { return ended_; }
-  // The result, once the program has ended. Errors: kInvalid: the command cannot be run; kIo: the
-  // keeper was killed.
+  // Returns the result once the program has ended. Errors: kInvalid: the command cannot be run;
+  // kIo: the keeper was killed.
   Result<KeptRun> Outcome() const;
-  // Start time by CLOCK_BOOTTIME; empty if the keeper has not reported it yet.
+  // Start time in CLOCK_BOOTTIME; empty if the keeper has not reported it yet.
   std::optional<std::int64_t> began_ns() const { return began_ns_; }
   // Ends the program: SIGTERM to all its processes, then SIGKILL after five seconds.
   void Stop() { keeper_.lifeline.reset(); }
@@ -85,7 +85,7 @@ class KeptProgram {
   bool ended_ = false;
 };
 
-// An MPS control daemon with its server for one GPU, below a keeper, in a temporary folder. The
+// An MPS control daemon below a keeper, with its server for one GPU and a temporary folder. The
 // destructor waits until daemon, server and folder are gone.
 class KeptMps {
  public:

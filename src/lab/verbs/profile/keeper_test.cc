@@ -75,8 +75,8 @@ TEST_F(Keeper, ReportsWhyAProgramCannotBeRun) {
 }
 
 TEST_F(Keeper, EndsDetachedProcesses) {
-  // A process that leaves its session and parent is adopted. A process that ignores SIGTERM is
-  // killed.
+  // The first process leaves its session and its parent, and is adopted. The second ignores
+  // SIGTERM, and is killed.
   auto program = Start(
       "setsid sh -c 'trap \"\" TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done' "
       "& "

@@ -17,7 +17,8 @@ namespace carma::cli {
 namespace {
 
 constexpr double kNsPerS = 1e9;
-// Real time between two readings of the GPUs, whatever the speed of a simulated server's clock.
+// Minimum real time between two readings of the GPUs, independent of a simulated server's clock
+// speed.
 constexpr std::int64_t kLeastLookNs = 20'000'000;
 // The driver may still list a process for a moment after its end.
 constexpr std::int64_t kOthersPatienceNs = 5'000'000'000;
@@ -68,7 +69,7 @@ class Measurement::ActiveRun {
     for (const std::string& member : run_.members) slots_.push_back({.workload = member});
   }
 
-  // Starts the run. Errors: MPS is not available; the system's.
+  // Starts the run. Errors: MPS is not available; the system's errors.
   Result<Unit> Begin() {
     if (run_.method == ProfileMethod::kMps) {
       auto mps = KeptMps::Start({.shim = base::ExecutableDir() + "/carma-shim",
@@ -94,7 +95,7 @@ class Measurement::ActiveRun {
   bool over() const {
     return std::ranges::none_of(slots_, [](const Slot& slot) { return slot.program.has_value(); });
   }
-  // Whether all members have ended and the activity was read to the end.
+  // Whether all members have ended and the activity has been read up to their end.
   bool complete() const { return over() && (!WantsSamples() || read_after_); }
   const PlannedRun& planned() const { return run_; }
 
@@ -104,7 +105,7 @@ class Measurement::ActiveRun {
     }
   }
 
-  // Errors: the system's, if a member cannot be restarted.
+  // Errors: the system's errors if a member cannot be restarted.
   Result<Unit> TakeNews() {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[i];
@@ -133,7 +134,7 @@ class Measurement::ActiveRun {
     samples_.push_back(sample);
   }
 
-  // If the driver does not answer, the run does not wait for a last reading.
+  // If the driver does not answer, the run does not wait for a final reading.
   void NotAnswered() { read_after_ = over(); }
 
   MeasuredRun Measured() const {
@@ -250,8 +251,8 @@ class Measurement::Place {
   std::unique_ptr<ActiveRun>& run() { return run_; }
   const ActiveRun* run() const { return run_.get(); }
 
-  // Samples the lane before the run. Empty if another process uses the GPU; `by` then names that
-  // process. Errors: the driver's.
+  // Samples the lane before the run. Empty if another process uses the GPU; `by` is then set to the
+  // name of that process. Errors: the driver's.
   Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
     std::optional<ProfileSample> first;
     for (const std::size_t device : lane_.devices) {
@@ -262,8 +263,8 @@ class Measurement::Place {
         by = fmt::format("process {}", use.pid);
         return std::nullopt;
       }
-      // In many containers the driver lists no processes, so memory in use counts as a sign of
-      // processes too.
+      // In many containers the driver lists no processes, so memory in use also counts as a sign of
+      // other processes.
       if (reading->used_mib > options.settings.unattributed_mib && !options.beside_others) {
         by = fmt::format("a process that holds {}", base::FormatMib(reading->used_mib));
         return std::nullopt;
@@ -281,7 +282,7 @@ class Measurement::Place {
     return SampleOf(*reading);
   }
 
-  // How many ns another process has used the lane.
+  // How long another process has used the lane, in ns.
   std::int64_t BusyFor(std::int64_t now_ns) {
     if (busy_since_ns_ == 0) busy_since_ns_ = now_ns;
     return now_ns - busy_since_ns_;
@@ -312,8 +313,8 @@ Measurement::Measurement(Options options, gpu::Probe& probe, std::vector<Lane> l
 
 Measurement::~Measurement() = default;
 
-// A board has only one run at a time. The cost of watching is measured while no other run is on the
-// machine.
+// A board has only one run at a time. While the cost of watching is measured, no other run is on
+// the machine.
 bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   if (run.gpu_type != place.lane().gpu_type) return false;
   if (run.method == ProfileMethod::kMig && run.members.size() > place.lane().devices.size())
@@ -325,7 +326,7 @@ bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   });
 }
 
-// Workloads whose solo runs are not finished.
+// Workloads that still have solo runs to do.
 std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
                                               const std::deque<PlannedRun>& plan) const {
   std::set<std::string> names;
@@ -341,7 +342,7 @@ std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
 
 Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
                                   const Listener& listener) {
-  // Solo runs must come first, because they show whether the members fit together.
+  // Solo runs must come first, because they show whether the members fit on the GPU together.
   const std::set<std::string> alone = StillAlone(place.lane().gpu_type, plan);
   const auto next = std::ranges::find_if(plan, [&](const PlannedRun& run) {
     return MayStart(place, run) &&

@@ -14,8 +14,8 @@ bool Wants(const PlanOptions& options, ProfileMethod method) {
   return std::ranges::find(options.methods, method) != options.methods.end();
 }
 
-// The methods that this type allows: MIG for instances, because an instance runs one process;
-// streams and MPS for whole GPUs.
+// The methods that this type allows: MIG for instances, each of which runs one process; streams and
+// MPS for whole GPUs.
 std::vector<ProfileMethod> MethodsFor(const ProfiledType& type, const PlanOptions& options) {
   std::vector<ProfileMethod> methods;
   for (const auto& [method, word] : kProfileMethodWords) {
@@ -48,8 +48,7 @@ class Planner {
     }
   }
 
-  // Adds runs with several copies of each workload. One copy is a solo run, and two copies are a
-  // pair.
+  // Adds runs with several copies of each workload: one copy is a solo run, two copies are a pair.
   void Degrees(const ProfiledType& type, ProfileMethod method) {
     for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
       for (const int degree : options_.degrees) {
@@ -122,7 +121,7 @@ std::optional<double> ExpectedS(
     load_s = std::max(load_s, time->load_s);
     activity += time->sm_active;
   }
-  // Neighbours cost more time than their activity suggests, except under MIG.
+  // Without MIG, each neighbour costs more time than its activity suggests.
   constexpr double kEachNeighbour = 0.15;
   const auto others = static_cast<double>(run.members.size() - 1);
   const double slowdown =

@@ -16,7 +16,7 @@
 
 namespace carma::cli {
 
-// How the processes of a run share a GPU; kStreams for a single process.
+// How the processes of a run share a GPU. A single process has kStreams.
 enum class ProfileMethod { kStreams, kMps, kMig };
 inline constexpr std::pair<ProfileMethod, std::string_view> kProfileMethodWords[] = {
     {ProfileMethod::kStreams, "streams"},
@@ -37,7 +37,7 @@ inline constexpr int kMostProfileDegree = 16;
 struct PlannedRun {
   ProfileMethod method = ProfileMethod::kStreams;
   std::string gpu_type;
-  // Workloads by name; a repeated name means several processes. Members that end are restarted
+  // Names of the workloads; a repeated name means several processes. Members that end are restarted
   // until every member has ended once.
   std::vector<std::string> members;
   int repeat = 1;
@@ -71,8 +71,9 @@ struct PlanOptions {
   std::vector<Watcher> watchers;  // watchers whose cost is measured
 };
 
-// Solo runs come first because all other runs are compared with them. Within each part of the plan,
-// repeats are spread out so that a warming machine affects all runs equally.
+// Returns all runs in order. Solo runs come first, because all other runs are compared with them.
+// Within each part of the plan, repeats are spread out so that a warming machine affects all runs
+// equally.
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
                                std::span<const ProfiledType> types, const PlanOptions& options);
 
@@ -89,7 +90,7 @@ std::optional<double> ExpectedS(
 
 // ---- the GPUs that workloads are measured on ----
 
-// Where a run takes place: a whole GPU, or the instances of one type on a divided GPU.
+// The place of a run: a whole GPU, or the instances of one type on a divided GPU.
 struct Lane {
   std::string gpu_type;
   std::string board;                 // UUID of the whole GPU; lanes on the same GPU take turns

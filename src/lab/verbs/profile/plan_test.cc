@@ -84,7 +84,7 @@ TEST(ProfilePlan, ExpectsTheTimeOfConservedWork) {
   EXPECT_FALSE(ExpectedS({ProfileMethod::kMps, "T4", {"a", "new"}, 1, std::nullopt}, known));
 }
 
-// ---- what results store ----
+// ---- stored results ----
 
 MeasuredRun Full() {
   return {.run = {ProfileMethod::kMps, "T4", {"a", "b"}, 2, Watcher::kDcgmi},

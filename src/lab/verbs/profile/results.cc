@@ -18,7 +18,7 @@
 namespace carma::cli {
 namespace {
 
-// A program below this share of its usual activity is still loading.
+// While its activity is below this share of the usual value, a program is still loading.
 constexpr double kActiveShare = 0.1;
 
 std::optional<double> ActivityOf(const ProfileSample& sample) {
@@ -26,7 +26,7 @@ std::optional<double> ActivityOf(const ProfileSample& sample) {
 }
 
 // The median over the second half of the run. The last sample is left out, because it partly covers
-// the time after the run.
+// time after the run.
 std::optional<double> UsualActivity(std::span<const ProfileSample> samples) {
   std::vector<double> told;
   for (const ProfileSample& each : samples) {

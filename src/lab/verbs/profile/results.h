@@ -1,4 +1,4 @@
-// Samples of GPUs during a run, and measured runs with their file. The file has one JSON object per
+// Samples of GPUs during a run, and the file of measured runs. The file has one JSON object per
 // line, appended after each run, so `carma profile` can continue after an interruption.
 #pragma once
 
@@ -26,7 +26,7 @@ struct ProfileSample {
 // The times at which a GPU became active and at which its activity ended for good; the last sample
 // should be later. Interpolates: the activity of the first or last active sample divided by the
 // usual activity gives the active time in its span. Uses the coarse utilisation if there is no SM
-// activity. Empty if neither is known or the GPU was never active. Samples are in order of time;
+// activity. Empty if both are unknown or the GPU was never active. Samples are in order of time;
 // the first only marks the beginning of the second sample's span.
 struct ActiveSpan {
   double from_s = 0;
@@ -64,8 +64,8 @@ struct MeasuredRun {
   PlannedRun run;
   std::string gpu;  // UUID of the GPU, also for runs on its instances
   std::vector<RunInstance> instances;
-  // Only for a member alone. load_s: time until the GPU was active; unload_s: from the end of
-  // activity to the end of the process; sm_active: mean between these two moments.
+  // Only set for a member that ran alone. load_s: time until the GPU was active; unload_s: from the
+  // end of activity to the end of the process; sm_active: mean between these two moments.
   std::optional<double> load_s;
   std::optional<double> unload_s;
   std::optional<double> sm_active;
@@ -90,8 +90,8 @@ struct MeasuredRun {
 std::string MeasuredRunJson(const MeasuredRun& run);
 // Errors: kInvalid with the position in the line.
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
-// Parses all lines of a results file. An incomplete last line is left out; it begins at
-// `whole_bytes`. Errors: kInvalid with the line.
+// Parses all lines of a results file. An incomplete last line, which begins at `whole_bytes`, is
+// left out. Errors: kInvalid with the line.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;
@@ -104,8 +104,8 @@ class ResultFolder {
   // Creates the folder if necessary. Errors: kConflict: another process uses the folder; kInvalid:
   // the folder's file is not a list of runs.
   static Result<ResultFolder> Open(const std::string& path);
-  // Opens the folder for reading. Nothing is created or locked, so Add and Write are not allowed. A
-  // missing folder has no runs.
+  // Opens the folder for reading only, so Add and Write are not allowed. Nothing is created or
+  // locked. A missing folder has no runs.
   static Result<ResultFolder> Look(const std::string& path);
   const std::string& path() const { return path_; }
   const std::vector<MeasuredRun>& runs() const { return runs_; }

@@ -44,14 +44,14 @@ bool SameAll(const std::vector<std::string>& members) {
   return std::ranges::all_of(members, [&](const std::string& each) { return each == members[0]; });
 }
 
-// The members as text: "3 x a", "a + b".
+// Formats the members as "3 x a" or "a + b".
 std::string GroupText(const std::vector<std::string>& members) {
   if (members.size() > 1 && SameAll(members))
     return fmt::format("{} x {}", members.size(), members[0]);
   return base::Join(members, " + ");
 }
 
-// A table, for the terminal and for the page.
+// A table that is printed on the terminal and on the page.
 struct Sheet {
   std::vector<std::string> titles;
   std::size_t left = 1;  // columns that are aligned to the left

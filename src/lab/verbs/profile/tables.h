@@ -1,4 +1,4 @@
-// Findings of `carma profile` as text, JSON, CSV and HTML.
+// Formats the findings of `carma profile` as text, JSON, CSV and HTML.
 #pragma once
 
 #include <span>
@@ -11,14 +11,14 @@
 
 namespace carma::cli {
 
-// A report for people: profiles, parameters, effects of sharing, cost of monitoring, failures.
+// A readable report: profiles, parameters, effects of sharing, cost of monitoring, failures.
 std::string FindingsText(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
                          const Screen& screen);
 // One JSON object: {"types":[…], "failed":[…]} (docs/server/profile.md).
 std::string FindingsJson(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs);
-// One line for each workload in each measured group.
+// One CSV line for each workload in each measured group.
 std::string MeetingsCsv(std::span<const TypeFindings> findings);
-// One line for each workload and watcher.
+// One CSV line for each workload and watcher.
 std::string WatchingCsv(std::span<const TypeFindings> findings);
 // The completely measured workloads of a type as a catalogue for simulations (trace/workloads.h),
 // with times converted to an A100-40GB if the simulator knows the type's speed.

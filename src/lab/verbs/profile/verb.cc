@@ -8,20 +8,20 @@ namespace carma::cli {
 
 void AddProfileCommand(Syntax app, Context& context) {
   const Syntax verb = app.AddVerb(
-      "profile", "Measure workloads on this server's GPUs, alone and together; check its monitors");
+      "profile",
+      "Measure workloads on this server, alone and together, and the cost of monitoring");
   verb.Footer(
       "  carma profile --dry-run                        what would be run, and for how long\n"
       "  carma profile ours.jsonl --gpus 0 --output measured\n"
       "  carma profile --built-in resnet50-b32,bert-base-b32 --methods mps --degrees none\n"
       "A line of the file: {\"name\":\"ours\",\"command\":[\"python3\",\"train.py\"]}, for a "
-      "command "
-      "that does the\nsame amount of work each time (docs/server/profile.md). An interrupted call "
-      "is "
-      "continued by the same\ncommand. Exit code: 0 all was measured, 130 interrupted.\n"
+      "command that\ndoes the same amount of work each time (docs/server/profile.md). To continue "
+      "after an\ninterruption, repeat the command. Exit code: 0 all was measured, 130 "
+      "interrupted.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ProfileFlags>();
-  const Option file =
-      verb.AddOption("workloads", "FILE", flags->file, "one JSON object a line; -: standard input");
+  const Option file = verb.AddOption("workloads", "FILE", flags->file,
+                                     "one JSON object per line; -: standard input");
   verb.AddOption("--built-in", "LIST", flags->built_in,
                  "built-in workloads in place of a file (default: four of them)")
       .List()

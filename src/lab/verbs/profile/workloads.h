@@ -14,14 +14,14 @@ namespace carma::cli {
 
 inline constexpr std::size_t kMaxProfiledWorkloads = 64;
 inline constexpr std::size_t kMaxWorkloadsBytes = std::size_t{1} << 20;
-// Placeholder in a command for the number of steps from the calibration.
+// Placeholder in a command, replaced by the number of steps from the calibration.
 inline constexpr std::string_view kStepsWord = "{steps}";
 
 struct ProfiledWorkload {
   std::string name;
   std::vector<std::string> command;
-  // A command that prints a JSON object with its number of steps as "steps"; the last object of
-  // this form counts. Empty if `command` needs no steps.
+  // A command that prints a JSON object with its number of steps as "steps"; the last JSON object
+  // of this form counts. Empty if `command` needs no steps.
   std::vector<std::string> calibrate;
   std::string workdir;               // absolute; empty: the folder where `carma profile` was called
   std::optional<double> iterations;  // iterations of the whole work
@@ -60,8 +60,8 @@ Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::str
 // Reads the number of steps from a calibration's output. Errors: kInvalid if the number is missing
 // or impossible.
 Result<double> StepsTold(std::string_view output);
-// A copy of the workload without calibration. The steps are inserted in its command and become its
-// iterations.
+// Returns a copy of the workload without calibration. The number of steps is inserted in its
+// command and becomes its iterations.
 ProfiledWorkload WithSteps(const ProfiledWorkload& workload, double steps);
 
 }  // namespace carma::cli

@@ -37,7 +37,7 @@ struct SimulateFlags {
   SimLoad load;            // from the flags, else from the file, else the defaults
   std::vector<std::string> policies;
   std::string model;  // words separated by commas; empty: no words
-  // Apply to every policy; empty: not given.
+  // These options apply to every policy; empty: not given.
   std::string estimator, history, collocation, published;
   int threads = 0;  // 0: one per core
   bool csv = false;
@@ -54,7 +54,7 @@ struct Prepared {
   std::vector<SimPolicy> policies;
 };
 
-// The settings of the file, overridden by those of the flags.
+// Reads the settings of the file and overrides them with those of the flags.
 Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {
@@ -107,7 +107,7 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded.settings);
 }
 
-// The sharing method that the words name; otherwise both methods between which a daemon chooses.
+// The sharing method that the words name; otherwise the two methods between which a daemon chooses.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
   for (const PolicyWord& word : words) {
@@ -205,7 +205,7 @@ sim::RunOptions OptionsOf(const SimPolicy& policy, const SimLoad& load) {
   return options;
 }
 
-// Simulates every run of every policy and shows the progress in one line.
+// Simulates every run of every policy and shows the progress on one line.
 Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepared, int threads) {
   const SimLoad& load = prepared.load;
   std::vector<sim::RunOptions> options;
@@ -245,7 +245,7 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
   return outcomes;
 }
 
-// The reports of all runs. With `records`, the report of each policy's first run has a record.
+// The reports of all runs. With `records`, the report of each policy's first run includes a record.
 Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
                                               std::vector<SimOutcome> outcomes, bool records) {
   std::vector<report::Report> reports;
@@ -360,7 +360,7 @@ std::string Footer() {
 }  // namespace
 
 void AddSimulateCommand(Syntax app, Context& context) {
-  // A shared_ptr, because std::function must be copyable.
+  // A shared_ptr is needed, because std::function must be copyable.
   auto flags = std::make_shared<SimulateFlags>();
   const Syntax verb =
       app.AddVerb("simulate", "Simulate this load under other policies, in seconds");

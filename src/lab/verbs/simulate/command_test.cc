@@ -1,4 +1,4 @@
-// Tests of carma simulate: whole runs of the command.
+// Tests of carma simulate that run the whole command.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

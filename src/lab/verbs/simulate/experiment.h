@@ -34,7 +34,7 @@ struct SimLoad {
   double slowdown_limit = 0;  // for the bound with a slowdown limit; 0: no such bound
 };
 
-// An experiment whose policy words are not yet checked.
+// An experiment whose policy words have not been checked yet.
 struct Experiment {
   SimLoad load;
   std::vector<PolicyWord> common;                 // for every policy, before its own

@@ -80,8 +80,8 @@ bool SetHistory(Draft& draft, const std::string& value) {
   return true;
 }
 
-// If no word names an estimator, the simulated daemon uses the configured estimator. In the
-// published system, tasks state the memory that they need.
+// Without a word that names an estimator, the simulated daemon uses the configured estimator. In
+// the published system, tasks state the memory that they need.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty())
@@ -124,8 +124,8 @@ bool SetCollocation(Draft& draft, const std::string& value) {
                    {"mig", SharingMethod::kMig}});
 }
 
-// Slurm does not start MPS, so tasks that share by shards alternate in time, unless a later word
-// says otherwise.
+// Slurm does not start MPS, so tasks that share a GPU through shards alternate in time, unless a
+// later word says otherwise.
 bool SetGres(Draft& draft, const std::string& value) {
   if (!Set(draft.policy.options.above.gres, value)) return false;
   if (draft.policy.options.above.gres == sim::Gres::kShard)

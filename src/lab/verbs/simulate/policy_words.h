@@ -1,5 +1,5 @@
-// A simulated policy: its words on the command line of `carma simulate`, and the resulting options
-// of the run.
+// A simulated policy: its words on the command line of `carma simulate`, and the run options that
+// they produce.
 #pragma once
 
 #include <string>
@@ -35,8 +35,8 @@ Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::st
 // methods.
 std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods);
 
-// The words of a policy that are not configuration keys, for help and documentation. (Configuration
-// keys may be written with or without their section.)
+// The words of a policy that are not configuration keys, for help and documentation. (A policy may
+// also use configuration keys, with or without their section.)
 struct PolicyWordInfo {
   std::string_view name;
   std::string_view type;
@@ -55,7 +55,7 @@ Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy)
 // The kInvalid error "where: key: expected …, not 'value'".
 std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view expected);
 
-// The words in force, in order of first use; a later word replaces an earlier one with the same
+// The words in force, in order of first use. A later word replaces an earlier word with the same
 // key.
 std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words);
 

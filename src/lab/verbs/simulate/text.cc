@@ -56,15 +56,15 @@ std::string OomText(const SimOutcome& outcome) {
   return fmt::format("{:.1f} ({:.0f}-{:.0f})", report::EstimatedOf(ooms).mean, *low, *high);
 }
 
-// Mean number of failed tasks over all runs. Failed tasks shorten the makespan, which must not
+// Mean number of failed tasks over all runs. Failed tasks shorten the makespan, and this must not
 // count as a gain.
 double Failed(const SimOutcome& outcome) {
   return MeanOf(outcome,
                 [](const Metrics& run) { return static_cast<double>(report::Failed(run)); });
 }
 
-// A column of the table: its title, and its cell for each policy. `detail`: a narrow screen shows
-// the column in a second table.
+// A column of the table: its title, and its cell for each policy. detail: a narrow screen shows the
+// column in a second table.
 struct Quantity {
   std::string title;
   std::function<std::string(const SimOutcome&)> cell;
@@ -162,7 +162,7 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
   return quantities;
 }
 
-// labels: names of the outcomes.
+// labels: the names of the outcomes.
 std::string TableOf(std::span<const SimOutcome> outcomes, std::span<const std::string> labels,
                     std::span<const Quantity* const> shown, std::size_t label_width,
                     const Screen& screen) {

@@ -12,14 +12,14 @@
 
 namespace carma::cli {
 
-// All runs of one policy, in order of seeds.
+// All runs of one policy, ordered by seed.
 struct SimOutcome {
   SimPolicy policy;
   std::vector<report::Metrics> runs;  // at least one
 };
 
-// Compares the other policies with the first policy. The runs contain the load's bounds. On a
-// narrow screen the columns are split into two tables.
+// Compares the other policies with the first policy and with the load's bounds, which the runs
+// contain. On a narrow screen the columns are split into two tables.
 std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen);
 
 }  // namespace carma::cli

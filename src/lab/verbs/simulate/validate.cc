@@ -39,13 +39,13 @@ struct ValidateFlags {
   std::uint64_t seed = 1;
 };
 
-// The comparison for one trace, or for the models alone.
+// The comparison for one trace, or for the models without any trace.
 struct Part {
   std::string title;
   std::vector<sim::Comparison> comparisons;
 };
 
-// The comparison for one measured run, task by task.
+// The task-by-task comparison for one measured run.
 struct Replayed {
   std::string path;
   std::vector<sim::MeasuredTask> tasks;
@@ -54,7 +54,7 @@ struct Replayed {
   double least_s = 0;      // shorter tasks do not count
 };
 
-// The comparison for the pairs of one file that shared a GPU by one method.
+// The comparison for the pairs in one file that shared a GPU by one method.
 struct Paired {
   std::string path;
   core::SharingMethod method{};
@@ -64,7 +64,7 @@ struct Paired {
 
 Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
                            const trace::Catalogue& catalogue, const std::string& path) {
-  // The runs were measured on a server of this kind.
+  // The runs were measured on this kind of server.
   const sim::Cluster cluster = CARMA_TRY(sim::ParseCluster("dgx-station-a100"));
   const trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(path));
   const auto arrivals = CARMA_TRY(sim::Arrivals(trace, catalogue, path));
@@ -260,7 +260,7 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
 }  // namespace
 
 void AddSimulateValidate(Syntax simulate, Context& context) {
-  // A shared_ptr, because std::function must be copyable.
+  // A shared_ptr is needed, because std::function must be copyable.
   auto flags = std::make_shared<ValidateFlags>();
   const Syntax verb =
       simulate.AddVerb("validate", "Compare the simulator with published and measured figures");

@@ -1,5 +1,5 @@
-// The sub-verbs of `carma trace` and their options. verbs.h declares the functions that do the
-// work.
+// Defines the sub-verbs of `carma trace` and their options. verbs.h declares the functions that do
+// the work.
 #include <cstdint>
 #include <memory>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kDefaultMix = "light=65,medium=27,heavy=8";
 constexpr std::size_t kMostGenerated = trace::kMaxJobs;
 
-// Adds a sub-verb whose flags exist as long as its callback. A shared_ptr holds the flags, because
+// Adds a sub-verb whose flags live as long as its callback. They are held by a shared_ptr, because
 // std::function must be copyable.
 template <class Flags>
 Syntax AddSubVerb(Syntax trace, Context& context, const char* name, const char* help,

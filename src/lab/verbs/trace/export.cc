@@ -64,9 +64,9 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                    .gpu_milli = task.gpus * 1000,
                    .line = static_cast<std::int32_t>(trace.jobs.size()) + 1,
                    .status = task.launched_ms ? StatusOf(task) : trace::JobStatus::kPending};
-    // Only the last attempt counts: time lost in earlier crashes is due to the scheduler, not the
-    // job. But a checkpoint saved the work of an attempt, and only the last attempt's times are
-    // known here.
+    // Only the last attempt counts, because time lost in earlier crashes is due to the scheduler,
+    // not the job. A task that has saved a checkpoint gets no duration: its work spans several
+    // attempts, and only the last attempt's times are known here.
     if (task.launched_ms && task.ended_ms && task.checkpoints == 0)
       job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
     job.user = trace.users.Number(task.user).value_or(0);
@@ -83,8 +83,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   return history;
 }
 
-// A task that shared its GPUs took longer than it would have taken alone, so a replay must use the
-// duration of its workload.
+// A task that shared its GPUs took longer than alone, so a replay must use the duration of its
+// workload.
 void ForgetSharedDurations(trace::JobTrace& trace) {
   for (trace::Job& job : trace.jobs) {
     if (job.workload != 0) job.duration.reset();
@@ -141,7 +141,7 @@ class Script {
     const std::string duration = trace::SecondsText(job.duration.value_or(Duration(0)));
     if (!command_.empty()) {
       std::string command = command_;
-      // Names are replaced last, so that they are not searched for placeholders themselves.
+      // Names are replaced last, so that placeholders in names are not replaced.
       Replace(command, "{n}", std::to_string(number_));
       Replace(command, "{gpus}", std::to_string(trace::WholeGpus(job)));
       Replace(command, "{duration_s}", duration);

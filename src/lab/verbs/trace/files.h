@@ -1,4 +1,5 @@
-// Loads traces and catalogues for the verbs: from files, from standard input, or built in.
+// Loads traces and catalogues for the verbs from files, from standard input or from the built-in
+// data.
 #pragma once
 
 #include <string>
@@ -18,13 +19,13 @@ namespace carma::cli {
 // Returns the absolute path of a path relative to the current folder. Errors: kIo: the current
 // folder does not exist.
 Result<std::string> AbsolutePath(const std::string& path);
-// "demo60" means the built-in trace unless a file has that name. Errors: those of
-// trace::ParseTrace, and those of reading a file.
+// "demo60" means the built-in trace unless a file has that name. Errors: those of trace::ParseTrace
+// and of reading a file.
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
 // Loads the built-in catalogue if `path` is empty.
 Result<trace::Catalogue> LoadCatalogue(const std::string& path);
 
-// The source of a cluster trace's jobs.
+// Where a cluster trace's jobs come from.
 struct JobSource {
   std::string path;       // "-": standard input; "demo60"
   std::string format;     // empty: detect it

@@ -22,8 +22,7 @@ namespace carma::cli {
 // Options for running a trace's tasks.
 struct ReplayOptions {
   std::string_view estimate = "oracle";  // trace::ParseEstimateSource
-  // Memory that certain tasks of the trace (numbered from 1) state instead of leaving it to the
-  // estimate.
+  // Memory that these tasks of the trace (numbered from 1) state, which replaces the estimate.
   std::map<std::size_t, std::int64_t> said_mib;
   std::string simtask;  // absolute path of carma-simtask
   // Absolute path of the working directory, which also receives the outputs.

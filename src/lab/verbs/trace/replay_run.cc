@@ -1,4 +1,4 @@
-// trace replay: connects the plan with the daemon. replay.h makes and executes the plan.
+// trace replay: connects a replay to the daemon. replay.h makes the plan and executes it.
 #include <unistd.h>
 
 #include <fmt/format.h>

@@ -75,8 +75,7 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
   });
 }
 
-// Jobs that were read from a task trace are written as a task trace. Other jobs are written as
-// jobs.
+// Writes a task trace if the jobs were read from a task trace, otherwise a trace of jobs.
 Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenerator& generator,
                             std::size_t count) {
   if (made.trace.format == kTaskFormat) {

@@ -1,4 +1,4 @@
-// Tests of `carma trace`: whole runs of the command.
+// Tests of `carma trace` that run the whole command.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
