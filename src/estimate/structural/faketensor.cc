@@ -15,7 +15,7 @@ class FakeTensor : public Estimator {
   Result<Answer> Ask(const Question& question) const override {
     if (question.layers == nullptr) return NotFound("there is no model summary");
     const model::LayerList& layers = *question.layers;
-    if (!question.batch) return NotFound("the batch size is not known");
+    if (!question.batch) return NotFound("the batch size is unknown");
     if (!layers.saved && LacksShapes(layers)) return NotFound("the summary gives no shapes");
     const auto batch = static_cast<double>(*question.batch);
     double kept = 0;

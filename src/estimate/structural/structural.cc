@@ -365,7 +365,7 @@ Result<Answer> Structural::Ask(const Question& question) const {
                                                      : question.summary_trouble);
   }
   const model::LayerList& layers = *question.layers;
-  if (!question.batch) return NotFound("the batch size is not known");
+  if (!question.batch) return NotFound("the batch size is unknown");
   const bool hides_most = model::HidesMost(layers);
   const std::optional<Kept> by_totals = hides_most ? KeptByTotals(layers) : std::nullopt;
   if (hides_most && !by_totals) {

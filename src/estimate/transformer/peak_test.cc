@@ -499,7 +499,7 @@ TEST(TransformerPeak, AnEngineThatWritesAnswersTakesItsShareOfTheGpu) {
   plan.objective = Objective::kGroups;
   plan.rollout_share = 0.3;
   EXPECT_THAT(Asked(plan).warnings,
-              ::testing::Contains(::testing::HasSubstr("GPU's memory is not known")));
+              ::testing::Contains(::testing::HasSubstr("GPU's memory is unknown")));
   plan.gpu_mib = 80'000;
   EXPECT_NEAR(Asked(plan).parts.beside, 24'000, 1);
 }
