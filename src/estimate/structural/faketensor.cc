@@ -1,5 +1,5 @@
-// Estimates like a dry run with PyTorch's FakeTensor, which counts only parameters and the tensors
-// kept for the backward pass.
+// Reproduces the estimate of a dry run with PyTorch's FakeTensor, which counts only parameters and
+// the tensors kept for the backward pass.
 #include "estimate/estimator.h"
 #include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"

@@ -14,7 +14,8 @@ bool Is(const Row& row, const Tensor&) {
   return row.rule->role == kRole;
 }
 
-// torchsummary does not show whether an activation is in place, but most that can be are.
+// torchsummary does not show whether an activation works in place. Most activations that support it
+// do.
 bool IsLeakyInPlace(const Row& row, const Tensor&) {
   return row.rule->leaky && (row.layer->inplace || row.layer->kind == model::RowKind::kUnknown);
 }
@@ -56,7 +57,7 @@ constexpr BesidesRule kBesidesRules[] = {
               row.step == Step::kOperation;
      },
      [](const Row& row, Kept& kept) {
-       // LayerNorm2d works on the channels of an image, other norms on the last dimension.
+       // LayerNorm2d normalises over the channels of an image, other norms over the last dimension.
        const model::Shape& out = row.layer->out;
        const bool channels = row.rule->images && out.rank() == 4;
        const std::int64_t width = Dimension(out, channels ? 1 : out.rank() - 1);
