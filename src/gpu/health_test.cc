@@ -132,7 +132,7 @@ TEST(Health, ClearsAnXidAfterAVisibleReset) {
   EXPECT_THAT(reloaded.Take(Tells({.ecc_uncorrected = 0})), IsEmpty());
 }
 
-TEST(Health, AResumeHoldsUntilNewEvidence) {
+TEST(Health, StaysResumedUntilNewEvidence) {
   Health health({});
   health.Take(Announces({79}));
   health.Acknowledge();

@@ -236,7 +236,7 @@ TEST(DoctorGpus, AnUndescribedGpuIsBad) {
   (*facts.gpus)[0].info.trouble = {"only the first is used", gpu::TroubleCause::kSharedMemory};
   EXPECT_EQ(FirstTrouble(CheckDriver(facts, {})).level, Level::kWarn);
   // The words of `trouble` alone must not decide the result.
-  (*facts.gpus)[0].info.trouble = {"MIG is on but it has no instance"};
+  (*facts.gpus)[0].info.trouble = {"MIG is on but there is no instance"};
   EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }
 
