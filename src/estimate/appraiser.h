@@ -1,6 +1,6 @@
-// Computes how much memory a server promises to a task. Sources are the user's figure, the
-// configured estimator, and the results of finished tasks. Used by the daemon, the simulator and
-// `carma estimate`.
+// Computes how much memory a server promises to a task, from the user's figure, the configured
+// estimator, and the results of finished tasks. Used by the daemon, the simulator and `carma
+// estimate`.
 #pragma once
 
 #include <cstdint>

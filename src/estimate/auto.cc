@@ -41,10 +41,10 @@ class ClassPrior {
     // The highest of n values covers n/(n + 1) of all future values from the same distribution.
     answer.coverage =
         static_cast<double>(peaks_mib.size()) / static_cast<double>(peaks_mib.size() + 1);
-    answer.warnings.push_back(
-        fmt::format("no summary and no earlier run: taken from {} runs of the same program with "
-                    "other settings, {} to {} MiB",
-                    peaks_mib.size(), peaks_mib.front(), peaks_mib.back()));
+    answer.warnings.push_back(fmt::format(
+        "no summary and no earlier run: estimated from {} runs of the same program with "
+        "other settings, {} to {} MiB",
+        peaks_mib.size(), peaks_mib.front(), peaks_mib.back()));
     return answer;
   }
 };
@@ -68,7 +68,8 @@ class OfAmounts {
     std::optional<Interpolation> found = Along(as_long, asked.batch, &task::Observation::batch);
     if (!found) found = Along(as_many, asked.length, &task::Observation::length);
     if (!found && asked.batch && asked.length) found = AlongTokens();
-    if (!found) return NotFound("it has not run here with two other batches or lengths");
+    if (!found)
+      return NotFound("there are fewer than two earlier runs with other batches or lengths");
     return AnswerOf(*found);
   }
 

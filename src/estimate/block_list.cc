@@ -27,7 +27,7 @@ constexpr std::size_t kMaxLevels = 16;
 constexpr std::int64_t kMaxChannels = 100'000;
 constexpr std::int64_t kMaxUnetLayers = 50;
 
-// One resolution of the U-Net.
+// A level of the U-Net. All blocks of a level work at one resolution.
 struct Level {
   double channels = 0;
   double layers = 2;  // residual blocks on the way down; on the way up one more

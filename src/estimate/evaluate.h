@@ -96,10 +96,10 @@ struct LeftOut {
   std::string kind = {};  // runs of one kind are known equally well
 };
 
-// Corrects each run's answer by the runs of all other groups. The point is multiplied by their
-// median of measured / point. The bound is multiplied by their conformal quantile of measured /
-// bound at `coverage`, over runs of the same kind. If they have too few runs of that kind, the
-// bound is the point times their quantile of measured / point, with twice the excess over 1. parts:
+// Corrects each run's answer by the runs of all other groups. The point is multiplied by the median
+// of measured / point over these runs. The bound is multiplied by the conformal quantile of
+// measured / bound at `coverage` over those of the same kind. If too few are of the same kind, the
+// bound is the point times the quantile of measured / point, with twice the excess over 1. parts:
 // one per outcome. If there is no other group, a run has no answer.
 std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
                               double coverage);

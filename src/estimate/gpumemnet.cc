@@ -110,7 +110,7 @@ class GpuMemNet : public Estimator {
       return nothing("the summary has no shapes, so the activations are unknown");
 
     const Result<Network>& network = networks_->Of(model::Classify(list));
-    if (!network) return nothing("the weights are not usable: " + network.error().message);
+    if (!network) return nothing("the weights cannot be used: " + network.error().message);
     const std::vector<double> probabilities = network->Probabilities(input);
     if (probabilities.empty())
       return nothing("the model is too large for the network: its result overflows");

@@ -149,7 +149,7 @@ class Network::Loader {
   void NoOthers() {
     for (const auto& [name, tensor] : file_.tensors) {
       if (!name.starts_with("check.") && !taken_.contains(name)) {
-        Complain(fmt::format("tensor '{}' does not belong in such a network",
+        Complain(fmt::format("tensor '{}' does not belong in this kind of network",
                              base::Printable(name, 80)));
       }
     }
@@ -207,7 +207,8 @@ class Network::Encoder : public Network::Member {
   Encoder(Loader& in, const std::string& name, Index classes, Index heads) : heads_(heads) {
     aggregates_ = in.TakeLinear(name + ".aggregates", Loader::kAny, kAggregateCount);
     const Index width = aggregates_.weight.rows();
-    if (width % heads != 0) in.Complain(fmt::format("{} heads do not divide {}", heads, width));
+    if (width % heads != 0)
+      in.Complain(fmt::format("{} heads do not divide the width {}", heads, width));
     layer_ = in.TakeLinear(name + ".layer", width, kTypeCount + kSizeCount);
     for (int k = 0; in.Has(fmt::format("{}.blocks.{}.norm1.weight", name, k)) && k < kMaxDepth;
          ++k) {

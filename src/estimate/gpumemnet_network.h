@@ -42,9 +42,9 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 // An encoder without positions computes exactly the same result from the unmerged sequence.
 class Network {
  public:
-  // Errors: kInvalid "path: what, expected" for an unknown format, family or input, and for tensors
-  // that are missing, superfluous or of a wrong shape. Also if the ensemble deviates by more than
-  // 1e-4 from the example answers in its file.
+  // Errors: kInvalid "path: what, expected" for an unknown format, family or input; for tensors
+  // that are missing, superfluous or of a wrong shape; and for an ensemble that deviates by more
+  // than 1e-4 from the example answers in its file.
   static Result<Network> Load(const TensorFile& file, std::string_view path);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;

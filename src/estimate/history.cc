@@ -24,8 +24,8 @@ std::int64_t Scaled(std::int64_t mib, double factor) {
   return static_cast<std::int64_t>(std::ceil(static_cast<double>(mib) * factor - 1e-6));
 }
 
-// The peaks of runs that had enough memory, newest first. too_little_mib: the highest memory limit
-// that was too small in a run since then.
+// The peaks of runs that had enough memory, newest first. too_little_mib: the largest amount of
+// memory that was too small for a run since then.
 struct Peaks {
   std::vector<std::int64_t> mib;
   std::optional<std::int64_t> too_little_mib;

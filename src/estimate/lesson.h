@@ -19,10 +19,9 @@ inline constexpr base::Duration kLeastWatched{60'000};
 
 // Whether the attempt that has just released its GPUs shows how much memory it needs. It does if
 // its memory was observed, it ran to its end, and it was observed long enough to have reached its
-// peak. It also does if it ran out of memory, because its memory limit was then too small.
+// peak. It also does if it ran out of memory, because the memory it had was then not enough.
 bool Teaches(const core::TaskRecord& record, base::Duration watched);
 
-// Where an attempt ran.
 struct RanOn {
   std::string gpu_type;  // of its first GPU
   double pace = 1;       // speed of its slowest GPU relative to the server's fastest

@@ -17,8 +17,8 @@ namespace {
 
 // Options whose value does not affect memory, without leading dashes and with '-' for '_'. All
 // other options are part of the signature. If a name is missing here, a run's history is not found.
-// A name that does not belong here causes a wrong promise. So names that some programs use for
-// their model ("name", "experiment", "checkpoint", "data") are not listed.
+// A name that does not belong here causes a wrong promise. Names that some programs use for their
+// model ("name", "experiment", "checkpoint", "data") are therefore not listed.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
     " lr learning-rate base-lr min-lr max-lr warmup-lr weight-decay wd momentum "
@@ -76,7 +76,7 @@ void AddShape(Digest& digest, const model::Shape& shape) {
   for (const std::int64_t dimension : shape.dimensions()) digest.Add(dimension);
 }
 
-// "--Log_Dir" and "trainer.log_dir" -> "log-dir".
+// The normal form of an option's name: "--Log_Dir" and "trainer.log_dir" become "log-dir".
 std::string OptionName(std::string_view word) {
   word = word.substr(0, word.find('='));
   word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));

@@ -140,7 +140,7 @@ Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path) {
     points.push_back({std::string(row.Text("gpu")), std::string(row.Text("benchmark")),
                       std::llround(**batch), std::llround(**mib)});
   }
-  if (points.empty()) return Invalid(path + ": no row has both a batch and a memory");
+  if (points.empty()) return Invalid(path + ": no row has both a batch and a memory value");
   return points;
 }
 

@@ -18,7 +18,7 @@ namespace carma::estimate {
 Result<TrainingPlan> PlanOf(std::span<const task::TrainingWord> words,
                             const TransformerConfig& config);
 
-// Checks the words without a model, which is not yet known.
+// Checks the words before the model is known.
 Result<Unit> CheckWords(std::span<const task::TrainingWord> words);
 
 // One sentence for each setting that no word states and that is therefore assumed, such as length

@@ -40,7 +40,7 @@ struct TransformerConfig {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // fewer than heads: grouped keys and values
   std::int64_t head_width = 0;
-  std::int64_t value_width = 0;   // width of a head's values; 0: as its keys
+  std::int64_t value_width = 0;   // width of a head's values; 0: as for its keys
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
   std::int64_t vocabulary = 0;
   std::int64_t table_width = 0;        // width of the table of tokens; 0: hidden
@@ -100,7 +100,7 @@ struct TransformerConfig {
   // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are not
   // counted, because they are less than 0.2 % of any model.
   double BlockParameters() const;
-  double ExpertParameters() const;  // the experts' part of them
+  double ExpertParameters() const;  // the part of these in experts
   double MatrixParameters() const;
   double TotalParameters() const;
 };

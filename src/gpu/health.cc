@@ -52,7 +52,7 @@ std::string_view RecoveryText(RecoveryAction action) {
     case RecoveryAction::kNodeReboot:
       return "the driver requests a restart of the machine";
     case RecoveryAction::kDrainP2p:
-      return "the driver requests an end of traffic on the links to other GPUs";
+      return "the driver requests that traffic on the links to other GPUs be stopped";
     case RecoveryAction::kDrainAndReset:
       return "the driver requests that the GPU be drained and reset";
     case RecoveryAction::kOther:
@@ -118,7 +118,7 @@ std::string Health::ConditionTrouble() const {
   if (last_.remap_failed == true && acknowledged_.remap_failed != true)
     return "no spare memory rows are left";
   if (last_.remap_pending == true && acknowledged_.remap_pending != true)
-    return "memory rows wait for a reset to be replaced";
+    return "memory rows will be replaced at the next reset";
   if (last_.recovery && last_.recovery != acknowledged_.recovery)
     return std::string(RecoveryText(*last_.recovery));
   return restored_why_;

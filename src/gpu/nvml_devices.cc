@@ -195,7 +195,7 @@ ReadResult<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
   if (code != nvml::kSuccess)
     return calls.FailureOf(device.info.uuid, code, fmt::format("number of the {}", what));
   if (number > 1'000'000)
-    return Corrupt(device.info.uuid, fmt::format("implausible number of the {}", what));
+    return Corrupt(device.info.uuid, fmt::format("implausible number for the {}", what));
   return static_cast<int>(number);
 }
 
@@ -246,8 +246,8 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
 }
 
 // Handle numbers have gaps. If instances seem to exist but cannot be opened, one device is listed
-// for all of them, because their number is unknown. Errors: as for the first handle if no handle
-// could be opened.
+// for all of them, because their number is unknown. If no handle can be opened, returns the error
+// of the first.
 ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
                                                  std::uint32_t count) {
   const std::int64_t board_mib =
@@ -342,7 +342,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
   if (const nvml::Return code = calls.api.count(&count); code != nvml::kSuccess)
     return calls.Failure(code, "counting GPUs");
   if (count > kMaxDevices) {
-    return Fail(ErrorCode::kCorrupt, "NVML counts {} GPUs, at most {} are plausible", count,
+    return Fail(ErrorCode::kCorrupt, "NVML counts {} GPUs, expected at most {}", count,
                 kMaxDevices);
   }
   std::vector<Group> groups;

@@ -1,4 +1,4 @@
-// The interface for reading GPUs. It reports pids and does not know tasks.
+// The interface for reading GPUs. It deals with pids, not with tasks.
 #pragma once
 
 #include <sys/types.h>

@@ -19,7 +19,7 @@ std::string MemoryObjection(const Reading& reading) {
   if (reading.reserved_mib < 0 || reading.used_mib < 0) return "a negative amount of memory";
   if (reading.reserved_mib > reading.total_mib + kRoundingMib ||
       reading.used_mib > reading.total_mib - reading.reserved_mib + kRoundingMib) {
-    return "more memory in use than it has";
+    return "more memory in use than the GPU has";
   }
   for (const ProcessUse& use : reading.processes) {
     if (use.used_mib.value_or(0) > reading.total_mib)
@@ -53,7 +53,7 @@ std::string Sanity::Objection(const Reading& reading) {
   }
   if (!stuck_since_) stuck_since_ = reading.taken;
   if (reading.taken - *stuck_since_ < kStuckSpan) return "";
-  return "SM activity is stuck at zero while kernels run all the time";
+  return "SM activity is stuck at zero while kernels run continuously";
 }
 
 ReadResult<Unit> Sanity::Check(const std::string& uuid, const Reading& reading) {

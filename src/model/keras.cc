@@ -231,7 +231,7 @@ void TranslateType(Layer& layer, bool cut) {
   if (function != std::end(kFunctions)) layer.type = function->torch;
 }
 
-// (batch, height, width, channels) → (batch, channels, height, width)
+// Converts (batch, height, width, channels) to (batch, channels, height, width).
 Shape ChannelsFirst(const Shape& shape) {
   if (shape.rank() != 4 && shape.rank() != 5) return shape;
   Shape moved;
@@ -262,7 +262,8 @@ std::int64_t MovingStatistics(const Layer& layer) {
   return layer.params % channels == 0 && layer.params >= 2 * channels ? 2 * channels : 0;
 }
 
-// "['conv1[0][0]','conv2[0][0]']" and "conv1[0][0],conv2[0][0]" → "conv1"
+// The first layer in the cell: "conv1" in "['conv1[0][0]','conv2[0][0]']" and in
+// "conv1[0][0],conv2[0][0]".
 std::string FirstConnection(std::string_view cell) {
   cell.remove_prefix(std::min(cell.find_first_not_of("['"), cell.size()));
   return std::string(cell.substr(0, cell.find('[')));
@@ -362,7 +363,7 @@ void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, boo
   list.has_input_shapes = true;
   if (!connected) {
     AddNote(list, Note::Kind::kInferred,
-            "no column 'Connected to': each layer is assumed to read the one above it");
+            "no column 'Connected to': each layer is assumed to read the layer above it");
   }
 }
 

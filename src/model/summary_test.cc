@@ -95,7 +95,7 @@ TEST(Summary, RecognisesEveryFormatByItsText) {
       {Fixture("torchinfo"), 10, 5'490, 5'418, SummaryFormat::kTorchInfo, true},
       {Fixture("torchinfo_collapsed"), 7, 20'000, 20'000, SummaryFormat::kTorchInfo, false},
       {Fixture("tree"), 12, 1'208, 1'208, SummaryFormat::kTorchTree, false},
-      // 432 + 32 + 416 + LSTM 37'888 + 3 x (12'480 + 4'160 + 128) + 650
+      // The parameters are 432 + 32 + 416 + 37'888 (LSTM) + 3 x (12'480 + 4'160 + 128) + 650.
       {Fixture("tree_plain"), 22, 89'722, 89'722, SummaryFormat::kTorchTree, false},
       {Fixture("keras1"), 3, 1'840, 1'840, SummaryFormat::kKeras, true},
       {Fixture("keras2"), 7, 914, 914, SummaryFormat::kKeras, true},

@@ -251,7 +251,7 @@ class TreeReader {
       AddNote(
           list_, Note::Kind::kInferred,
           fmt::format("no parameters are printed; {} were derived from the constructors, without "
-                      "the own parameters of blocks (tokens, position tables)",
+                      "parameters that belong to the blocks themselves (tokens, position tables)",
                       list_.params));
     }
     if (!undetermined_.empty()) {

@@ -122,7 +122,7 @@ class Finder {
     Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // Training runs of other models than transformers are ignored, because only transformers are
+    // Training runs of models other than transformers are ignored, because only transformers are
     // supported.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely =

@@ -215,8 +215,7 @@ class Reader {
     Add("lora-targets", list, *named);
   }
 
-  // Converts "['q_proj', 'v_proj']" to a list of words without brackets and quotes, and renames
-  // torchtune's "output_proj".
+  // Removes brackets and quotes from "['q_proj', 'v_proj']", and renames torchtune's "output_proj".
   static std::string Plain(std::string_view value) {
     std::string list;
     for (const char c : value) {
@@ -346,8 +345,7 @@ class Reader {
       if (said_.Yes({"disable_gradient_checkpointing"}) == nullptr)
         AddUsual("gradient-checkpointing", "full");
     }
-    // TRL enables checkpointing by default since the release that renamed its length option to
-    // max_length.
+    // TRL checkpoints by default since the release that renamed its length option to max_length.
     if (framework_ == Framework::kTrl && said_.Any({"max_seq_length"}) == nullptr)
       AddUsual("gradient-checkpointing", "full");
     const Setting* asked = said_.Any(

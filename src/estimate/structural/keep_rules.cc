@@ -45,7 +45,7 @@ constexpr KeepRule kKeepRules[] = {
     {"max pooling", &Is<Role::kMaxPool>, Holds::kInput,
      "derivatives.yaml, max_pool2d_with_indices: self"},
     {"mean of parts", &IsMeanOfParts, Holds::kInput,
-     "derivatives.yaml, avg_pool2d: self; mean, of everything, needs the sizes alone"},
+     "derivatives.yaml, avg_pool2d: self; a mean over everything needs only the sizes"},
     {"a type without a rule", &Is<Role::kOther>, Holds::kInput,
      "judgement: most operations need their inputs"},
 };
@@ -85,7 +85,7 @@ constexpr BesidesRule kBesidesRules[] = {
        return row.rule->role == Role::kKeepsTwo && row.step == Step::kOperation;
      },
      [](const Row& row, Kept& kept) { kept.AddElements(row.out); },
-     "relu and pow, one after the other: result of the one, self of the other"},
+     "relu, then pow: the result of relu, self of pow"},
     {"layers written out in Python: NewGELU, QuickGELU, RMSNorm, EvoNorm …",
      "4 per element for each further operation",
      [](const Row& row) { return row.rule->extra_outputs > 0 && row.step == Step::kOperation; },

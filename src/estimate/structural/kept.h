@@ -1,8 +1,7 @@
 // Computes from a list of layers what autograd keeps for the backward pass, in three passes:
 //   graph.h        finds which row reads which tensor, and which tensors are kept
 //   keep_rules.h   adds bytes by kind of layer, from a table of facts about PyTorch
-//   corrections.h  adds bytes that the first two miss, each with the model that needs the
-//   correction
+//   corrections.h  adds bytes that the first two miss, each with a model that needs them
 // docs/inside/estimators.md, section "Kept bytes", explains how to extend the tables.
 #pragma once
 

@@ -41,7 +41,7 @@ struct LayerRule {
   double extra_outputs = 0;         // additional tensors of the output's size
 };
 
-// The rule for a class name in any case.
+// The rule for a class name, regardless of case.
 LayerRule RuleOf(std::string_view type);
 
 }  // namespace carma::estimate

@@ -276,8 +276,8 @@ std::int64_t BoundMib(const Question& question, double context_mib, double point
   const double shipped_mib =
       context_mib + (point_mib - context_mib) * ShippedFactor(evidence, question.coverage);
   double factor = shipped_mib / point_mib;
-  // The site's ratios come from tasks with complete summaries, so they do not apply to incomplete
-  // ones.
+  // The site's ratios come from tasks with complete summaries and do not apply to incomplete
+  // summaries.
   if (question.site != nullptr && evidence != Evidence::kTotals)
     factor = question.site->Factor(question.coverage, factor);
   return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));

@@ -269,7 +269,7 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
   if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
   if (config.repeats_block) unseen.emplace_back("one block repeated");
-  // Measured U-Nets were trained in full and without checkpointing only.
+  // All measured U-Nets were trained in full and without checkpointing.
   const bool in_full = plan.method == Method::kFull && !RunsBlocksAgain(plan);
   if (config.blocks && !(config.diffuses && in_full)) unseen.emplace_back("blocks of this kind");
   if (config.diffuses && !config.blocks) unseen.emplace_back("diffusion over patches");
@@ -294,7 +294,7 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   return base::Join(unseen, ", ");
 }
 
-// Counts parts of the model that config.json does not describe by their weights.
+// Counts the parts of the model that config.json does not describe, but only by their weights.
 TransformerConfig WithAllParameters(const TransformerConfig& described, const TrainingPlan& plan) {
   TransformerConfig config = described;
   if (plan.parameters == 0) return config;

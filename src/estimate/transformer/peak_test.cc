@@ -127,8 +127,8 @@ TEST(TransformerPeak, SelectiveCheckpointingKeepsAttentionAndEverySecondProduct)
   const double full = Asked(plan).parts.activations;
   plan.checkpointing = Checkpointing::kOperators;
   const double operators = Asked(plan).parts.activations;
-  // Kept are the results of attention, queries, values, the last product and one product of the
-  // feed-forward part.
+  // The kept tensors are the results of attention, queries, values, the last product and one
+  // product of the feed-forward part.
   EXPECT_NEAR(operators - full, 2.0 * (4 * 1024 + 2816) * 16 * 4096 / kMib, 1);
 }
 

@@ -6,8 +6,8 @@
 namespace carma::estimate {
 namespace {
 
-// DeepSpeed's buckets for reducing and gathering have this size by default. Qwen's tables show 4
-// GB.
+// DeepSpeed's buckets for reducing and gathering have this size by default; Qwen's
+// tables show 4 GB.
 constexpr double kDeepSpeedBucketBytes = 4e9;
 // Offloaded parameters that ZeRO's third stage keeps on the GPU at its default limit.
 constexpr double kLiveParameterBytes = 2e9;
@@ -91,8 +91,7 @@ bool Pipelines(const TrainingPlan& plan) {
 // Adds the memory of collective operations and of unsharded weights. held: as for UseDeepSpeed().
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
-  // The buckets exist even on one GPU. They contain trained parameters, so a small model fills only
-  // one.
+  // The buckets exist even on one GPU. They hold trained parameters: a small model fills only one.
   if (IsZero(plan.data_parallel) || (plan.deepspeed && plan.method == Method::kFull))
     all.buckets = std::min(kDeepSpeedBucketBytes,
                            8 * (plan.method == Method::kFull ? parameters : all.trained));
@@ -262,8 +261,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   } else if (full && (plan.deepspeed || IsZero(plan.data_parallel))) {
     UseDeepSpeed(plan, parameters, held, all);
   }
-  // Autocast makes a 16-bit copy of every matrix, which the backward pass of a trained matrix
-  // needs.
+  // Autocast copies every matrix to 16 bits. The backward pass of trained matrices needs these.
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;
@@ -274,8 +272,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
         fsdp ? (full ? (pipelines && plan.amp ? 4 : 2) : gradient) * all.trained : all.gradients;
   if (plan.step_in_backward) all.gradients = all.waiting = all.step = 0;
   if (plan.offload_optimizer) all.optimizer = all.step = 0;
-  // With an offloaded optimizer, ZeRO's stages 2 and 3 reduce gradients in buckets and move them to
-  // the host.
+  // ZeRO's stages 2 and 3 also move the gradients to the host, after reducing them in buckets.
   if (plan.offload_optimizer && ShardsGradients(plan)) all.gradients = all.waiting = 0;
   if (plan.offload_parameters) all.weights = all.gradients = all.step = 0;
   const double averaged = plan.averages ? gradient * all.trained / by_weights : 0;

@@ -476,7 +476,7 @@ Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
   all.configs = std::move(known.configs);
   for (const std::string& path : runs) CARMA_TRY(AddRuns(path, known.by_name, all));
   if (all.runs.empty()) {
-    return Invalid("{}: no row has both a memory and a model in {}", base::Join(runs, ", "),
+    return Invalid("{}: no row has both a memory value and a model in {}", base::Join(runs, ", "),
                    base::Join(models, ", "));
   }
   return all;

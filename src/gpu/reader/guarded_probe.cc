@@ -21,7 +21,7 @@ std::unexpected<ReadError> NoSuchAnswer() {
 }  // namespace
 
 std::string GuardedProbe::WhyOf(const NoAnswer& none) const {
-  if (!none.late) return "carma-reader ended during a call of the driver";
+  if (!none.late) return "carma-reader ended during a driver call";
   return fmt::format("the driver has not answered for more than {}",
                      base::FormatSpan(options_.patience));
 }

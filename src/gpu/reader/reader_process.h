@@ -29,7 +29,7 @@ struct NoAnswer {
 // For use by one thread, with one request at a time. Unusable after a NoAnswer with late = false.
 class ReaderProcess {
  public:
-  // Errors: from the system.
+  // Errors: those of the system calls.
   static Result<std::unique_ptr<ReaderProcess>> Start(const ReaderProgram& program);
   // Kills the process and waits briefly for its end. A process that hangs in the kernel is
   // abandoned.
