@@ -1,4 +1,3 @@
-// Guesses the SM activity of a training that has not run yet from its model summary.
 #include "estimate/activity_guess.h"
 
 #include <algorithm>
@@ -11,20 +10,21 @@
 namespace carma::estimate {
 namespace {
 
-// u = x^a / (x^a + c^a), with x in multiply-adds per sample. Half of the SMs are busy at c.
+// Activity is u = x^a / (x^a + c^a), where x is the number of multiply-adds per sample. At x = c,
+// half of the SMs are busy.
 struct Curve {
   double half_busy = 0;
   double steepness = 0;
   double mean_error = 0;  // for families left out in turn
 };
-// Fitted to 17 runs of image networks, each alone on an A100. The mean error on 487 generated
-// networks, which were not used in the fit, is 0.09.
+// Fitted to 17 runs of image networks, each alone on an A100. On 487 generated networks that were
+// not used in the fit, the mean error is 0.09.
 constexpr Curve kConvolutional{.half_busy = 1.0e9, .steepness = 0.5, .mean_error = 0.10};
-// Fitted to 2234 generated networks of linear layers on an A100. Far fewer multiply-adds per sample
-// fill the SMs than in convolutional networks, because the kernels are short.
+// Fitted to 2234 generated networks of linear layers on an A100. Their kernels are short, so they
+// fill the SMs with far fewer multiply-adds per sample than convolutional networks do.
 constexpr Curve kLinear{.half_busy = 2.4e7, .steepness = 0.75, .mean_error = 0.04};
 
-// How often each weight is used per sample.
+// How many times one sample uses each weight.
 double UsesOf(const model::Layer& layer, model::Op op) {
   const model::Shape& out = layer.out;
   if (op == model::Op::kConv) {

@@ -1,5 +1,5 @@
-// Guesses the SM activity of a training that has not run yet from its model summary (dissertation,
-// section 7.1; docs/inside/estimators.md, "Activity before the first run").
+// Guesses from a model summary how much SM activity a training will cause before its first run
+// (dissertation, section 7.1; docs/inside/estimators.md, "Activity before the first run").
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,22 @@
 
 namespace carma::estimate {
 
-// Multiply-adds of a forward pass of one sample in convolutions and linear layers, from their
-// parameters and output sizes. Empty if there is no such layer or if blocks are printed as one row.
+// Multiply-adds in convolutions and linear layers during the forward pass of one sample, computed
+// from parameters and output sizes. Empty if there is no such layer, or if the summary prints a
+// block as a single row.
 std::optional<double> MultiplyAdds(const model::LayerList& list);
 
 struct ActivityGuess {
   double sm_active = 0;   // 0..1
   double mean_error = 0;  // of these guesses, for families left out in turn
 };
-// Supports networks of convolutions, or of linear layers only, whose layers are all printed. Empty
-// for any other network.
+// Covers networks with convolutions and networks of linear layers only, provided that the summary
+// prints every layer. Empty for any other network.
 std::optional<ActivityGuess> GuessActivity(const model::LayerList& list);
 
-// The kernel size of a training (core::GrainOf) with `batch` samples, for a convolutional network
-// whose layers are all printed. Empty for any other network, or if the batch is unknown.
+// The kernel size (core::GrainOf) of a training with `batch` samples. Known only for a
+// convolutional network whose layers are all printed. Empty for any other network, or if the batch
+// is unknown.
 std::optional<double> GrainOf(const model::LayerList& list, std::optional<std::int64_t> batch);
 
 }  // namespace carma::estimate

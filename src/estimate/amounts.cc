@@ -11,14 +11,15 @@ namespace {
 using Needs = std::map<double, double>;  // MiB by amount, never falling
 
 constexpr double kFarthest = 4;  // factor beyond the smallest and largest measured amounts
-// Margins as shares of the prediction (larger if fewer amounts were measured) and of the growth
-// beyond the measured amounts. In sweeps over batches on one GPU, 95 of 100 values are within these
-// margins (docs/evidence/estimators.md).
+// Margins as shares of the prediction and of the growth beyond the measured amounts. With fewer
+// measured amounts the margin is larger. In sweeps over batch sizes on one GPU, 95 of 100 values
+// are within these margins (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // for two amounts
 constexpr double kBeyondAllowance = 0.2;
 
-// Keeps the highest value of each amount, because readings may miss peaks but do not invent them.
+// Keeps the highest value for each amount: a reading can miss a peak, but it never shows memory
+// that was not used.
 Needs NeedsOf(std::span<const Sighting> seen) {
   Needs needs;
   for (const Sighting& each : seen) {
@@ -35,7 +36,7 @@ double SlopeOf(Needs::const_iterator from, Needs::const_iterator to) {
   return (to->second - from->second) / (to->first - from->first);
 }
 
-// A run that had too little memory sets a lower limit for all runs that are at least as large.
+// A run that ran out of memory sets a lower limit for every run with the same or a larger amount.
 double MoreThanTooLittle(std::span<const Sighting> seen, double amount) {
   double mib = 0;
   for (const Sighting& each : seen) {
@@ -57,7 +58,7 @@ Estimated Between(Needs::const_iterator below, Needs::const_iterator above, doub
                   double allowance) {
   const double point = below->second + SlopeOf(below, above) * (amount - below->first);
   const double bend = (above->second - point) / 4;
-  const double most = above->second * (1 + allowance);  // this is what a larger amount needed
+  const double most = above->second * (1 + allowance);  // the need at the larger amount
   return {point, std::min(point * (1 + allowance) + bend, most)};
 }
 
@@ -69,7 +70,8 @@ Estimated Above(const Needs& needs, double amount, double allowance) {
   return {point, point * (1 + allowance) + kBeyondAllowance * growth};
 }
 
-// Below the smallest measured amount the line may bend, so only the need at that amount is certain.
+// The line may bend below the smallest measured amount, so the bound is the need at that amount
+// plus a margin.
 Estimated Below(const Needs& needs, double amount, double allowance) {
   const auto first = needs.begin();
   const double slope = SlopeOf(first, std::next(first));

@@ -1,4 +1,5 @@
-// Predicts memory from runs of the same training with other amounts (batch sizes, lengths).
+// Predicts the memory of a training from its earlier runs with other amounts (batch sizes, sample
+// lengths).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 namespace carma::estimate {
 
-// A task that ran out of memory is assumed to need at least this factor times what it had.
+// A task that ran out of memory is assumed to need at least the memory it had times this factor.
 inline constexpr double kMoreThanRanOut = 1.1;
 
 // A measured run.
@@ -25,10 +26,11 @@ struct Interpolation {
   bool between = false;        // true: between known amounts; false: outside them
 };
 
-// Predicts the need at `amount`. Memory is assumed to be a growing convex function of the amount:
-// between two known amounts it is at most the straight line, and above the largest at least the
-// steepest line so far. Empty with fewer than two known amounts, or if `amount` is below a quarter
-// of the smallest or above four times the largest.
+// Predicts the need at `amount`. Memory is assumed to be an increasing convex function of the
+// amount. Between two known amounts, the need is therefore at most the straight line through them.
+// Above the largest amount, it rises at least as steeply as the steepest line so far. Empty with
+// fewer than two known amounts, or if `amount` is below a quarter of the smallest or above four
+// times the largest.
 std::optional<Interpolation> Interpolate(std::span<const Sighting> seen, double amount);
 
 }  // namespace carma::estimate

@@ -80,7 +80,7 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
 
   Result<Answer> answer = Ask(question);
   if (!answer) {
-    // Without a summary, a warning would tell the user nothing new.
+    // Without a summary, the warning would not help the user.
     if (spec.model_summary) remarks.push_back("no estimate: " + answer.error().message);
     return result;
   }
@@ -91,8 +91,9 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
   estimate.method = answer->method;
   if (!stated) estimate.predicted_mib = answer->point_mib;
   if (answer->needed_mib) {
-    remarks.push_back(fmt::format(
-        "{} MiB of it for tensors, the rest for the CUDA context and gaps", *answer->needed_mib));
+    remarks.push_back(
+        fmt::format("{} MiB of the estimate is for tensors, the rest for the CUDA context and gaps",
+                    *answer->needed_mib));
   }
   std::move(answer->warnings.begin(), answer->warnings.end(), std::back_inserter(remarks));
   if (stated && !summary.trouble.empty()) remarks.push_back(summary.trouble);

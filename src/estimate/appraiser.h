@@ -1,5 +1,6 @@
-// Computes the memory that a server promises to a task from the user's figure, the configured
-// method and the results of finished tasks. Used by the daemon, the simulator and `carma estimate`.
+// Computes how much memory a server promises to a task, from the user's figure, the configured
+// estimator, and the results of finished tasks. Used by the daemon, the simulator and `carma
+// estimate`.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@
 
 namespace carma::estimate {
 
-// The rules for appraisals. At any moment they are the same for all tasks.
+// Settings of the server that apply to the appraisal of every task.
 struct AppraisalRules {
   std::string method = "auto";  // a name in Estimators()
   double coverage = 0.9;        // 0: the point is promised
@@ -34,8 +35,8 @@ struct AppraisalRules {
   std::shared_ptr<const MeasuredProfiles> measured;  // null: none
 };
 
-// Fills in the server's GPUs: their largest memory, the most common type (the first by name if
-// several are equally common), and how fast each type is.
+// Fills in the fields that describe the server's GPUs: the memory of the largest GPU, the most
+// common type (the alphabetically first in a tie), and the speed of each type.
 void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
 
 struct Appraisal {
@@ -47,11 +48,12 @@ struct Appraisal {
   std::vector<std::string> remarks;           // one sentence each, for the user
 };
 
-// Appraises tasks. Pure except for the history; no I/O. Safe to use from several threads.
+// Computes estimates for tasks. Performs no I/O and has no state except the history. Thread-safe.
 class Appraiser {
  public:
   explicit Appraiser(AppraisalRules rules);
-  // earlier: an appraisal of the same description and summary, or null; its results are reused.
+  // earlier: a previous appraisal of the same description and summary, whose results are reused;
+  // may be null.
   Appraisal Appraise(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
                      const Appraisal* earlier = nullptr) const;
   const AppraisalRules& rules() const { return rules_; }

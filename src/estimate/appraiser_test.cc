@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 
 constexpr std::uint32_t kAda = 1000;
 
-// Two fully connected layers in torchsummary's format.
+// Two fully connected layers, as torchsummary prints them.
 constexpr const char* kSummary =
     "----------------------------------------------------------------\n"
     "        Layer (type)               Output Shape         Param #\n"
@@ -58,7 +58,7 @@ task::Observation Peak(const Summary& summary, std::int64_t measured_mib) {
   return run;
 }
 
-TEST(Appraiser, UsesTheBestKnowledgeOfATask) {
+TEST(Appraiser, UsesTheBestAvailableSource) {
   const Summary summary = ReadSummary(std::string(kSummary), "m.txt");
   ASSERT_TRUE(summary.layers) << summary.trouble;
   Summary broken;
@@ -101,14 +101,14 @@ TEST(Appraiser, UsesTheBestKnowledgeOfATask) {
   EXPECT_EQ(Appraiser(bare).Appraise(Spec("m.txt"), kAda, summary).estimate->peak_mib, 3'000);
 }
 
-TEST(Appraiser, APredictionNeverPromisesMoreThanTheLargestGpu) {
+TEST(Appraiser, LimitsPredictionsToTheLargestGpu) {
   auto history = std::make_shared<History>();
   history->Add(Peak({}, 39'000));
   const Appraisal result = Appraiser(Rules(history)).Appraise(Spec(), kAda, {});
   EXPECT_EQ(result.estimate, (core::Estimate{40'000, "history", 39'000}));
 }
 
-TEST(Appraiser, ThreeRunsOfAProgramGiveAPrior) {
+TEST(Appraiser, UsesAPriorAfterThreeRunsOfAProgram) {
   auto history = std::make_shared<History>();
   for (const std::int64_t mib : {4'000, 6'000, 5'000}) {
     task::Observation run = Peak({}, mib);
@@ -121,7 +121,7 @@ TEST(Appraiser, ThreeRunsOfAProgramGiveAPrior) {
   EXPECT_THAT(result.remarks, ElementsAre(HasSubstr("4000 to 6000 MiB")));
 }
 
-// A small Llama with 16-bit weights and 271 M parameters.
+// A small Llama model with 271 M parameters and 16-bit weights.
 constexpr const char* kConfig =
     R"({"model_type":"llama","num_hidden_layers":16,"hidden_size":1024,"num_attention_heads":8,)"
     R"("intermediate_size":2816,"vocab_size":32000,"torch_dtype":"bfloat16"})";
@@ -141,7 +141,7 @@ TEST(Appraiser, EstimatesATransformerFromConfigAndTask) {
   EXPECT_GE(full.estimate->peak_mib, full.estimate->predicted_mib);
   EXPECT_FALSE(full.formula) << "the structural formula learns nothing here";
   EXPECT_THAT(full.remarks, ElementsAre("read: seq-len 512 (train.sh:3: --max_length)",
-                                        HasSubstr("MiB of it for tensors")));
+                                        HasSubstr("MiB of the estimate is for tensors")));
 
   spec.training.push_back({"method", "lora", ""});
   const Appraisal adapters = appraiser.Appraise(spec, kAda, summary);
@@ -163,7 +163,7 @@ TEST(Appraiser, CorrectsTransformersByRunsWithOtherSettings) {
   const Appraiser appraiser(Rules(history));
   const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
   ASSERT_TRUE(alone.estimate);
-  // In three runs with other lengths, the program needed a fifth less than estimated.
+  // With three other lengths, the program needed a fifth less memory than estimated.
   for (const char* length : {"128", "256", "1024"}) {
     task::TaskSpec other = spec;
     other.training = {{"seq-len", length, ""}};
@@ -228,7 +228,7 @@ TEST(Appraiser, LearnsTheAllocatorsGaps) {
   auto history = std::make_shared<History>();
   const Appraiser appraiser(Rules(history));
   const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
-  // With another length, the program ran out of memory with gaps of half the allocated memory.
+  // A run with another length ran out of memory while gaps took half as much memory as the tensors.
   task::TaskSpec other = spec;
   other.training = {{"seq-len", "4096", ""}};
   task::Observation run;
@@ -242,7 +242,7 @@ TEST(Appraiser, LearnsTheAllocatorsGaps) {
   EXPECT_GT(told.estimate->predicted_mib, alone.estimate->predicted_mib);
   EXPECT_GT(told.estimate->peak_mib, alone.estimate->peak_mib);
   EXPECT_THAT(told.remarks.back(),
-              HasSubstr("PyTorch held 1.50 times what it had allocated, in 1 run "));
+              HasSubstr("PyTorch reserved 1.50 times the memory it had allocated, in 1 run "));
 }
 
 TEST(Appraiser, ReportsAssumptionsAboutTransformers) {
@@ -251,9 +251,9 @@ TEST(Appraiser, ReportsAssumptionsAboutTransformers) {
   spec.batch_size.reset();
   const Appraisal result = Appraiser(Rules()).Appraise(spec, kAda, summary);
   ASSERT_TRUE(result.estimate);
-  EXPECT_THAT(result.remarks,
-              ElementsAre(HasSubstr("MiB of it for tensors"), HasSubstr("2048 tokens assumed"),
-                          HasSubstr("batch size unknown: 1 assumed")));
+  EXPECT_THAT(result.remarks, ElementsAre(HasSubstr("MiB of the estimate is for tensors"),
+                                          HasSubstr("2048 tokens assumed"),
+                                          HasSubstr("batch size unknown: 1 assumed")));
   const Summary other = ReadSummary(std::string(R"({"model_type":"rwkv"})"), "config.json");
   EXPECT_THAT(Appraiser(Rules()).Appraise(spec, kAda, other).remarks,
               ElementsAre(HasSubstr("no estimate: config.json: /model_type: expected one of the")));
@@ -305,10 +305,9 @@ TEST(Appraiser, SplitsTheBatchInDataParallel) {
   EXPECT_LT(split.estimate->peak_mib,
             appraise("DistributedDataParallel", 2, 400).estimate->peak_mib);
   EXPECT_THAT(split.remarks,
-              Contains(HasSubstr("each of 2 GPUs its part of the batch of 400: 200 samples")));
+              Contains(HasSubstr("splits the batch of 400 over 2 GPUs: 200 samples each")));
 }
 
-// The grain is computed from the summary and the batch.
 TEST(Appraiser, ComputesTheGrainOfConvolutionalNetworks) {
   const char* network =
       "----------------------------------------------------------------\n"
@@ -332,7 +331,7 @@ TEST(Appraiser, ComputesTheGrainOfConvolutionalNetworks) {
   EXPECT_EQ(grain(kSummary, 16), std::nullopt) << "fully connected";
 }
 
-TEST(SuitGpus, TakesTheLargestMemoryAndTheMostCommonType) {
+TEST(SuitGpus, UsesTheLargestMemoryAndTheMostCommonType) {
   AppraisalRules rules;
   SuitGpus(rules, std::vector<core::GpuInfo>{{.type = "B", .total_mib = 1'000, .reserved_mib = 100},
                                              {.type = "A", .total_mib = 500},

@@ -14,7 +14,7 @@
 namespace carma::estimate {
 namespace {
 
-// The setting of the task, or else of the summary, parsed by `parse`.
+// The task's own setting or, if it has none, the summary's, parsed by `parse`.
 template <class Value>
 std::optional<Value> Known(const std::optional<std::string>& stated,
                            const std::optional<std::string>& noted, const char* what,
@@ -25,19 +25,19 @@ std::optional<Value> Known(const std::optional<std::string>& stated,
   const std::optional<Value> value = parse(*word);
   if (!value) {
     remarks.push_back(std::string(what) + " '" + base::Printable(*word, 40) +
-                      "' is not known to the estimators");
+                      "' is not supported by the estimators");
   }
   return value;
 }
 
-// The settings of a transformer's training: first the settings found in files, then those stated by
-// the task.
+// The settings of a transformer's training. Settings stated by the task come last, so that they
+// override those found in files.
 std::vector<task::TrainingWord> WordsOf(const task::TaskSpec& spec) {
   std::vector<task::TrainingWord> words = spec.training;
   if (spec.batch_size) words.push_back({"batch", std::to_string(*spec.batch_size), ""});
   if (spec.optimizer) words.push_back({"optimizer", *spec.optimizer, ""});
   if (spec.precision) words.push_back({"precision", *spec.precision, ""});
-  // One GPU is the default and needs no word.
+  // A single GPU is the default and needs no setting.
   if (spec.gpus > 1) words.push_back({"gpus", std::to_string(spec.gpus), ""});
   return words;
 }
@@ -67,9 +67,8 @@ void SplitBatch(Question& question, std::vector<std::string>& remarks) {
   const std::int64_t all = *question.batch;
   question.batch = model::BatchOfOneGpu(*question.layers, all, question.gpus);
   if (question.batch == all) return;
-  remarks.push_back(
-      fmt::format("DataParallel gives each of {} GPUs its part of the batch of {}: {} samples",
-                  question.gpus, all, *question.batch));
+  remarks.push_back(fmt::format("DataParallel splits the batch of {} over {} GPUs: {} samples each",
+                                all, question.gpus, *question.batch));
 }
 
 }  // namespace

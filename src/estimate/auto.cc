@@ -1,5 +1,5 @@
-// The estimator "auto": the order in which methods are trusted, and the last resort for unknown
-// tasks.
+// The estimator "auto": tries the methods in order of trust, and falls back to earlier runs of the
+// same program for unknown tasks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace carma::estimate {
 namespace {
 
-// Estimates from the same user's runs of the same program with other settings. This covers very
-// different runs, so it is used only if nothing better is known.
+// Estimates from the same user's runs of the same program with other settings. Such runs can differ
+// widely, so this is the last resort.
 class ClassPrior {
  public:
   static constexpr std::size_t kLeastRuns = 3;
@@ -38,19 +38,18 @@ class ClassPrior {
     answer.method = "prior";
     answer.point_mib = peaks_mib[peaks_mib.size() * 3 / 4];
     answer.bound_mib = std::max(answer.point_mib, peaks_mib.back());
-    // The highest of n values covers n/(n + 1) of future values of the same kind.
+    // The highest of n values covers n/(n + 1) of all future values from the same distribution.
     answer.coverage =
         static_cast<double>(peaks_mib.size()) / static_cast<double>(peaks_mib.size() + 1);
-    answer.warnings.push_back(
-        fmt::format("no summary and no earlier run: taken from {} runs of the same program with "
-                    "other settings, {} to {} MiB",
-                    peaks_mib.size(), peaks_mib.front(), peaks_mib.back()));
+    answer.warnings.push_back(fmt::format(
+        "no summary and no earlier run: estimated from {} runs of the same program with "
+        "other settings, {} to {} MiB",
+        peaks_mib.size(), peaks_mib.front(), peaks_mib.back()));
     return answer;
   }
 };
 
-// Predicts from runs of the same training with another length of samples, another number of
-// samples, or both.
+// Predicts from runs of the same training with other sample lengths, other batch sizes, or both.
 class OfAmounts {
  public:
   explicit OfAmounts(const Question& question) : question_(question) {
@@ -69,7 +68,8 @@ class OfAmounts {
     std::optional<Interpolation> found = Along(as_long, asked.batch, &task::Observation::batch);
     if (!found) found = Along(as_many, asked.length, &task::Observation::length);
     if (!found && asked.batch && asked.length) found = AlongTokens();
-    if (!found) return NotFound("it has not run here with two other batches or lengths");
+    if (!found)
+      return NotFound("there are fewer than two earlier runs with other batches or lengths");
     return AnswerOf(*found);
   }
 
@@ -96,16 +96,16 @@ class OfAmounts {
     return Interpolate(seen, tokens(*question_.amounts.batch, *question_.amounts.length));
   }
 
-  // Runs on another GPU type count only if there are none on this type. A sample adds the same
-  // memory on any type; only the context differs (docs/evidence/estimators.md).
+  // Uses runs on another GPU type only if there are none on this type. A sample adds the same
+  // memory on every type; only the context differs (docs/evidence/estimators.md).
   void Add(const task::Observation& run, double amount, std::vector<Sighting>& seen) const {
     if (own_type_ && run.gpu_type != question_.gpu_type) return;
     const double shift_mib = own_type_ ? 0 : ContextShift(run.gpu_type, question_.gpu_type);
     seen.push_back({amount, run.measured_mib + std::llround(shift_mib), run.ran_out});
   }
 
-  // How much more memory a process uses on type `to` than on `from` before its first tensor; 0 if
-  // this is unknown for either type.
+  // How much more memory a process uses on type `to` than on type `from` before it allocates its
+  // first tensor. 0 if unknown for either type.
   double ContextShift(const std::string& from, const std::string& to) const {
     const Site there = question_.history->SiteFor(from);
     const Site here = question_.history->SiteFor(to);
@@ -120,7 +120,7 @@ class OfAmounts {
     answer.bound_mib = found.bound_mib;
     answer.coverage = kCoverage;
     answer.terms.push_back(
-        {fmt::format("on the line of {} runs", found.runs), static_cast<double>(found.point_mib)});
+        {fmt::format("line through {} runs", found.runs), static_cast<double>(found.point_mib)});
     answer.warnings.push_back(
         fmt::format("{} {} runs of the same training with other batches or lengths",
                     found.between ? "interpolated from" : "extrapolated from", found.runs));
@@ -139,11 +139,11 @@ class OfAmounts {
   bool own_type_ = false;
 };
 
-// The formula is least accurate for networks whose width changes at every layer, and a classifier
-// trained on such networks is better (docs/evidence/estimators.md). So its class limits the
-// formula's answer, which is finer within the class.
+// Keeps the formula's answer within the memory class that a classifier predicts. The formula is
+// least accurate for networks whose width changes at every layer, and the classifier was trained on
+// such networks (docs/evidence/estimators.md). Within the class, the formula's answer is finer.
 void KeepWithinClass(const Question& question, Answer& answer) {
-  // An extra factor for the bound, fitted to 1151 runs so that 95 of 100 are covered.
+  // Widens the bound. Fitted so that the bound covers 95 % of 1151 runs.
   constexpr double kWider = 1.03;
   const std::optional<AlikeClass> alike = ClassAmongAlike(question);
   if (!alike || answer.point_mib < 1) return;
@@ -163,9 +163,9 @@ void KeepWithinClass(const Question& question, Answer& answer) {
                   alike->low_mib, alike->high_mib.value_or(point_mib)));
 }
 
-// Corrects the answer by runs of the same user's program with other settings that were estimated in
-// closed form, because the next run will need about the same share of its estimate. One run moves
-// the answer half of the way, three runs three quarters. Returns false if there is no such run.
+// Corrects the answer by the ratio of measured to predicted memory in runs of the same user's
+// program with other settings, for which the closed form was used too. With one run the answer
+// moves half of the way, with three runs three quarters. Returns false if there is no such run.
 bool FollowRelatives(const Question& question, Answer& answer) {
   constexpr double kMostCorrection = 1.6;
   constexpr double kLeastAllowance = 1.03;
@@ -201,8 +201,9 @@ double* TermOf(Answer& answer, std::string_view name) {
   return found == answer.terms.end() ? nullptr : &found->mib;
 }
 
-// The reserve of PyTorch's allocator as a share of the allocated memory, ascending, in runs of the
-// same user's program that reported it. Runs that ran out of memory report it too.
+// The memory that PyTorch's allocator reserved beyond the allocated memory, as a share of the
+// allocated memory, in ascending order. Taken from all runs of the same user's program that
+// reported it, including runs that ran out of memory.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;
   if (question.history == nullptr || question.kin.empty()) return gaps;
@@ -215,8 +216,8 @@ std::vector<double> GapsOf(const Question& question, double context_mib) {
   return gaps;
 }
 
-// Mixes the measured share of the reserve with the built-in share: one run counts half, three runs
-// count three quarters.
+// Mixes the measured share of the reserve with the built-in share. The measured share counts half
+// after one run, and three quarters after three runs.
 void LearnGaps(const Question& question, Answer& answer) {
   const double* const context_mib = TermOf(answer, kContextTerm);
   double* const gaps_mib = TermOf(answer, kFragmentationTerm);
@@ -233,7 +234,7 @@ void LearnGaps(const Question& question, Answer& answer) {
   answer.bound_mib = std::max(answer.bound_mib + std::llround(more_mib),
                               answer.point_mib + std::llround(std::max(0.0, highest)));
   answer.warnings.push_back(fmt::format(
-      "PyTorch held {:.2f} times what it had allocated, in {} run{} of the same program",
+      "PyTorch reserved {:.2f} times the memory it had allocated, in {} run{} of the same program",
       1 + median, gaps.size(), gaps.size() == 1 ? "" : "s"));
 }
 

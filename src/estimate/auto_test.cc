@@ -10,8 +10,8 @@ namespace {
 using model::Layer;
 using model::LayerList;
 
-// A convolutional network like those of generators: ten convolutions of rising width, each with a
-// norm and an activation, then a classifier, and no blocks.
+// A convolutional network like the generated ones: ten convolutions of increasing width, each with
+// a norm and an activation, then a classifier, and no blocks.
 LayerList Generated() {
   LayerList list;
   list.has_input_shapes = true;
@@ -51,7 +51,7 @@ Question Ask(const LayerList& list, std::int64_t batch) {
   return question;
 }
 
-TEST(Auto, KeepsNetworksLikeTheGeneratedOnesWithinTheirClass) {
+TEST(Auto, KeepsNetworksLikeTheTrainingDataWithinTheirClass) {
   const LayerList list = Generated();
   const auto estimator = MakeAuto();
   for (const std::int64_t batch : {2, 4, 16}) {
@@ -70,7 +70,7 @@ TEST(Auto, KeepsNetworksLikeTheGeneratedOnesWithinTheirClass) {
   }
 }
 
-TEST(Auto, SimilarityIsJudgedByTheTrainingData) {
+TEST(Auto, UsesClassesOnlyWithinTheTrainingData) {
   LayerList list = Generated();
   Question momentum = Ask(list, 16);
   momentum.optimizer = Optimizer::kMomentum;

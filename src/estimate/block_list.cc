@@ -13,21 +13,21 @@ namespace {
 
 constexpr std::int64_t kMaxMambaChannels = 10'000'000;
 
-// Bytes that Transformers' loop over the tokens keeps for each channel and state: the decays, the
-// steps times the input's matrix, and the state before each step, all in fp32. With 16-bit weights,
-// the state is also copied.
+// Bytes that the token loop in Transformers keeps for each channel and state: the decays, the
+// product of steps and input matrix, and the state before each step, all in fp32. With 16-bit
+// weights, it also keeps a copy of the state.
 constexpr double kScanBytes = 3 * 4;
 constexpr double kScanCopyBytes = 2;
-// Additional elements for each channel: input and result of the convolution's activation and of the
-// steps' activation, the sum that the gate multiplies, and the activated gate. With 16-bit weights,
-// also a copy of the input in fp32.
+// Additional elements for each channel: input and output of the activation after the convolution
+// and of the activation of the steps, the sum that the gate multiplies, and the activated gate.
+// With 16-bit weights, also an fp32 copy of the input.
 constexpr double kLoopElements = 6;
 
 constexpr std::size_t kMaxLevels = 16;
 constexpr std::int64_t kMaxChannels = 100'000;
 constexpr std::int64_t kMaxUnetLayers = 50;
 
-// One resolution of the U-Net.
+// A level of the U-Net. All blocks of a level work at one resolution.
 struct Level {
   double channels = 0;
   double layers = 2;  // residual blocks on the way down; on the way up one more
@@ -49,14 +49,14 @@ class Builder {
   }
 
  private:
-  // Reads one number for all levels, or a list with a number for each level. Empty if the value is
+  // Reads one number for all levels, or a list with one number per level. Empty if the value is
   // neither.
   std::vector<double> PerLevel(const char* key, std::size_t levels, std::int64_t high) {
     const base::Json* found = in_.Raw(key);
     if (found == nullptr || found->is_null()) return {};
     std::vector<double> values;
     const auto take = [&](const base::Json& each) {
-      // Some configurations have a list per level with a value per layer. The first layer's value
+      // Some configurations list one value per layer for each level. Only the first layer's value
       // is used.
       const base::Json& one = each.is_array() && !each.empty() ? each.front() : each;
       if (!one.is_number_integer() || one.get<double>() < 1 ||
@@ -99,7 +99,8 @@ class Builder {
     const std::vector<double> layers = PerLevel("layers_per_block", count, kMaxUnetLayers);
     const std::vector<double> depths =
         PerLevel("transformer_layers_per_block", count, kMaxUnetLayers);
-    // In this class attention_head_dim is the number of heads if num_attention_heads is missing.
+    // In this class, a configuration without num_attention_heads gives the number of heads as
+    // attention_head_dim.
     std::vector<double> heads = PerLevel("num_attention_heads", count, kMaxChannels);
     if (heads.empty()) heads = PerLevel("attention_head_dim", count, kMaxChannels);
     const std::vector<double> texts = PerLevel("cross_attention_dim", count, kMaxChannels);
@@ -176,7 +177,7 @@ class Builder {
                                 .early = early});
   }
 
-  // Two norms, each followed by an activation and a convolution, with a shortcut around them.
+  // A residual block: two norms, each followed by an activation and a convolution, and a shortcut.
   void Residual(double in, double out, double share, bool early) {
     const bool narrows = in != out;
     net_.list.blocks.push_back(
@@ -189,8 +190,9 @@ class Builder {
          .early = early});
   }
 
-  // A norm and a projection, then `depth` blocks of self-attention, attention to the text and a
-  // gated feed-forward part four times as wide, then another projection.
+  // An attention block: a norm and a projection, `depth` transformer blocks, and another
+  // projection. Each transformer block has self-attention, attention to the text, and a gated
+  // feed-forward part that is four times as wide.
   void Attention(const Level& level, double share, bool early) {
     const double width = level.channels;
     const double text = text_;
@@ -226,8 +228,8 @@ class Builder {
     Adapt(width, text, share, 0, level.depth);  // a text's few tokens do not count
   }
 
-  // Adds the adapters of `count` attentions. Keys and values are made from tensors of width `read`;
-  // there are `tokens` of these for each token of the model.
+  // Adds the adapters of `count` attentions. Keys and values are computed from tensors of width
+  // `read`, of which there are `tokens` for each token of the model.
   void Adapt(double width, double read, double share, double tokens, double count) {
     const auto add = [&](AdaptedMatrices& matrices, double in, double per_token) {
       matrices.inputs += count * per_token * in;
@@ -286,8 +288,8 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
       .without_kernels = wide * (kScanBytes * state + 4 * kLoopElements),
       .without_kernels_16bit =
           wide * ((kScanBytes + kScanCopyBytes) * state + 2 * kLoopElements + 4),
-      // The recomputed results of the convolution and the steps, with their gradients and those of
-      // `kept`.
+      // The recomputed outputs of the convolution and of the steps, their gradients, and the
+      // gradients of `kept`.
       .made = 6 * wide};
   BlockList list;
   list.blocks.assign(static_cast<std::size_t>(layers), block);

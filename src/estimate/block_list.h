@@ -1,5 +1,5 @@
-// The blocks of models that are not stacks of equal attention blocks: U-Nets and state-space
-// models.
+// Computes the blocks of models that are not stacks of equal attention blocks: U-Nets and
+// state-space models.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,8 @@
 
 namespace carma::estimate {
 
-// The elements that one block keeps for its backward pass, for each token of the model. A token of
-// a U-Net is a pixel of its input, so a block that runs at half the resolution counts for a
-// quarter.
+// What one block keeps for its backward pass, in elements per token of the model. A token of a
+// U-Net is a pixel of the U-Net's input, so a block at half the resolution counts for a quarter.
 struct BlockKeeps {
   double parameters = 0;
   double input = 0;  // input of the block; all that stays if the block is recomputed
@@ -27,7 +26,7 @@ struct BlockKeeps {
   bool early = false;                // before the model's middle, so its gradients come last
 };
 
-// The matrices that get adapters of one kind, summed over all blocks.
+// All matrices that can get adapters of one kind, summed over the blocks.
 struct AdaptedMatrices {
   double inputs = 0;  // elements for each token
   double widths = 0;  // sum of all input and output widths
@@ -43,14 +42,14 @@ struct BlockList {
   }
 };
 
-// The blocks of a state-space model (Mamba) from its config.json. layers: number of blocks; hidden:
-// their width. The fused kernels of mamba_ssm keep the output of the input projection and the
-// result, and recompute the rest. Without them the scan in plain code keeps its states for each
-// token (BlockKeeps::without_kernels). second: Mamba 2, whose heads share the decay of their
-// states. Errors are recorded in `in`.
+// The blocks of a state-space model (Mamba) from its config.json. layers: number of blocks. hidden:
+// their width. second: Mamba 2, whose heads share the decay of their states. The fused kernels of
+// mamba_ssm keep the result and the output of the input projection, and recompute everything else.
+// Without these kernels, the scan keeps its states for each token (BlockKeeps::without_kernels).
+// Errors are recorded in `in`.
 BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidden, bool second);
 
-// The blocks of a diffusion U-Net from the config.json of diffusers' UNet2DConditionModel or
+// The blocks of a diffusion U-Net, read from the config.json of diffusers' UNet2DConditionModel or
 // UNet2DModel.
 struct UNet {
   BlockList list;
@@ -58,9 +57,9 @@ struct UNet {
   std::int64_t sample = 64;     // height and width of the input, a latent or an image
 };
 
-// Counts the parameters of the modules that diffusers builds, without biases (859 of the 860 M of
-// Stable Diffusion 1.5), and what autograd saves for each block. Errors are recorded in `in`:
-// unknown types of blocks, lists of different lengths.
+// Counts the parameters of the modules that diffusers builds, and what autograd saves for each
+// block. Biases are ignored: the count is 859 M of Stable Diffusion 1.5's 860 M. Records unknown
+// block types and lists of different lengths as errors in `in`.
 UNet ReadUNet(base::JsonReader& in);
 
 }  // namespace carma::estimate

@@ -16,14 +16,15 @@
 namespace carma::estimate {
 namespace {
 
-// A process that has loaded CUDA uses more than this, even if a median is lower.
+// A process that has loaded CUDA always uses more than this, even if the median is lower.
 constexpr double kLeastContextMib = 64;
-// A remainder below this is no larger than its rounding error, so it gets no more weight.
+// Below this size, the remainder is dominated by its rounding error, so smaller remainders get no
+// more weight.
 constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// A site's factor may exceed 1 at most by this multiple of the built-in factor's excess.
+// The site's factor may be above 1 by at most this multiple of the built-in factor's excess.
 constexpr double kMostWider = 2;
 
 // The newest observation of each signature, by GPU type.
@@ -38,7 +39,7 @@ std::map<std::string, Taught> ByType(std::span<const task::Observation> observat
   return by_type;
 }
 
-// The GPU type to learn from; null if no type has enough tasks.
+// The GPU type whose tasks the calibration learns from. Null if no type has enough tasks.
 const std::pair<const std::string, Taught>* Teacher(const std::map<std::string, Taught>& by_type,
                                                     const std::string& gpu_type) {
   const std::pair<const std::string, Taught>* best = nullptr;
@@ -69,13 +70,15 @@ double RestOf(const task::Observation& run) {
   return static_cast<double>(run.formula->rest_mib);
 }
 
-// Identifies a model. All its runs, with any batch and length, count once for the constant.
+// Identifies a model. All runs of a model count once for the constant, regardless of batch and
+// length.
 std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
 
-// Runs that are small enough to show the constant: all below kMostSmallMib, or else the smallest
-// kLeastCalibration models below four times that size, which are less certain (ShiftOf).
+// Runs of models small enough to show the constant: all models below kMostSmallMib. If these are
+// too few, the smallest kLeastCalibration models below four times that size, which show it less
+// reliably (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;
@@ -98,12 +101,12 @@ std::size_t ModelsIn(const Taught& taught) {
   return models.size();
 }
 
-// The constant without libraries according to the tasks, if they load kernels in one way, and their
-// mean difference from it.
+// The constant without libraries that the tasks show if all of them load kernels in the same way,
+// and their mean deviation from it.
 struct Base {
   double mib = 0;
   double disagreement = 0;
-  bool loads_so = false;  // the constant fits this way of loading
+  bool loads_so = false;  // `mib` fits this way of loading
 };
 
 Base LearnBase(const Taught& taught, Loading loading) {
@@ -146,8 +149,8 @@ double ErrorOf(const Site& site, const task::Observation& run) {
   return std::abs(PredictedMib(site, run) / static_cast<double>(run.measured_mib) - 1);
 }
 
-// How far the built-in base is shifted towards the measured base; 0 if the formula's error on
-// models of this size explains the difference.
+// How far to shift the built-in base towards the measured base. 0 if the formula's error for models
+// of this size can explain the difference.
 struct Shift {
   double shown_mib = 0;
   double doubt_mib = 0;
@@ -155,11 +158,11 @@ struct Shift {
 };
 
 Shift ShiftOf(const Taught& small) {
-  // Nine of ten models of this size have an error below this (docs/inside/estimators.md,
-  // "Calibration").
+  // For nine of ten models of this size, the formula's error is below this share
+  // (docs/inside/estimators.md, "Calibration").
   constexpr double kFormulaError = 0.2;
-  // A shift within this multiple of the tasks' disagreement counts as noise, because a true
-  // constant is nearly the same in all tasks.
+  // A true constant is nearly the same in all tasks, so a shift below this multiple of their
+  // disagreement is taken for noise.
   constexpr double kMostDisagreement = 3;
   std::vector<double> rests;
   double assumed_mib = 0;
@@ -171,8 +174,8 @@ Shift ShiftOf(const Taught& small) {
   std::ranges::sort(rests);
   const Base base = ShownBase(small);
   Shift shift;
-  // The shift is relative to the constant assumed for these tasks, which differs if a task stated
-  // its version of PyTorch.
+  // The shift is relative to the constant assumed for these tasks. That constant differs if a task
+  // stated its PyTorch version.
   shift.shown_mib = base.mib - assumed_mib / static_cast<double>(small.size());
   shift.doubt_mib = std::max(kFormulaError * std::max(rests[rests.size() / 2], kBareRestMib),
                              kMostDisagreement * base.disagreement);
@@ -182,7 +185,7 @@ Shift ShiftOf(const Taught& small) {
   return shift;
 }
 
-// The mean error over the tasks if each is predicted from the models in the other parts.
+// The mean error in a cross-validation: each part of the models is predicted from the other parts.
 struct Trial {
   double learned = 0;
   double shipped = 0;
@@ -211,7 +214,7 @@ Trial LeaveOut(const Taught& taught) {
   return trial;
 }
 
-// Sets the shift of the constant and the reason for it.
+// Sets the shift of the constant, and the reason why it is used or not.
 void LearnConstant(const Taught& taught, Site& site) {
   const Taught small = SmallOf(taught);
   const std::size_t models = ModelsIn(small);
@@ -235,8 +238,9 @@ void LearnConstant(const Taught& taught, Site& site) {
       fmt::format("{:.1f} % mean error on held-out models, {:.1f} % as shipped",
                   100 * trial.learned, 100 * trial.shipped);
   if (trial.learned >= trial.shipped) {
-    site.reason = fmt::format("as shipped: the shift of {} small models ({:+.0f} MiB) has {}",
-                              models, shift.shown_mib, errors);
+    site.reason =
+        fmt::format("as shipped: a shift learned from {} small models ({:+.0f} MiB) has {}", models,
+                    shift.shown_mib, errors);
     return;
   }
   site.context_shift_mib = shift.used_mib;
@@ -255,8 +259,8 @@ double Site::Factor(double coverage, double shipped) const {
   if (ratios.empty()) return shipped;
   const std::size_t n = ratios.size();
   const auto rank = static_cast<std::size_t>(std::ceil(static_cast<double>(n + 1) * coverage));
-  // A single odd run must not determine all bounds, so with too few runs the second largest value
-  // counts.
+  // A single outlier must not determine all bounds. If the runs are too few for this coverage, the
+  // second largest ratio is used.
   const double own = rank <= n ? ratios[std::max<std::size_t>(rank, 1) - 1]
                                : std::max(shipped, n >= 2 ? ratios[n - 2] : shipped);
   const double trust =

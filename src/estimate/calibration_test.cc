@@ -11,12 +11,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The built-in constants of networks with and without convolutions, with all kernels loaded at
-// once.
+// The built-in constants of networks with and without convolutions if all kernels are loaded at
+// startup.
 constexpr std::int64_t kShippedContext = 1712;
 constexpr std::int64_t kPlainContext = 1455;
 
-// A task whose model needs rest_mib on a site with the constant context_mib.
+// A task on a site with the constant context_mib, whose model needs rest_mib beyond it.
 task::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
                          const std::string& type = "A100", double error = 1) {
   task::Observation run;
@@ -45,8 +45,8 @@ TEST(Calibration, LearnsTheConstantFromFiveTasks) {
   EXPECT_EQ(site.Remark(), "");
 }
 
-// Half of the tasks have convolutions. All tasks loaded their kernels at first use, but this was
-// known only for one half.
+// Half of the tasks have convolutions. All tasks loaded their kernels at first use, but only one
+// half stated it.
 TEST(Calibration, TasksShowHowKernelsAreLoaded) {
   const double plain = ShippedMib({Loading::kLazy, Libraries::kPlain});
   const double cudnn = ShippedMib({Loading::kLazy, Libraries::kConvolutions});
@@ -65,15 +65,16 @@ TEST(Calibration, TasksShowHowKernelsAreLoaded) {
   EXPECT_EQ(site.ContextMib(plain), site.ContextMib(kPlainContext)) << "whatever was assumed";
 }
 
-TEST(Calibration, LightTasksDecideTheConstant) {
-  // For ten heavy tasks the formula is 10 % too low; five light tasks show the constant.
+TEST(Calibration, LightTasksDetermineTheConstant) {
+  // The formula is 10 % too low for ten heavy tasks. Five light tasks show the constant.
   std::vector<task::Observation> runs;
   for (int i = 0; i < 10; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
   for (int i = 10; i < 15; ++i) runs.push_back(Taught(i, 100, 600));
   EXPECT_NEAR(Calibrate(runs, "A100").ContextMib(kShippedContext), 600, 30);
 }
 
-// A large model shows the formula's error: 10 % of 20 GiB is more than any constant.
+// For a large model, the measurement shows the formula's error: 10 % of 20 GiB exceeds any
+// constant.
 TEST(Calibration, LargeTasksDoNotChangeTheConstant) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 20; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
@@ -97,19 +98,19 @@ TEST(Calibration, DoesNotLearnTheFormulasError) {
   const Site site = Calibrate(runs, "A100");
   EXPECT_EQ(site.context_shift_mib, 0);
   EXPECT_THAT(site.reason, HasSubstr("within the formula's own error"));
-  // Each task shows another constant, so none is learned.
+  // Each task shows a different constant, so none is learned.
   for (int i = 0; i < 20; ++i) runs[static_cast<std::size_t>(i)] = Taught(i, 200, 200 + 200 * i);
   EXPECT_EQ(Calibrate(runs, "A100").context_shift_mib, 0);
 }
 
-TEST(Calibration, IsUsedOnlyWhereItPredictsTheSitesTasksBetter) {
+TEST(Calibration, UsesTheConstantOnlyIfItPredictsTheSitesTasksBetter) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 200, 1'300));
   EXPECT_NE(Calibrate(runs, "A100").context_shift_mib, 0);
   for (int i = 5; i < 45; ++i) runs.push_back(Taught(i, 5'000, kShippedContext));
   const Site site = Calibrate(runs, "A100");
   EXPECT_EQ(site.context_shift_mib, 0);
-  EXPECT_THAT(site.reason, HasSubstr("as shipped: the shift of 5 small models"));
+  EXPECT_THAT(site.reason, HasSubstr("as shipped: a shift learned from 5 small models"));
 }
 
 TEST(Calibration, IgnoresUnusableRuns) {
@@ -125,13 +126,13 @@ TEST(Calibration, IgnoresUnusableRuns) {
   EXPECT_EQ(Calibrate(runs, "A100").tasks, 5U) << "a repeated task counts once";
 }
 
-TEST(Calibration, TheConstantStaysPlausible) {
+TEST(Calibration, ConstantStaysPlausible) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 500, 0, "A100", 0.2));
   EXPECT_EQ(Calibrate(runs, "A100").ContextMib(kShippedContext), 64);
 }
 
-TEST(Calibration, TheFactorMovesFromShippedToOwnRatios) {
+TEST(Calibration, FactorMovesFromShippedToOwnRatios) {
   const auto site_of = [](std::size_t count, double ratio) {
     Site site;
     site.ratios.assign(count, ratio);
@@ -151,7 +152,7 @@ TEST(Calibration, TheFactorMovesFromShippedToOwnRatios) {
   EXPECT_DOUBLE_EQ(odd.Factor(0.95, 1.3), 0.4 * 2 + 0.6 * 1.3);
 }
 
-TEST(Calibration, TheFactorIsTheConformalQuantile) {
+TEST(Calibration, FactorIsTheConformalQuantile) {
   Site site;
   for (int i = 1; i <= 99; ++i) site.ratios.push_back(1 + i / 100.0);
   EXPECT_DOUBLE_EQ(site.Factor(0.90, 1.5), 1.90);
@@ -159,7 +160,7 @@ TEST(Calibration, TheFactorIsTheConformalQuantile) {
   EXPECT_DOUBLE_EQ(site.Factor(0.50, 1.3), 1.50);
 }
 
-TEST(Calibration, ValuesOfAnotherGpuTypeHaveARemark) {
+TEST(Calibration, WarnsAboutValuesOfAnotherGpuType) {
   std::vector<task::Observation> runs = Many(6, "H100");
   const Site site = Calibrate(runs, "A100");
   EXPECT_NEAR(site.ContextMib(kShippedContext), 600, 30);
@@ -170,14 +171,14 @@ TEST(Calibration, ValuesOfAnotherGpuTypeHaveARemark) {
   EXPECT_EQ(Calibrate(runs, "A100").Remark(), "");
 }
 
-TEST(Calibration, TheNewestRunsCalibrate) {
+TEST(Calibration, UsesTheNewestRuns) {
   History history;
   for (int i = 0; i < 2'000; ++i) history.Add(Taught(i, 1'000, i < 1'000 ? 600 : 900));
   EXPECT_EQ(history.SiteFor("A100").tasks, kCalibrationRuns);
   EXPECT_NEAR(history.SiteFor("A100").ContextMib(kShippedContext), 900, 10);
 }
 
-TEST(Calibration, ComesFromTheHistoryAndCanBeForgotten) {
+TEST(Calibration, LearnsFromTheHistoryAndCanBeReset) {
   History history;
   for (const task::Observation& run : Many(5)) history.Add(run);
   EXPECT_EQ(history.SiteFor("A100").tasks, 5U);

@@ -1,4 +1,4 @@
-// Reads data sets for the evaluation: models, and measurements of their training.
+// Reads the data sets for evaluating estimators: models, and measurements of their training.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ constexpr std::size_t kMaxTableBytes = std::size_t{256} << 20;
 constexpr double kMaxMib = 1e9;
 constexpr double kMaxBatch = 1e9;
 
-// Reduces a list to what torchsummary would print: modules and their outputs, with the batch as the
-// first dimension, and only the parameters of plain weights and biases.
+// Reduces a layer list to what torchsummary would print: modules with their outputs, the batch as
+// first dimension, and parameters only of modules with plain weights and biases.
 void ReduceToSummary(model::LayerList& list) {
   list.has_input_shapes = false;
   list.saved.reset();
@@ -35,7 +35,7 @@ void ReduceToSummary(model::LayerList& list) {
     const model::Op op = model::OpOf(layer.type);
     const bool plain = layer.kind == model::RowKind::kLeaf || op == model::Op::kBatchNorm ||
                        op == model::Op::kLayerNorm;
-    // The model itself, the only module without a name, has no row.
+    // The model itself is the only module without a name. It has no row.
     if (layer.name.empty() && layer.kind != model::RowKind::kLeaf) continue;
     if (!plain) layer.params = layer.trainable = 0;
     model::Shape out;
@@ -53,20 +53,21 @@ void ReduceToSummary(model::LayerList& list) {
   list.layers = std::move(printed);
 }
 
-// The level of a module: 0 for the model itself, 3 for "blocks.0.mlp".
+// Depth of a module: 0 for the model itself, 3 for "blocks.0.mlp".
 int LevelOf(const std::string& name) {
   return name.empty() ? 0 : 1 + static_cast<int>(std::ranges::count(name, '.'));
 }
 
-// The ancestor on that level, or the module itself: "blocks.0.mlp.fc1" -> "blocks.0.mlp".
+// The module's ancestor at the given depth, or the module itself if it is not deeper:
+// "blocks.0.mlp.fc1" -> "blocks.0.mlp".
 std::string_view AncestorOf(const std::string& name, int level) {
   std::size_t end = 0;
   for (int i = 0; i < level && end != std::string::npos; ++i) end = name.find('.', end + (i > 0));
   return std::string_view(name).substr(0, end);
 }
 
-// The total that torchinfo prints below its rows, for a batch of one: the outputs in fp32, counted
-// twice because of gradients.
+// The total that torchinfo prints below its rows for a batch of one: all outputs in fp32, counted
+// twice because of their gradients.
 double PassBytes(const model::LayerList& list) {
   constexpr double kBytes = 2 * sizeof(float);
   double elements = 0;
@@ -77,8 +78,9 @@ double PassBytes(const model::LayerList& list) {
   return kBytes * elements;
 }
 
-// Reduces a list to what torchinfo prints by default: rows down to kDepth, to which deeper layers
-// are added. Modules that never run, such as a ModuleList, have a row without a shape.
+// Reduces a layer list to what torchinfo prints by default: rows down to kDepth, each of which
+// includes its deeper layers. Modules that never run, such as a ModuleList, have a row without a
+// shape.
 void ReduceToTorchInfo(model::LayerList& list) {
   constexpr int kDepth = 3;
   list.format = model::SummaryFormat::kTorchInfo;
@@ -141,12 +143,12 @@ Result<Run> RunOf(const base::CsvRow& row, const ReadOptions& options) {
   if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
     run.optimizer = ParseOptimizer(name);
     if (!run.optimizer)
-      return row.Wrong(fmt::format("column 'optimizer': '{}' is not known", name));
+      return row.Wrong(fmt::format("column 'optimizer': unknown optimizer '{}'", name));
   }
   if (const std::string_view name = row.Text("precision"); !name.empty()) {
     run.precision = ParsePrecision(name);
     if (!run.precision)
-      return row.Wrong(fmt::format("column 'precision': '{}' is not known", name));
+      return row.Wrong(fmt::format("column 'precision': unknown precision '{}'", name));
   }
   return run;
 }
@@ -180,7 +182,7 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
     set.runs.push_back(std::move(run));
   }
   if (set.runs.empty())
-    return Invalid("{}: none of its {} rows has a model in {}", measured, table.size(), layers);
+    return Invalid("{}: none of the {} rows has a model in {}", measured, table.size(), layers);
   return set;
 }
 
@@ -210,7 +212,7 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     run.optimizer = options.optimizer;
     if (const std::string_view name = row.Text("optimizer"); !name.empty())
       run.optimizer = ParseOptimizer(name);
-    // In sources with this column, some values are guesses.
+    // A source has this column if some of its values are guesses.
     const std::string_view from = row.Text("sim_source");
     if (const auto active = row.Number("solo_smact", 0, 1);
         active && (from.empty() || from == "run60"))

@@ -11,10 +11,11 @@ namespace {
 constexpr std::int64_t kMaxLayers = 10'000;
 constexpr std::int64_t kMaxWidth = 100'000;
 constexpr std::int64_t kMaxSide = 100'000;
-// Image pixels per latent pixel of the autoencoder, in height and in width.
+// The autoencoder reduces the image's height and width by this factor.
 constexpr std::int64_t kLatentPixels = 8;
 
-// Taken from the models of diffusers 0.30 to 0.35. Parameters per block, in squares of the width.
+// Parameters per block, in multiples of the squared width. Values are from the models of diffusers
+// 0.30 to 0.35.
 struct PatchModel {
   std::string_view name;
   double squares = 12;       // attention has 4, a plain feed-forward part 8
@@ -29,12 +30,11 @@ struct PatchModel {
 };
 
 constexpr PatchModel kPatchModels[] = {
-    // Six vectors modulate each block: 6 squares.
+    // Six modulation vectors per block add 6 squares.
     {.name = "DiTTransformer2DModel", .squares = 18, .side = 32},
     {.name = "Transformer2DModel", .squares = 18, .side = 32},
     {.name = "PixArtTransformer2DModel", .squares = 16, .reads_text = true},
-    // Two streams, one for the image and one for the text, each with its own matrices and
-    // modulation.
+    // Each block has an image stream and a text stream, with separate matrices and modulation.
     {.name = "SD3Transformer2DModel", .squares = 36, .text = 333},
     {.name = "FluxTransformer2DModel",
      .squares = 36,
@@ -70,7 +70,7 @@ void ReadUNetModel(base::JsonReader& in, TransformerConfig& config) {
   config.blocks = std::move(net.list);
 }
 
-// Reads a number, or the last number of a list ([1, 2, 2] for time, height and width).
+// Reads a number, or the last element of a list such as [1, 2, 2] for time, height and width.
 std::int64_t GetPatch(base::JsonReader& in, std::int64_t usual) {
   const base::Json* found = in.Raw("patch_size");
   if (found == nullptr || found->is_null()) return usual;
@@ -83,7 +83,7 @@ std::int64_t GetPatch(base::JsonReader& in, std::int64_t usual) {
   return one.get<std::int64_t>();
 }
 
-// Reads the number of patches of an image or a video, and the number of the text's tokens.
+// Reads the number of image or video patches and the number of text tokens.
 void GetTokens(base::JsonReader& in, const PatchModel& model, TransformerConfig& config) {
   std::int64_t patch = GetPatch(in, model.patch);
   if (patch == 1 && model.single > 0) patch = model.patch;  // its input already consists of patches
@@ -135,7 +135,7 @@ void ReadPatchModel(base::JsonReader& in, const PatchModel& model, TransformerCo
   config.reads_text = model.reads_text;
   config.norms_heads = model.norms_heads;
   config.modulated = true;
-  // Embeddings of patches, time and text.
+  // Embeddings of the patches, the time step and the text.
   std::int64_t text = 0;
   for (const char* key : {"joint_attention_dim", "caption_channels", "text_dim", "text_embed_dim"})
     if (in.Get(key, text, 1, kMaxWidth)) break;

@@ -1,5 +1,5 @@
-// Reads diffusion models from the config.json of diffusers: U-Nets, and transformers over patches
-// of a noisy image or video.
+// Reads diffusion models from the config.json of diffusers: U-Nets, and transformers that work on
+// patches of a noisy image or video.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace carma::estimate {
 
-// Whether the blocks of this `_class_name` of diffusers are known.
+// Whether CARMA has a description of the blocks of this diffusers `_class_name`.
 bool IsDiffusion(std::string_view class_name);
 
-// Sets config.family to the class. A transformer has blocks of attention and a feed-forward part,
-// with scales, shifts and gates that depend on the noise step; its tokens are patches and, in some
-// classes, text tokens too. Errors are recorded in `in`.
+// Reads a model and sets config.family to its class. A transformer has blocks with attention and a
+// feed-forward part, and with scales, shifts and gates that depend on the noise step. Its tokens
+// are patches and, in some classes, also text tokens. Errors are recorded in `in`.
 void ReadDiffusion(base::JsonReader& in, TransformerConfig& config);
 
-// The names of all known classes, for suggestions.
+// The names of all supported classes, used for suggestions.
 std::vector<std::string> DiffusionClasses();
 
 }  // namespace carma::estimate

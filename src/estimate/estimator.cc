@@ -17,13 +17,13 @@ class Given : public Estimator {
   }
 };
 
-// One line per estimator. The first is the daemon's default.
+// One line per estimator. The daemon uses the first by default.
 constexpr EstimatorEntry kEstimators[] = {
-    {"auto", "history, else transformer or structural, else what the same program needed before",
+    {"auto", "history, else transformer or structural, else earlier runs of the same program",
      &MakeAuto},
-    {"structural", "memory that the model keeps, computed layer by layer", &MakeStructural},
-    {"transformer", "training memory of a config.json's model, by formula", &MakeTransformer},
-    {"given", "the need that the user or the task file states", &MakeGiven},
+    {"structural", "memory kept by the model, computed layer by layer", &MakeStructural},
+    {"transformer", "formula for training a model described by a config.json", &MakeTransformer},
+    {"given", "memory stated by the user or the task file", &MakeGiven},
     {"horus", "published formula: parameters and activations, times the batch", &MakeHorus},
     {"faketensor", "parameters and tensors kept for the backward pass", &MakeFakeTensor},
     {"gpumemnet-mlp", "published classifier of layer counts and sizes", &MakeGpuMemNetMlp},

@@ -30,10 +30,10 @@ std::optional<Precision> ParsePrecision(std::string_view name);
 struct Site;    // calibration.h: what finished tasks have shown about this server
 class History;  // history.h: measured peaks of earlier runs
 
-// Everything known before the run. Borrowed for one call.
+// Everything that is known about a task before it runs. The pointers are borrowed for one call.
 struct Question {
   const model::LayerList* layers = nullptr;  // null: no readable summary
-  // A config.json in place of a summary (null: none), and how its model is trained.
+  // A config.json given in place of a summary, with the settings of its training; null: none.
   const TransformerConfig* transformer = nullptr;
   std::optional<TrainingPlan> plan;
   std::vector<std::string> assumed;    // assumptions of the plan, one sentence each
@@ -56,10 +56,11 @@ struct Question {
   const History* history = nullptr;
 };
 
-// Name of the term that the site's calibration shifts: the memory of a process before any tensor.
+// Name of the term for the memory that a process uses before its first tensor. The site's
+// calibration shifts this term.
 inline constexpr std::string_view kContextTerm = "context";
 
-// Name of the term for memory that PyTorch's allocator holds beyond its tensors.
+// Name of the term for memory that PyTorch's allocator reserves beyond its tensors.
 inline constexpr std::string_view kFragmentationTerm = "fragmentation";
 
 // One part of a prediction, for `carma estimate --explain`.
@@ -68,7 +69,7 @@ struct Term {
   double mib = 0;
 };
 
-// A class predicted by a classifier: measured memory within [index * width_mib, (index + 1) *
+// A class predicted by a classifier: measured memory is within [index * width_mib, (index + 1) *
 // width_mib).
 struct MemoryClass {
   std::int64_t width_mib = 0;
@@ -79,8 +80,8 @@ struct MemoryClass {
 struct Answer {
   std::int64_t point_mib = 0;  // most likely peak per GPU, CUDA context included
   std::int64_t bound_mib = 0;  // covers `coverage` of the runs; at least the point
-  // The part of the point that PyTorch uses for tensors; the rest is context and the allocator's
-  // cache. Empty if the method does not separate them.
+  // The part of the point that PyTorch allocates for tensors. The rest is context and the
+  // allocator's cache. Empty if the method does not separate the two.
   std::optional<std::int64_t> needed_mib;
   double coverage = 0;      // of the bound; 0: the method has no coverage
   std::string method;       // "structural", "gpumemnet-mlp" …
@@ -93,30 +94,29 @@ struct Answer {
 class Estimator {
  public:
   virtual ~Estimator() = default;
-  // Errors: kNotFound with the reason as a sentence if this method has no answer for the task. Pure
-  // and safe to call from several threads; no I/O.
+  // Errors: kNotFound, with the reason as a sentence, if this method has no answer for the task.
+  // Pure, thread-safe, and without I/O.
   virtual Result<Answer> Ask(const Question& question) const = 0;
 };
 
-// The figure from the user or the task file, unchanged.
+// The figure stated by the user or the task file, unchanged.
 std::unique_ptr<Estimator> MakeGiven();
-// Formula of the dissertation, section 5.3.1.
+// The formula of the Horus scheduler (dissertation, section 5.3.1).
 std::unique_ptr<Estimator> MakeHorus();
-// Parameters plus tensors kept for backward.
+// Parameters plus the tensors kept for the backward pass.
 std::unique_ptr<Estimator> MakeFakeTensor();
 // The structural formula of docs/inside/estimators.md.
 std::unique_ptr<Estimator> MakeStructural();
 // The closed form for transformers (estimate/transformer/peak.h), from a config.json.
 std::unique_ptr<Estimator> MakeTransformer();
-// GPUMemNet with its shipped weights (data/estimators).
+// GPUMemNet with the shipped weights (data/estimators).
 std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same training.
 std::unique_ptr<Estimator> MakeFromHistory();
-// Uses the first method that has an answer: history; runs of the same training with other amounts;
-// the closed form if a config.json is named; the structural formula with the best available
-// information; this user's runs of the same program with other settings. kNotFound if no method has
-// one.
+// Uses the first of these methods that has an answer: history; runs of the same training with other
+// amounts; the closed form if a config.json is named, or else the structural formula; this user's
+// runs of the same program with other settings. kNotFound if no method has an answer.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {
@@ -124,7 +124,7 @@ struct EstimatorEntry {
   std::string_view description;
   std::unique_ptr<Estimator> (*make)();
 };
-// All estimators, "auto" first.
+// All estimators; "auto" is the first.
 std::span<const EstimatorEntry> Estimators();
 const EstimatorEntry* FindEstimator(std::string_view name);
 

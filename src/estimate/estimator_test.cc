@@ -16,7 +16,7 @@ TEST(Estimator, GivenRepeatsTheUsersNumberAndItsSource) {
   EXPECT_EQ(answer.method, "rad");
 }
 
-TEST(Estimator, EveryEntryMakesAnEstimatorAndIsFoundByItsName) {
+TEST(Estimator, EveryEntryIsFoundByNameAndCreatesAnEstimator) {
   for (const EstimatorEntry& entry : Estimators()) {
     EXPECT_NE(entry.make(), nullptr);
     EXPECT_EQ(FindEstimator(entry.name), &entry);

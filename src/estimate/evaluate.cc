@@ -74,16 +74,16 @@ double RatioOf(std::int64_t measured_mib, std::int64_t answered_mib) {
   return static_cast<double>(measured_mib) / static_cast<double>(answered_mib);
 }
 
-// Corrections for a group, learned from runs outside it.
+// Corrections for one group, learned from the runs of all other groups.
 struct Teachings {
   double point = 0;           // factor on points; 0: not learned
   double bound = 0;           // factor on bounds, or on points
   bool bounds_point = false;  // `bound` is a factor on points
 };
 
-// Number of runs of a kind that show how far its bound may be off.
+// A kind of run with this many runs gets its own factor for the bound.
 constexpr std::size_t kEnoughOfKind = 20;
-// Factor for a wider bound if no other run is of the same kind.
+// Multiplies the factor's excess over 1 if the kind has too few runs in other groups.
 constexpr double kWiderUnseen = 2;
 
 // The conformal quantile: the ceil((n + 1) coverage)-th of n values.

@@ -1,5 +1,5 @@
-// Evaluates an estimator by comparing its answers with measured peaks. Computes the figures that
-// the literature and docs/inside/estimators.md report.
+// Evaluates an estimator by comparing its answers with measured peaks. Computes the metrics used in
+// the literature and in docs/inside/estimators.md.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct Run {
   std::string family;     // --by groups by it; empty: unknown
   std::int64_t batch = 0;
   std::int64_t measured_mib = 0;
-  // The run ran out of memory or filled the card, so its need is only known to be large. Never used
-  // as ground truth.
+  // The run ran out of memory or filled the GPU, so the measured value is only a lower limit of its
+  // need. Never used as ground truth.
   bool censored = false;
   int gpus = 1;
   std::optional<Optimizer> optimizer;
@@ -39,27 +39,29 @@ struct DataSet {
 };
 
 struct ReadOptions {
-  // Optimizer for rows that do not name one.
+  // Optimizer for rows that do not state one.
   std::optional<Optimizer> optimizer;
-  // Reduces layer lists to what torchsummary would print: no input shapes, no tree, nothing
-  // measured, and the first dimension is always the batch.
+  // Reduces layer lists to what torchsummary would print: no input shapes, no tree, no measured
+  // sizes, and the batch always as the first dimension.
   bool summary_only = false;
-  // Reduces layer lists to what torchinfo prints by default: three levels, deeper modules as one
-  // row, no input shapes. Must not be used for lists whose rows have no names.
+  // Reduces layer lists to what torchinfo prints by default: three levels, with deeper modules as
+  // one row, and no input shapes. Must not be used for lists without row names.
   bool torchinfo = false;
-  // If false, bytes counted by a dry run are dropped and the rules are used.
+  // Whether to use the bytes that a dry run counted. If false, they are dropped and the rules
+  // apply.
   bool exact = false;
 };
 
 // layers: one model per line (docs/use/layer-lists.md), plain or gzip. measured: CSV with the
 // columns model, batch, measured_mib and optionally censored, optimizer, precision, family. Errors:
-// kInvalid with the place; kInvalid if no measurement has a layer list.
+// kInvalid with the location, also if no measurement has a layer list.
 Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
                             const ReadOptions& options);
-// A catalogue of tasks: CSV with workload_id, batch_size, gpus, memory_mib_run60,
-// memory_mib_thesis, memory_mib_rad2 (the first that is given is used) and summary_file, a file in
-// `summaries`. Tasks that differ only in their number of epochs (same summary, batch and memory)
-// count once. Errors: as ReadDataSet(); an unreadable summary is an error too.
+// Reads a catalogue of tasks: CSV with workload_id, batch_size, gpus, memory_mib_run60,
+// memory_mib_thesis, memory_mib_rad2 and summary_file, which names a file in `summaries`. Of the
+// three memory columns, the first with a value is used. Tasks that differ only in their number of
+// epochs (same summary, batch and memory) count once. Errors: as for ReadDataSet(), and also if a
+// summary cannot be read.
 Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
                               const ReadOptions& options);
 
@@ -88,22 +90,22 @@ struct Score {
 };
 Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib);
 
-// The group of a run, for evaluations in which each group is left out once.
+// The group that a run belongs to. The evaluation leaves out each group once.
 struct LeftOut {
   std::string group;
   std::string kind = {};  // runs of one kind are known equally well
 };
 
-// Returns the same runs, each answered from the other groups only. The point is multiplied by their
-// median of measured / point. The bound is multiplied by their conformal quantile for `coverage` of
-// measured / bound over runs of the same kind. If they have few runs of that kind, the bound is the
-// point times their quantile of measured / point, with twice the distance above 1. parts: one per
-// outcome. Without another group a run has no answer.
+// Corrects each run's answer by the runs of all other groups. The point is multiplied by the median
+// of measured / point over these runs. The bound is multiplied by the conformal quantile of
+// measured / bound at `coverage` over those of the same kind. If too few are of the same kind, the
+// bound is the point times the quantile of measured / point, with twice the excess over 1. parts:
+// one per outcome. If there is no other group, a run has no answer.
 std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
                               double coverage);
 
-// The accuracy of a classifier for one class width. Precision, recall and F1 are means over the
-// classes that occur (macro), so a rare class counts as much as a common one.
+// The accuracy of a classifier at one class width. Precision, recall and F1 are averaged over the
+// classes that occur (macro average), so a rare class counts as much as a common class.
 struct ClassScore {
   std::int64_t width_mib = 0;
   std::size_t runs = 0;
@@ -111,7 +113,7 @@ struct ClassScore {
   std::vector<int> classes;                         // measured or predicted classes, ascending
   std::vector<std::vector<std::size_t>> confusion;  // [measured][predicted], indices as in classes
 };
-// One score for every class width in the answers, finest first. Empty if no answer has classes.
+// One score for each class width in the answers, finest first. Empty if no answer has classes.
 std::vector<ClassScore> ClassScoresOf(std::span<const Outcome> outcomes);
 
 }  // namespace carma::estimate

@@ -58,8 +58,8 @@ TEST(Evaluate, ScoresClasses) {
     outcome.answer->classes = {{.width_mib = 1000, .index = index}};
     return outcome;
   };
-  // Class 0 has two correct predictions and one of class 1. Class 1 has one correct prediction.
-  // Class 3 is never measured.
+  // Two predictions of class 0 are correct, and one run of class 0 is predicted as class 1. Class 1
+  // has one correct prediction. No run is measured in class 3.
   const std::vector<Outcome> outcomes = {named(10, 0), named(20, 0), named(30, 1), named(1500, 1),
                                          named(1700, 3)};
   const auto scores = ClassScoresOf(outcomes);
@@ -123,7 +123,7 @@ TEST_F(DataSetTest, ReducesToTorchsummarysOutput) {
   EXPECT_FALSE(list.has_input_shapes);
 }
 
-TEST_F(DataSetTest, NamesTheMistake) {
+TEST_F(DataSetTest, ReportsMistakesInTheFiles) {
   struct Case {
     const char* csv;
     const char* expected;
@@ -134,7 +134,7 @@ TEST_F(DataSetTest, NamesTheMistake) {
       {"model,batch,measured_mib\na,8,\n", ".csv:2: "},
       {"model,batch,measured_mib,optimizer\na,8,100,magic\n", "magic"},
       {"model,batch,measured_mib,precision\na,8,100,int3\n", "int3"},
-      {"model,batch,measured_mib\nz,8,100\n", "none of its 1 rows"},
+      {"model,batch,measured_mib\nz,8,100\n", "none of the 1 rows"},
   };
   for (const Case& each : cases) {
     Write("bad.csv", each.csv);
@@ -167,7 +167,7 @@ TEST_F(DataSetTest, ReadsACatalogueOfTasks) {
 }
 
 TEST(LeaveOut, CorrectsAndBoundsByOtherGroups) {
-  // One group is predicted correctly. In the other group, every run needs twice as much.
+  // One group is predicted correctly. Every run of the other group needs twice the prediction.
   const std::vector<Outcome> outcomes{Of(1'000, 1'000, 1'200), Of(2'000, 2'000, 2'400),
                                       Of(2'000, 1'000, 1'200), Of(4'000, 2'000, 2'400)};
   const std::vector<LeftOut> parts{{"a"}, {"a"}, {"b"}, {"b"}};
@@ -179,9 +179,9 @@ TEST(LeaveOut, CorrectsAndBoundsByOtherGroups) {
   EXPECT_FALSE(LeaveOut(outcomes, one, 0.95)[0].answer) << "there is no other group";
 }
 
-TEST(LeaveOut, TakesTheBoundOfAKindFromItsOwnRuns) {
-  // 21 runs of fixed length needed the predicted memory, and 20 runs of changing length half more.
-  // Then there is one run of each kind from another source.
+TEST(LeaveOut, LearnsTheBoundOfAKindFromRunsOfThatKind) {
+  // 21 runs of fixed length needed the predicted memory. 20 runs of varying length needed half
+  // more. One run of each kind comes from another source.
   std::vector<Outcome> outcomes;
   std::vector<LeftOut> parts;
   for (int i = 0; i < 20; ++i) {
@@ -202,7 +202,7 @@ TEST(LeaveOut, TakesTheBoundOfAKindFromItsOwnRuns) {
   EXPECT_EQ(left[43].answer->bound_mib, 2'000) << "twice as far as all others";
 }
 
-// The model is an image model made of blocks, reduced to torchinfo's default three levels.
+// The model is an image model made of blocks, reduced to torchinfo's default of three levels.
 TEST(DataSet, TorchInfoHidesDeepLayers) {
   const std::string layers = ::testing::TempDir() + "/deep.jsonl";
   const std::string measured = ::testing::TempDir() + "/deep.csv";

@@ -17,14 +17,15 @@ float Ln1p(double size) {
   return static_cast<float>(std::log1p(size));
 }
 
-// The order around the circle: first the functions whose output suffices for the backward pass,
-// then the functions that also need their input, which costs one more tensor.
+// Order of the functions around the circle. The first functions need only their output for the
+// backward pass. The later functions also need their input, which costs one more tensor.
 constexpr std::array<std::string_view, 16> kFunctions{
     "relu",  "relu6", "hardtanh", "hardsigmoid", "softmax",  "sigmoid",   "tanh", "logsoftmax",
     "prelu", "elu",   "celu",     "selu",        "softplus", "hardswish", "silu", "mish",
 };
 
-// The function's position on the circle as a fraction of a turn; negative if it has none.
+// The function's position on the circle as a fraction of a turn. Negative for a function that is
+// not on the circle.
 double Turn(std::string_view function) {
   const std::string name = base::ToLower(function);
   for (std::size_t i = 0; i < kFunctions.size(); ++i) {
@@ -35,8 +36,8 @@ double Turn(std::string_view function) {
   return -1;
 }
 
-// Output elements per sample. Tables of positions and other outputs that do not grow with the batch
-// do not count.
+// Output elements per sample. 0 for outputs that do not grow with the batch, such as tables of
+// positions.
 double OutputOf(const model::Layer& layer) {
   return layer.out.ScalesWithBatch() ? static_cast<double>(layer.out.Elements()) : 0;
 }
@@ -70,7 +71,7 @@ std::size_t Different(const std::vector<Row>& sorted) {
 
 std::vector<LayerToken> Tokens(std::vector<Row> rows, double batch) {
   std::ranges::sort(rows);
-  // With a step of 64 every size is e^0, so this ends.
+  // The loop ends because a step of 64 rounds every size to e^0.
   for (double step = 1.0 / 64; Different(rows) > kMaxTokens; step *= 2) {
     for (Row& row : rows) row = Rounded(row, step);
     std::ranges::sort(rows);

@@ -1,5 +1,5 @@
-// The inputs of GPUMemNet's networks. Their names are stored in the weights files, so that a
-// network and the program give each number the same meaning.
+// Computes the inputs of GPUMemNet's networks. The weights files store the names of these inputs,
+// so that the program can check that it computes what the network was trained on.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@
 
 namespace carma::estimate {
 
-// Each is ln(1 + x), because counts and sizes span nine decades. The first twelve are those of the
-// dissertation (section 5.4.4). The last five describe the input's size and wide layers, which the
-// dissertation also names as causes (5.4.1), for the whole model.
+// Numbers and sizes are stored as ln(1 + x), because they span nine decades. The first twelve are
+// the dissertation's (section 5.4.4). The last five describe, for the whole model, the input's size
+// and wide layers, which the dissertation also names as causes (5.4.1).
 inline constexpr std::array<std::string_view, 17> kAggregateNames{
     "ln linear",  // numbers of layers of each kind …
     "ln conv",
@@ -37,7 +37,7 @@ inline constexpr std::array<std::string_view, 17> kAggregateNames{
 };
 using Aggregates = std::array<float, kAggregateNames.size()>;
 
-// The kinds of layers in the sequence. Identity, Flatten and the like are left out.
+// The kinds of layers in the sequence. Layers such as Identity and Flatten are left out.
 inline constexpr std::array<model::Op, 10> kLayerTypes{
     model::Op::kConv,      model::Op::kLinear,  model::Op::kEmbedding,  model::Op::kBatchNorm,
     model::Op::kLayerNorm, model::Op::kDropout, model::Op::kActivation, model::Op::kPool,
@@ -46,19 +46,18 @@ inline constexpr std::array<model::Op, 10> kLayerTypes{
 inline constexpr std::string_view kLayerTypeNames =
     "conv linear embedding batch_norm layer_norm dropout activation pool attention other";
 
-// Sizes of one layer.
 inline constexpr std::array<std::string_view, 3> kLayerSizeNames{"ln activations", "ln params",
                                                                  "ln activations*batch"};
 
-// Layers of the same type and size. The encoder uses no positions, so equal layers can be one token
-// with their count, which gives the same result in a fraction of the time (gpumemnet_network.h).
+// A group of layers of the same type and size, with their number. The encoder uses no positions, so
+// one token per group gives the same result in a fraction of the time (gpumemnet_network.h).
 struct LayerToken {
   int type = 0;  // index in kLayerTypes
   std::array<float, kLayerSizeNames.size()> sizes{};
   float ln_repeats = 0;
   friend bool operator==(const LayerToken&, const LayerToken&) = default;
 };
-// If a model has more different layers, layers of similar size are merged.
+// If a model has more groups than this, layers of similar size are merged.
 inline constexpr std::size_t kMaxTokens = 128;
 
 struct NetworkInput {

@@ -19,8 +19,8 @@ using Eigen::MatrixXf;
 using Eigen::VectorXf;
 using Index = Eigen::Index;
 
-// The shipped networks are below a tenth of these limits. Beyond the limits, an inference takes
-// more than a few milliseconds.
+// The shipped networks use less than a tenth of these limits. Larger networks would need more than
+// a few milliseconds per inference.
 constexpr Index kMaxFeatures = 512;
 constexpr Index kMaxClasses = 64;
 constexpr int kMaxMembers = 32;
@@ -34,7 +34,7 @@ constexpr Index kAggregateCount = kAggregateNames.size();
 constexpr Index kTypeCount = kLayerTypes.size();
 constexpr Index kSizeCount = kLayerSizeNames.size();
 
-// Computes weight * x + bias for one or more columns.
+// Computes weight * x + bias for each column.
 struct Linear {
   MatrixXf weight;
   VectorXf bias;
@@ -59,7 +59,7 @@ MatrixXf Relu(const MatrixXf& x) {
   return x.cwiseMax(0.F);
 }
 
-// Makes each column positive with a sum of 1.
+// Makes the elements of each column positive and their sum 1.
 void SoftmaxColumns(MatrixXf& x) {
   const Eigen::RowVectorXf largest = x.colwise().maxCoeff();
   x = (x.rowwise() - largest).array().exp();
@@ -83,12 +83,12 @@ class Network::Member {
  public:
   virtual ~Member() = default;
   virtual Index classes() const = 0;
-  // Unscaled log-probabilities of the classes. aggregates: standardised.
+  // Logits of the classes. aggregates: standardised.
   virtual VectorXf Logits(const VectorXf& aggregates, const Sequence& sequence) const = 0;
 };
 
-// Takes tensors out of a file by name and records the first error. After an error it still returns
-// tensors of the size that a correct file would have.
+// Takes tensors out of a file by name and records the first error. After an error, it returns
+// tensors of the size that a valid file would have.
 class Network::Loader {
  public:
   static constexpr Index kAny = -1;  // decided by the file, up to kMaxFeatures
@@ -144,11 +144,12 @@ class Network::Loader {
   void Complain(const std::string& what) {
     if (!error_) error_ = {ErrorCode::kInvalid, fmt::format("{}: {}", path_, what)};
   }
-  // Unknown tensors are an error, because the file's author expects them to have an effect.
+  // Reports unknown tensors as an error, because the author of the file expects them to have an
+  // effect.
   void NoOthers() {
     for (const auto& [name, tensor] : file_.tensors) {
       if (!name.starts_with("check.") && !taken_.contains(name)) {
-        Complain(fmt::format("tensor '{}' does not belong in such a network",
+        Complain(fmt::format("tensor '{}' does not belong in this kind of network",
                              base::Printable(name, 80)));
       }
     }
@@ -206,7 +207,8 @@ class Network::Encoder : public Network::Member {
   Encoder(Loader& in, const std::string& name, Index classes, Index heads) : heads_(heads) {
     aggregates_ = in.TakeLinear(name + ".aggregates", Loader::kAny, kAggregateCount);
     const Index width = aggregates_.weight.rows();
-    if (width % heads != 0) in.Complain(fmt::format("{} heads do not divide {}", heads, width));
+    if (width % heads != 0)
+      in.Complain(fmt::format("{} heads do not divide the width {}", heads, width));
     layer_ = in.TakeLinear(name + ".layer", width, kTypeCount + kSizeCount);
     for (int k = 0; in.Has(fmt::format("{}.blocks.{}.norm1.weight", name, k)) && k < kMaxDepth;
          ++k) {
@@ -232,7 +234,7 @@ class Network::Encoder : public Network::Member {
     x.leftCols(1) = aggregates_(aggregates);
     x.rightCols(sequence.tokens.cols()) = layer_(sequence.tokens);
     for (const Block& block : blocks_) {
-      // After the last block only the first token is read.
+      // Only the first token is used after the last block.
       const Index needed = &block == &blocks_.back() ? 1 : x.cols();
       const MatrixXf mixed =
           Attend(block.attention_in(block.norm1(x)), sequence.ln_repeats, needed);
@@ -254,8 +256,8 @@ class Network::Encoder : public Network::Member {
     Linear feedforward_out;
   };
 
-  // The result of attention for the first `needed` tokens. qkv: queries, keys and values of all
-  // heads, one below the other.
+  // The attention result of the first `needed` tokens. The rows of `qkv` are the queries, keys and
+  // values of all heads, in this order.
   MatrixXf Attend(const MatrixXf& qkv, const VectorXf& ln_repeats, Index needed) const {
     const Index width = qkv.rows() / 3;
     const Index size = width / heads_;

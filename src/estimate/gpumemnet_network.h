@@ -1,5 +1,5 @@
 // The networks of GPUMemNet, which predict a model's memory class (Yousefzadeh-Asl-Miandoab et al.,
-// arXiv 2602.17817). Inference only; tools/train makes the weights.
+// arXiv 2602.17817). Inference only; the weights are trained by tools/train.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,31 @@ enum class NetworkKind { kMlp, kTransformer };
 std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 
 // An ensemble of classifiers for one family of models. Class k contains models that need [k, k + 1)
-// * class_mib; the last class also contains larger models.
+// * class_mib; the last class also contains all larger models.
 //
 // A weights file is a safetensors file (F = aggregates, T = layer types, C = classes) with
-//   metadata   format "carma-gpumemnet-1", kind, family, class_mib, runs (measured runs it was
-//              trained on), and the names of its inputs: aggregates, layer_types, layer_sizes, as
-//              gpumemnet_input.h has them; heads (transformer)
+//   metadata   format "carma-gpumemnet-1", kind, family, class_mib, runs (number of measured
+//              training runs), the input names of gpumemnet_input.h (aggregates, layer_types,
+//              layer_sizes), and heads (transformer)
 //   aggregates.mean, .scale, .low, .high   [F]   standardisation, and the range seen in training
 //   classes.point                          [C]   median need of the training runs in each class
-//   check.aggregates [n, F], check.probabilities [n, C]   the answers of the trainer's own library;
-//              check.layers [m, 5], check.lengths [n] (transformer): rows of LayerToken
+//   check.aggregates [n, F], check.probabilities [n, C]   examples and the answers of the trainer's
+//              own library; check.layers [m, 5], check.lengths [n] (transformer): rows of
+//              LayerToken
 //   members.I…                             weights [out, in] and biases [out] of each member:
 //     mlp          hidden.K (ReLU), output
 //     transformer  aggregates [d, F] (the first token), layer [d, T + 3] (one-hot type, sizes),
 //                  blocks.K: norm1, attention.in [3d, d], attention.out, norm2, feedforward.in,
 //                  feedforward.out (normed first, ReLU); norm, hidden [h, d + F] of the first token
 //                  and the aggregates (ReLU), output
-//     layer sizes are standardised by layers.mean, layers.scale [3]
-// Equal layers are merged into one token, whose attention weights are multiplied by their number.
-// An encoder without positions gives exactly the same result for the whole sequence.
+//     layers.mean, layers.scale [3] standardise the layer sizes
+// Equal layers are merged into one token, and its attention weight is multiplied by their number.
+// An encoder without positions computes exactly the same result from the unmerged sequence.
 class Network {
  public:
-  // Errors: kInvalid "path: what, expected" for an unknown format, family or input, for tensors
-  // that are missing, superfluous or of a wrong shape, and for an ensemble that deviates by more
-  // than 1e-4 from the answers to the examples in its own file.
+  // Errors: kInvalid "path: what, expected" for an unknown format, family or input; for tensors
+  // that are missing, superfluous or of a wrong shape; and for an ensemble that deviates by more
+  // than 1e-4 from the example answers in its file.
   static Result<Network> Load(const TensorFile& file, std::string_view path);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
@@ -55,10 +56,10 @@ class Network {
   std::int64_t runs() const { return runs_; }
   std::span<const float> class_points() const { return points_; }  // MiB, one per class
 
-  // The probability of each class as the mean over the members. Empty if an input or weight is so
-  // large that the numbers overflow.
+  // The probability of each class, averaged over the members. Empty if inputs or weights are so
+  // large that the computation overflows.
   std::vector<double> Probabilities(const NetworkInput& input) const;
-  // Names of the aggregates outside the range of the training data.
+  // Names of the aggregates outside the training data's range.
   std::vector<std::string_view> Unfamiliar(const NetworkInput& input) const;
 
  private:
@@ -67,13 +68,13 @@ class Network {
   class Mlp;
   class Encoder;
   Network();
-  // The steps of Load(), in order. The loader records errors. TakeScales() returns the number of
-  // attention heads (1 if there are none), which TakeMembers() needs.
+  // The steps of Load(), in order. The loader records errors. TakeMembers() needs the number of
+  // attention heads, which TakeScales() returns (1 for a network without attention).
   void TakeFacts(Loader& in);
   std::int64_t TakeScales(Loader& in);
   void TakeClasses(Loader& in);
   void TakeMembers(Loader& in, std::int64_t heads);
-  // Checks the network's answers to the examples in its own file.
+  // Compares the network's answers with the example answers in its file.
   Result<Unit> Check(const TensorFile& file, std::string_view path) const;
 
   NetworkKind kind_ = NetworkKind::kMlp;
@@ -85,9 +86,9 @@ class Network {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
-// The file name for one kind and family in a folder of weights: "gpumemnet-mlp-cnn.safetensors".
+// The name of the weights file of one kind and family: "gpumemnet-mlp-cnn.safetensors".
 std::string WeightsFileName(NetworkKind kind, model::Family family);
-// Metadata that describes the inputs computed by this program, for Load and for the trainer.
+// Metadata that describes the inputs computed by this program. Used by Load and by the trainer.
 std::string AggregateNameList();
 std::string LayerSizeNameList();
 inline constexpr std::string_view kWeightsFormat = "carma-gpumemnet-1";

@@ -49,7 +49,7 @@ void AddLayer(model::LayerList& list, const char* type, model::Shape in, model::
   list.params += params;
 }
 
-// A network of `layers` linear layers of one width, each followed by an activation.
+// `layers` linear layers of equal width, each followed by an activation.
 model::LayerList Perceptron(int layers, std::int64_t width) {
   model::LayerList list;
   const model::Shape shape = ShapeOf({-1, width});
@@ -100,7 +100,7 @@ float Aggregate(const NetworkInput& input, std::string_view name) {
   return input.aggregates[static_cast<std::size_t>(found - kAggregateNames.begin())];
 }
 
-TEST(NetworkInput, AggregatesAreThoseOfTheDissertation) {
+TEST(NetworkInput, ComputesTheAggregatesOfTheDissertation) {
   model::LayerList list = Perceptron(2, 100);
   AddLayer(list, "Dropout", ShapeOf({-1, 100}), ShapeOf({-1, 100}), 0);
   AddLayer(list, "Flatten", ShapeOf({-1, 100}), ShapeOf({-1, 100}), 0);
@@ -125,7 +125,7 @@ TEST(NetworkInput, AggregatesAreThoseOfTheDissertation) {
   for (const auto& [name, value] : wanted) EXPECT_NEAR(Aggregate(input, name), value, 1e-5) << name;
 }
 
-TEST(NetworkInput, FunctionsThatKeepTheirInputLieOppositeToThoseThatKeepTheirOutput) {
+TEST(NetworkInput, PlacesInputKeepingFunctionsOppositeToOutputKeepingFunctions) {
   for (const char* output_keeping : {"ReLU", "ReLU6", "Sigmoid", "Tanh"}) {
     for (const char* input_keeping : {"GELU", "SiLU", "ELU", "LeakyReLU", "NewGELUActivation"}) {
       model::LayerList one = Perceptron(1, 8);
@@ -139,7 +139,7 @@ TEST(NetworkInput, FunctionsThatKeepTheirInputLieOppositeToThoseThatKeepTheirOut
   EXPECT_EQ(Aggregate(DescribeForNetworks(model::LayerList{}, 1), "cos function"), 0);
 }
 
-TEST(NetworkInput, EqualLayersAreOneTokenWithTheirNumber) {
+TEST(NetworkInput, CountsEqualLayersInOneToken) {
   const NetworkInput input = DescribeForNetworks(Perceptron(7, 64), 4);
   ASSERT_EQ(input.layers.size(), 2U);
   EXPECT_EQ(kLayerTypes[static_cast<std::size_t>(input.layers[0].type)], model::Op::kLinear);
@@ -149,7 +149,7 @@ TEST(NetworkInput, EqualLayersAreOneTokenWithTheirNumber) {
   EXPECT_NEAR(input.layers[0].ln_repeats, std::log(7), 1e-6);
 }
 
-TEST(NetworkInput, ManyDifferentLayersAreRoundedTogether) {
+TEST(NetworkInput, MergesSimilarLayersOfLargeModels) {
   model::LayerList list;
   constexpr int kLayers = 20'000;
   for (int i = 1; i <= kLayers; ++i)
@@ -198,15 +198,14 @@ TEST(ClassAnswer, PointAndBoundComeFromTheProbabilities) {
   }
 }
 
-TEST(ClassAnswer, PerceptronsAlsoHaveClassesOfTwiceTheWidth) {
+TEST(ClassAnswer, AddsClassesOfTwiceTheWidthForPerceptrons) {
   const std::vector<double> probabilities{0.4, 0, 0.3, 0.3};
   const std::vector<float> points{500, 1500, 2500, 3500};
   const Answer answer = AnswerFromClasses(probabilities, points, 1024, Family::kMlp, 0.9);
   EXPECT_EQ(answer.classes, (std::vector<MemoryClass>{{1024, 0}, {2048, 1}}));
 }
 
-// A correct file of a network without hidden layers, whose probabilities are the softmax of the
-// bias.
+// A valid file of a network without hidden layers, whose probabilities are the softmax of its bias.
 TensorFile BiasOnly(const std::vector<float>& bias) {
   const auto count = static_cast<std::int64_t>(kAggregateNames.size());
   const auto classes = static_cast<std::int64_t>(bias.size());
@@ -242,7 +241,7 @@ TensorFile BiasOnly(const std::vector<float>& bias) {
   return file;
 }
 
-TEST(NetworkFile, IsLoadedAndAnswers) {
+TEST(NetworkFile, LoadsAndAnswers) {
   const auto network = Network::Load(BiasOnly({0, 1, 2}), "w");
   ASSERT_TRUE(network) << network.error().message;
   EXPECT_EQ(network->kind(), NetworkKind::kMlp);
@@ -349,7 +348,7 @@ Result<Network> LoadShipped(NetworkKind kind, Family family) {
   return Network::Load(*tensors, path);
 }
 
-// Loading checks that the answers to each file's examples agree with libtorch's within 1e-4.
+// Load() compares the answers to each file's examples with libtorch's. They must agree within 1e-4.
 TEST(ShippedWeights, AgreeWithTheTrainersLibrary) {
   for (const NetworkKind kind : kKinds) {
     for (const Family family : kFamilies) {
@@ -403,8 +402,9 @@ class GpuMemNetTest : public ::testing::TestWithParam<NetworkKind> {
 INSTANTIATE_TEST_SUITE_P(Kinds, GpuMemNetTest, ::testing::ValuesIn(kKinds),
                          [](const auto& kind) { return std::string(NetworkKindName(kind.param)); });
 
-// The rule of thumb for perceptrons under Adam (1454 MiB of context, 5.2 times the parameters)
-// puts these well inside a class; a network that learned anything agrees.
+// According to the rule of thumb for perceptrons with Adam (1454 MiB of context, 5.2 times the
+// parameters), these networks are well inside a class. A trained network must predict the same
+// class.
 TEST_P(GpuMemNetTest, PredictsPlainPerceptrons) {
   struct Case {
     int layers;
@@ -451,8 +451,8 @@ TEST_P(GpuMemNetTest, ReportsWhyItHasNoAnswer) {
   Question no_batch = Ask(list, 1);
   no_batch.batch.reset();
   const std::pair<Question, const char*> cases[] = {
-      {no_summary, "no model summary"},      {unreadable, "m.txt:3: broken"},
-      {no_batch, "batch size is not known"}, {Ask(empty, 1), "no layers"},
+      {no_summary, "no model summary"},     {unreadable, "m.txt:3: broken"},
+      {no_batch, "batch size is unknown"},  {Ask(empty, 1), "no layers"},
       {Ask(shapeless, 1), "has no shapes"},
   };
   for (const auto& [question, reason] : cases) {

@@ -19,13 +19,13 @@ constexpr double kPointShare = 0.75;
 constexpr double kStillCounts = 0.05;
 constexpr double kLoneAllowance = 0.10, kLeastAllowance = 0.03;
 
-// Rounds up, but ignores the product's rounding error: 3000 x 1.1 is 3300.
+// Rounds up, but ignores floating-point errors: 3000 x 1.1 is 3300.
 std::int64_t Scaled(std::int64_t mib, double factor) {
   return static_cast<std::int64_t>(std::ceil(static_cast<double>(mib) * factor - 1e-6));
 }
 
-// Peaks of runs that had enough memory, newest first, and the highest amount that was too little
-// since the newest.
+// The peaks of runs that had enough memory, newest first. too_little_mib: the largest amount of
+// memory that was too small for a run since then.
 struct Peaks {
   std::vector<std::int64_t> mib;
   std::optional<std::int64_t> too_little_mib;
@@ -46,8 +46,8 @@ Peaks PeaksOf(std::span<const task::Observation> runs, const std::string& gpu_ty
   return peaks;
 }
 
-// The lowest value such that peaks up to it have `share` of the total weight. Older peaks weigh
-// less.
+// The lowest value such that the peaks up to this value have `share` of the total weight. Older
+// peaks have less weight.
 std::int64_t WeightedQuantile(const std::vector<std::int64_t>& newest_first, double share) {
   std::vector<std::pair<std::int64_t, double>> weighted;
   double weight = 1, total = 0;
@@ -134,7 +134,8 @@ core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::st
     std::optional<double>& activity = run.gpu_type == gpu_type ? profile.sm_active : elsewhere;
     if (!activity) activity = run.sm_active;
     if (!profile.cpus) profile.cpus = run.cpus;
-    // In this run any of the GPUs may have run out of memory.
+    // The run does not show which of its GPUs ran out of memory, so each is assumed to need the
+    // full share.
     if (const std::optional<double> share = run.ran_out ? 1 : run.others_share)
       profile.others_share = std::max(profile.others_share.value_or(0), *share);
     const auto known = paces.find(run.gpu_type);
@@ -176,8 +177,8 @@ void History::Drop(std::uint64_t key) {
     if (entry->second.empty()) runs->erase(entry);
   }
   with_formula_.erase(key);
-  // The oldest run of a signature is removed first, so if this run is the newest, it is the last
-  // one.
+  // Runs of a signature are dropped oldest first, so if this run is the newest of its signature, no
+  // other run is left.
   const auto newest = newest_.find({run->second.gpu_type, run->second.signature});
   if (newest != newest_.end() && newest->second == key) newest_.erase(newest);
   runs_.erase(run);
@@ -211,7 +212,7 @@ std::vector<task::Observation> History::OfKin(const std::string& kin) const {
   return Newest(by_kin_, kin);
 }
 
-// The last run of each type and signature among the newest kCalibrationRuns with a formula.
+// The newest run of each type and signature among the newest kCalibrationRuns with a formula.
 std::vector<task::Observation> History::Taught() const {
   std::uint64_t oldest = 0;
   if (with_formula_.size() > kCalibrationRuns)

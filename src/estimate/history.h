@@ -1,4 +1,5 @@
-// Stores measured peaks of earlier runs and predicts the next run of the same training from them.
+// Stores measured peaks of earlier runs, and predicts the peak of the next run of the same training
+// from them.
 #pragma once
 
 #include <cstddef>
@@ -25,50 +26,51 @@ struct Recollection {
   std::vector<std::string> remarks;  // one sentence each
 };
 
-// runs: newest first, at least one. Runs on `gpu_type` are used, or all runs if there are none.
-// point: three quarters of the runs' weight have a peak at or below it. Each run weighs half as
-// much as the second run after it, so a rise counts at once and a fall after four runs. bound: the
-// highest peak that weighs at least a twentieth of the newest, widened by 10 % for a single run
-// down to 3 % from four runs on. This allows for peaks between readings one second apart and for
-// occasional searches of cuDNN for algorithms; the values are chosen, not fitted. If no run has
-// succeeded since a run ran out of memory, point and bound are at least a tenth above what that run
-// had.
+// Predicts from `runs`, which must be newest first and not empty. Only runs on `gpu_type` are used
+// if there are any; otherwise all runs. point: the peak at the 75th percentile by weight. Each run
+// weighs half as much as the second run after it, so a rise counts at once and a fall after four
+// runs. bound: the highest peak that weighs at least a twentieth of the newest peak, plus 10 % for
+// a single run, falling to 3 % from four runs on. This margin covers peaks between two readings one
+// second apart, and occasional algorithm searches by cuDNN. Its values were chosen, not fitted. If
+// no run has succeeded since the last run that ran out of memory, point and bound are at least 10 %
+// above the memory of that run.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
 // The GPU types of a server, with their speed relative to the fastest type (core::PacesOf).
 using Paces = std::map<std::string, double>;
 
-// How a task with these runs uses a GPU of this type. runs: as for Recollect(), but may be empty.
-// The SM activity is that of the newest run on this type, or else of the newest run. The run time
-// is the median of the newest five runs on the server's types (`gpu_type` always counts as one),
-// converted to the fastest type.
+// How a task with these runs uses a GPU of type `gpu_type`. runs: as for Recollect(), but may be
+// empty. The SM activity is taken from the newest run on this type, or from the newest run of all
+// if there is none. The run time is the median of the newest five runs on the server's types,
+// converted to the fastest type. `gpu_type` always counts as one of the server's types.
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
-// Number of newest runs used for calibration, because a server changes (drivers, libraries, users).
+// Only this number of newest runs is used for calibration, because drivers, libraries and users of
+// a server change.
 inline constexpr std::size_t kCalibrationRuns = 1'000;
 
-// The observations of all runs. Safe to use from several threads; no call blocks for long.
+// The observations of all runs. Thread-safe; no call blocks for long.
 class History {
  public:
   History() = default;
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  // Must be called in order of time. Drops the oldest runs beyond the limits in
+  // Must be called in chronological order. Drops the oldest runs that exceed the limits in
   // task/verdict/observation.h.
   void Add(task::Observation observation);
-  // Drops the observations of the formula, but keeps the peaks.
+  // Drops what was observed about the formula, but keeps the peaks.
   void ForgetCalibration();
 
-  // Both return the newest first, at most task::kRunsPerSignature.
+  // Both return the newest runs first, at most task::kRunsPerSignature.
   std::vector<task::Observation> OfSignature(const std::string& signature) const;
   std::vector<task::Observation> OfKin(const std::string& kin) const;
-  // Calibrate() over the newest kCalibrationRuns with a formula. Cached for each type until the
-  // next Add.
+  // Calibrates with the newest kCalibrationRuns that have a formula. The result is cached for each
+  // type until the next Add.
   Site SiteFor(const std::string& gpu_type) const;
   std::size_t size() const;
-  // All observations, oldest first. Adding them to an empty history makes an equal history.
+  // All observations, oldest first. Adding them to an empty history yields an equal history.
   std::vector<task::Observation> All() const;
 
  private:
@@ -81,8 +83,8 @@ class History {
   std::map<std::uint64_t, task::Observation> runs_;  // in order of arrival
   std::uint64_t next_key_ = 0;
   Runs by_signature_, by_kin_;
-  // An index, so that Calibrate() need not read all runs: the runs with a formula, and by GPU type
-  // and signature the newest of them that had enough memory.
+  // An index that saves Calibrate() from reading all runs. with_formula_: the runs with a formula.
+  // newest_: for each GPU type and signature, the newest of these runs that had enough memory.
   std::set<std::uint64_t> with_formula_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> newest_;
   mutable std::map<std::string, Site> sites_;  // by GPU type; "": any other type; filled on demand

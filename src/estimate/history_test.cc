@@ -77,7 +77,7 @@ TEST(Recollect, PredictsTheNextRun) {
   }
 }
 
-TEST(Recollect, ReportsDoubts) {
+TEST(Recollect, ReportsUncertainty) {
   const task::Observation elsewhere[] = {Peaked(1000, false, "s", "H100")};
   EXPECT_THAT(Recollect(elsewhere, "A100").remarks,
               ElementsAre(HasSubstr("measured on H100, applied to A100")));
@@ -108,8 +108,8 @@ TEST(History, IsBounded) {
   EXPECT_EQ(history.OfKin("k").front().measured_mib, task::kMaxObservations + 9);
 }
 
-// The index that lets Calibrate() skip most runs does not change its answer.
-TEST(History, TheSiteIsThatOfItsNewestRuns) {
+// Calibrate() gives the same answer with the index, which lets it skip most runs.
+TEST(History, CalibratesWithItsNewestRuns) {
   base::Rng rng(4);
   History history;
   for (int i = 0; i < 3'000; ++i) {
@@ -156,14 +156,14 @@ TEST(History, AnswersAsAnEstimator) {
   EXPECT_EQ(answer->method, "history");
 }
 
-TEST(ProfileFrom, TakesTheNewestKnownCores) {
+TEST(ProfileFrom, UsesTheNewestKnownCpuCores) {
   std::vector<task::Observation> newest_first(3, Peaked(1000, false, "s", "A100"));
   newest_first[1].cpus = 6;
   newest_first[2].cpus = 2;
   EXPECT_EQ(ProfileFrom(newest_first, "A100", {}).cpus, 6);
 }
 
-TEST(ProfileFrom, TakesTheHighestShareOfTheOtherGpus) {
+TEST(ProfileFrom, UsesTheHighestShareOfTheOtherGpus) {
   std::vector<task::Observation> runs(3, Peaked(1000, false, "s", "A100"));
   EXPECT_EQ(ProfileFrom(runs, "A100", {}).others_share, std::nullopt);
   runs[1].others_share = 0.6;
@@ -173,7 +173,7 @@ TEST(ProfileFrom, TakesTheHighestShareOfTheOtherGpus) {
   EXPECT_EQ(ProfileFrom(runs, "A100", {}).others_share, 1);
 }
 
-TEST(ProfileFrom, TakesTheNewestActivityAndTheMedianRunTime) {
+TEST(ProfileFrom, UsesTheNewestActivityAndTheMedianRunTime) {
   const auto run = [](std::optional<double> sm_active, int alone_s, const std::string& type) {
     task::Observation observed = Peaked(1000, false, "s", type);
     observed.sm_active = sm_active;

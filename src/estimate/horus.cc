@@ -1,5 +1,5 @@
-// The estimator of the Horus scheduler (Yeung et al., TPDS 2022) as in section 5.3.1 of the
-// dissertation: (B A + P) + B G + d, at four bytes each.
+// The estimator of the Horus scheduler (Yeung et al., TPDS 2022), computed as in section 5.3.1 of
+// the dissertation: (B A + P) + B G + d elements of four bytes.
 #include "estimate/estimator.h"
 #include "estimate/round_mib.h"
 #include "model/features.h"
@@ -8,15 +8,15 @@ namespace carma::estimate {
 namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
-// The value of d. With it and G = P, the formula reproduces the estimates published for CARMA's 39
-// tasks (resnet50: 7904 at batch 32, 14910 at 64).
+// The value of d. With this value and G = P, the formula reproduces the published estimates for
+// CARMA's 39 tasks (resnet50: 7904 at batch 32, 14910 at 64).
 constexpr double kInitialMib = 800;
 
 class Horus : public Estimator {
  public:
   Result<Answer> Ask(const Question& question) const override {
     if (question.layers == nullptr) return NotFound("there is no model summary");
-    if (!question.batch) return NotFound("the batch size is not known");
+    if (!question.batch) return NotFound("the batch size is unknown");
     const model::Features features = model::Summarize(*question.layers);
     if (features.activations == 0) return NotFound("the summary gives no shapes");
     const auto batch = static_cast<double>(*question.batch);

@@ -1,4 +1,4 @@
-// Derives an observation of a task's needs from the end of an attempt.
+// Derives an observation of a task's memory need when an attempt ends.
 #pragma once
 
 #include <optional>
@@ -13,25 +13,24 @@
 
 namespace carma::estimate {
 
-// Least time to watch an attempt: a training first loads data and libraries, and reaches its peak
-// in the first steps.
+// Shorter attempts are ignored: a training first loads data and libraries, and reaches its peak in
+// the first steps after that.
 inline constexpr base::Duration kLeastWatched{60'000};
 
-// Whether the attempt that has just left its GPUs shows its need: its memory was observed, it ran
-// to its end, and it was watched for long enough to have reached its peak; or it ran out of memory,
-// so what it had was not enough.
+// Whether the attempt that has just released its GPUs shows how much memory it needs. It does if
+// its memory was observed, it ran to its end, and it was observed long enough to have reached its
+// peak. It also does if it ran out of memory, because the memory it had was then not enough.
 bool Teaches(const core::TaskRecord& record, base::Duration watched);
 
-// Where an attempt ran.
 struct RanOn {
   std::string gpu_type;  // of its first GPU
   double pace = 1;       // speed of its slowest GPU relative to the server's fastest
 };
-// its: the GPUs of the attempt, at least one, in the attempt's order.
+// its: the GPUs of the attempt, in the attempt's order; at least one.
 RanOn RanOnOf(std::span<const core::GpuIndex> its, std::span<const core::GpuInfo> gpus);
 
-// The observation of an attempt for which Teaches() is true. Its run time is converted to what it
-// would be without neighbours. model, formula: from the task's Appraisal.
+// The observation from an attempt for which Teaches() is true. Its run time is converted to the run
+// time without neighbours. model, formula: from the task's Appraisal.
 task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec& spec,
                            const RanOn& where, const std::string& model,
                            const std::optional<task::FormulaSplit>& formula, base::Time now);

@@ -19,7 +19,7 @@ constexpr std::array kShipped{ShippedCode{{Loading::kEager, Libraries::kPlain}, 
                               ShippedCode{{Loading::kLazy, Libraries::kSequences}, 824},
                               ShippedCode{{Loading::kLazy, Libraries::kConvolutions}, 828}};
 
-// Removes the number at the start of the text and returns it, or -1 if there is none.
+// Removes a leading number from the text and returns it, or returns -1 if there is none.
 int TakeNumber(std::string_view& text) {
   int number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -33,7 +33,7 @@ int TakeNumber(std::string_view& text) {
 Loading LoadingOf(std::string_view torch) {
   const int major = TakeNumber(torch);
   if (major >= 2) return Loading::kLazy;
-  // PyTorch 1.13 was the first version to request lazy loading; its wheels for CUDA 11.6 could not
+  // PyTorch 1.13 was the first version to request lazy loading. Its wheels for CUDA 11.6 could not
   // use it.
   const bool asks = major == 1 && torch.starts_with(".13.");
   return asks && torch.ends_with("+cu117") ? Loading::kLazy : Loading::kEager;

@@ -1,16 +1,16 @@
-// The constant part of a training's memory: its CUDA context, and the library code that its model
-// makes PyTorch load. docs/evidence/estimators.md shows where the values come from.
+// Computes the constant part of a training's memory: its CUDA context and the library code that the
+// model makes PyTorch load. docs/evidence/estimators.md shows the source of each value.
 #pragma once
 
 #include <string_view>
 
 namespace carma::estimate {
 
-// When a library's code is loaded onto the GPU: all of it at startup, or each kernel at its first
+// When a library's code is loaded onto the GPU: all kernels at startup, or each kernel at its first
 // use (optional since CUDA 11.7, the default since 12.2).
 enum class Loading { kEager, kLazy };
-// torch: PyTorch's version, "2.11.0+cu130". Returns kEager, which takes more memory, if the version
-// is unknown or does not load lazily.
+// torch: PyTorch's version, such as "2.11.0+cu130". Returns kEager, which assumes more memory, if
+// the version is unknown or does not load lazily.
 Loading LoadingOf(std::string_view torch);
 
 // The libraries that a model makes PyTorch load in addition to cuBLAS.
@@ -28,14 +28,14 @@ struct LoadedCode {
 
 // The shipped constant for this code.
 double ShippedMib(LoadedCode code);
-// Memory of NCCL on each GPU of a task with several GPUs.
+// Memory that NCCL uses on each GPU of a multi-GPU task.
 inline constexpr double kCollectivesMib = 566;
-// The code with the nearest shipped value. All codes have different values.
+// The code whose shipped constant is nearest. No two codes have the same constant.
 LoadedCode CodeOf(double shipped_mib);
 
-// The way of loading code whose shipped base (kPlain) is closer to base_mib.
+// The way of loading whose shipped base (kPlain) is closer to base_mib.
 Loading LoadingOfBase(double base_mib);
-// base_mib plus the libraries, loaded in the way that LoadingOfBase() returns.
+// base_mib plus the memory of the libraries if they are loaded as LoadingOfBase() returns.
 double OnBaseMib(double base_mib, Libraries libraries);
 
 }  // namespace carma::estimate

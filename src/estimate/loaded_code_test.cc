@@ -23,7 +23,7 @@ TEST(LoadedCode, IsRecognisedByItsMemory) {
   }
 }
 
-TEST(LoadedCode, AddsLibrariesByTheWayOfLoading) {
+TEST(LoadedCode, AddsLibrariesDependingOnTheLoading) {
   EXPECT_EQ(OnBaseMib(1400, Libraries::kConvolutions), 1400 + 257);
   EXPECT_EQ(OnBaseMib(700, Libraries::kConvolutions), 700 + 20);
   EXPECT_EQ(OnBaseMib(700, Libraries::kPlain), 700);

@@ -1,4 +1,4 @@
-// Finds profiles measured by `carma profile` (profile/profiles.h) by a task's signature.
+// Looks up profiles measured by `carma profile` (profile/profiles.h) by task signature.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ class MeasuredProfiles {
   // type, the first line is used.
   explicit MeasuredProfiles(std::vector<profile::WorkloadProfile> profiles);
 
-  // Null if it was not measured on this type.
+  // Null if no profile was measured on this type.
   const profile::WorkloadProfile* Of(const std::string& signature,
                                      const std::string& gpu_type) const;
-  // The first line with this signature on any type; null if it was never measured.
+  // The profile of the first line with this signature, on any type. Null if there is none.
   const profile::WorkloadProfile* Elsewhere(const std::string& signature) const;
   std::size_t size() const { return profiles_.size(); }
 
@@ -31,10 +31,10 @@ class MeasuredProfiles {
   std::multimap<std::string, std::size_t> by_signature_;  // same signature: in order of lines
 };
 
-// Adds the profile measured for the same program to the values from earlier runs. From a profile of
-// the same GPU type, the SM activity and fitted parameters are used; from another type only the
-// activity, and only if earlier runs show none. Run times stay those of earlier runs, because the
-// measurement may have covered a shorter piece of the work.
+// Adds the profile measured for the same program to the values from earlier runs. A profile from
+// the same GPU type contributes its SM activity and fitted parameters. A profile from another type
+// contributes only its activity, and only if earlier runs show none. Run times stay those of
+// earlier runs, because the measurement may have covered only part of the work.
 core::Profile WithMeasured(core::Profile known, const MeasuredProfiles& measured,
                            const std::string& signature, const std::string& gpu_type);
 

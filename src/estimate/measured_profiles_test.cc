@@ -29,7 +29,7 @@ TEST(MeasuredProfiles, AreFoundBySignatureAndType) {
   EXPECT_EQ(measured.Elsewhere("b"), nullptr);
 }
 
-TEST(WithMeasured, OnTheSameTypeActivityAndParametersCount) {
+TEST(WithMeasured, UsesActivityAndParametersOnTheSameType) {
   WorkloadProfile line = Line("a", "A100", 0.4);
   line.time_s = 60;
   const core::Profile seen{.sm_active = 0.5, .alone = base::Duration(900'000)};
@@ -46,7 +46,7 @@ TEST(WithMeasured, OnTheSameTypeActivityAndParametersCount) {
   EXPECT_EQ(WithMeasured(seen, measured, "b", "A100"), seen);
 }
 
-TEST(WithMeasured, OnAnotherTypeOnlyActivityCountsIfRunsShowNone) {
+TEST(WithMeasured, UsesOnlyMissingActivityFromAnotherType) {
   WorkloadProfile line = Line("a", "H100", 0.4);
   line.sensitivity = 1.5;
   line.pressure = 0.25;

@@ -1,4 +1,4 @@
-// Compares the estimators with the measured memory of training runs in data/measured.
+// Compares the estimators' answers with the memory of the training runs in data/measured.
 #include <gtest/gtest.h>
 
 #include <string>

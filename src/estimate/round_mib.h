@@ -6,7 +6,7 @@
 
 namespace carma::estimate {
 
-// Rounds a computed size to the nearest whole MiB. Absurd sizes give an absurd result, but never
+// Rounds a computed size to whole MiB. Out-of-range sizes give a meaningless result, but never
 // undefined behaviour.
 inline std::int64_t RoundMib(double mib) {
   constexpr double kMost = 1e15;

@@ -46,11 +46,11 @@ class Parser {
     return Invalid("{}: {}", path_, what);
   }
   std::unexpected<base::Error> Bad(std::string_view tensor, std::string_view what) const {
-    // The name is untrusted and may be long.
+    // Shortens a name, because the input is untrusted and the name may be long.
     return Bad(fmt::format("tensor '{}': {}", tensor.substr(0, 80), what));
   }
 
-  // Afterwards data_ is the position after the header.
+  // Reads the header. Afterwards, data_ is the position of the first byte after it.
   Result<Json> Header() {
     if (bytes_.size() > kMaxTensorFileBytes)
       return Bad(fmt::format("{} bytes, expected at most {}", bytes_.size(), kMaxTensorFileBytes));
@@ -92,7 +92,7 @@ class Parser {
     for (const Json& dimension : *shape) {
       const auto size = Whole(dimension, kMaxTensorFileBytes);
       if (!size || *size == 0) return Bad(name, "expected dimensions of at least 1");
-      // Both factors are below 2^24, so this does not overflow.
+      // Both factors are below 2^24, so the product does not overflow.
       elements *= *size;
       if (elements > kMaxTensorFileBytes) return Bad(name, "the shape is larger than the file");
       tensor.shape.push_back(static_cast<std::int64_t>(*size));
@@ -126,8 +126,8 @@ class Parser {
     return static_cast<std::size_t>(value);
   }
 
-  // The tensors must cover the data one after another. Bytes in two tensors or in none are
-  // suspicious.
+  // The tensors must cover the data without gaps or overlaps, because a file with shared or unused
+  // bytes is suspicious.
   Result<Unit> CheckExtents() {
     std::ranges::sort(extents_, {}, &Extent::begin);
     std::size_t reached = 0;

@@ -1,4 +1,4 @@
-// Reads and writes named arrays of numbers in the safetensors layout. Input is not trusted.
+// Reads and writes named arrays of numbers in the safetensors format. The input is untrusted.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +30,9 @@ struct TensorFile {
 };
 
 // Layout: the header's length (8 bytes, little endian); the header, a JSON object of tensors with
-// dtype, shape and data_offsets; the data. Only F32 is accepted. `path` is for messages. Errors:
-// kInvalid "path: what, expected" for anything beyond the limits above, a shape that does not match
-// its number of bytes, bytes that belong to two tensors or to none, NaN and infinity.
+// dtype, shape and data_offsets; the data. Only F32 is accepted. `path` is used in messages.
+// Errors: kInvalid "path: what, expected" for exceeded limits, a shape that does not match the
+// number of bytes, bytes that belong to two tensors or to none, NaN and infinity.
 Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path);
 
 }  // namespace carma::estimate

@@ -1,4 +1,4 @@
-// Writes files of tensors for tests and fuzzers.
+// Writes safetensors files for tests and fuzzers.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace carma::estimate {
 
-// Text that ParseTensors reads back unchanged; equal contents result in equal bytes. The shapes and
-// values must be as `Tensor` requires.
+// Text that ParseTensors converts back to an equal file. Equal contents give equal bytes. The
+// shapes and values must be as `Tensor` requires.
 inline std::string DumpTensors(const TensorFile& file) {
   constexpr std::size_t kLengthBytes = 8;
   base::Json header = base::Json::object();

@@ -11,7 +11,7 @@
 namespace carma::estimate {
 namespace {
 
-// A file with this header, followed by `data` bytes of zeros.
+// A file with this header, followed by `data` zero bytes.
 std::string FileOf(const std::string& header, std::size_t data) {
   const std::uint64_t length = header.size();
   std::string bytes(8, '\0');
@@ -28,7 +28,7 @@ TensorFile Small() {
   return file;
 }
 
-TEST(Safetensors, ReadsBackItsOwnOutput) {
+TEST(Safetensors, ReadsItsOwnOutput) {
   const std::string bytes = DumpTensors(Small());
   const auto read = ParseTensors(bytes, "w");
   ASSERT_TRUE(read) << read.error().message;

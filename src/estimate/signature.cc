@@ -16,9 +16,9 @@ namespace carma::estimate {
 namespace {
 
 // Options whose value does not affect memory, without leading dashes and with '-' for '_'. All
-// other options are part of the signature. A name missing here loses a run's history, but a
-// superfluous name causes a wrong promise, so names that some programs use for their model ("name",
-// "experiment", "checkpoint", "data") are not listed.
+// other options are part of the signature. If a name is missing here, a run's history is not found.
+// A name that does not belong here causes a wrong promise. Names that some programs use for their
+// model ("name", "experiment", "checkpoint", "data") are therefore not listed.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
     " lr learning-rate base-lr min-lr max-lr warmup-lr weight-decay wd momentum "
@@ -28,7 +28,7 @@ constexpr std::string_view kIrrelevant =
     " log-dir logdir log-file log-level log-interval print-freq "
     " run-name run-id exp-name tag trial fold port master-port data-dir data-path ";
 
-// Options that give a quantity, in the same notation as kIrrelevant.
+// Options that state a quantity, in the same format as kIrrelevant.
 constexpr std::string_view kBatch =
     " b bs batch batch-size train-batch-size per-device-train-batch-size per-gpu-train-batch-size "
     " micro-batch micro-batch-size train-micro-batch-size-per-gpu device-batch-size "
@@ -37,8 +37,8 @@ constexpr std::string_view kLength =
     " seq-len seq-length sequence-len sequence-length max-seq-len max-seq-length max-length "
     " model-max-length block-size cutoff-len context-length ctx-len ";
 
-// 128 bits of FNV-1a in two lanes, mixed at the end. Not for secrets; the user's id precedes it in
-// plain text.
+// A 128-bit hash: FNV-1a in two lanes, mixed at the end. It need not protect secrets, because the
+// user's id precedes it in plain text.
 class Digest {
  public:
   void Add(std::string_view text) {
@@ -76,7 +76,7 @@ void AddShape(Digest& digest, const model::Shape& shape) {
   for (const std::int64_t dimension : shape.dimensions()) digest.Add(dimension);
 }
 
-// "--Log_Dir" and "trainer.log_dir" -> "log-dir".
+// The normal form of an option's name: "--Log_Dir" and "trainer.log_dir" become "log-dir".
 std::string OptionName(std::string_view word) {
   word = word.substr(0, word.find('='));
   word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
@@ -101,7 +101,7 @@ std::optional<std::int64_t> AmountIn(std::string_view text) {
   return amount && *amount >= 1 && *amount <= 1'000'000'000 ? amount : std::nullopt;
 }
 
-// The member of `amounts` that the word refers to; null if there is none.
+// The member of `amounts` that the option sets. Null if the word is no such option.
 std::optional<std::int64_t>* AmountOf(std::string_view word, Amounts& amounts) {
   const bool named = word.starts_with('-') || word.find('=') != std::string_view::npos;
   if (!named) return nullptr;
@@ -122,22 +122,23 @@ bool IsWithin(std::string_view digits, std::int64_t low, std::int64_t high) {
   return number && *number >= low && *number <= high;
 }
 
-// Whether the text is a day: "20261121". 2048 is more likely a size than a year.
+// Whether the text is a date such as "20261121". A number such as 2048 is more likely a size than a
+// year.
 bool IsDay(const std::string& text) {
   return text.size() == 8 && AreDigits(text) && IsWithin(text.substr(0, 4), 2015, 2039) &&
          IsWithin(text.substr(4, 2), 1, 12) && IsWithin(text.substr(6), 1, 31);
 }
 
-// Whether the part may follow a day: "11", "1144", "114455", or digits that make a name unique,
-// "9f86d0".
+// Whether the part may follow a date: a time ("11", "1144", "114455") or a unique suffix
+// ("9f86d0").
 bool FollowsDay(std::string_view part) {
   if (part.size() > 5 && AreHex(part)) return true;
   return AreDigits(part) && (part.size() == 2 || part.size() == 4) &&
          IsWithin(part.substr(0, 2), 0, 59) && IsWithin(part.substr(part.size() - 2), 0, 59);
 }
 
-// Whether the part is unique, like "9f86d081", a job's number or a Unix time. 1000000 is more
-// likely a setting.
+// Whether the part is unique, such as "9f86d081", a job number or a Unix time. 1000000 is not,
+// because it is more likely a setting.
 bool IsUnique(std::string_view part) {
   if (AreDigits(part)) return part.size() >= 7 && !part.ends_with("000");
   const auto digits =
@@ -145,8 +146,8 @@ bool IsUnique(std::string_view part) {
   return part.size() >= 8 && AreHex(part) && digits > 2;
 }
 
-// Whether the word is a date, perhaps with a counter, or a unique name: 2026-11-21,
-// 20261121-1144-1, 9f86d081884c, 1234567_12. Sizes such as 128_256_512 are not.
+// Whether the word is a date, possibly with a counter, or a unique name: 2026-11-21,
+// 20261121-1144-1, 9f86d081884c, 1234567_12. Sizes such as 128_256_512 are neither.
 bool IsStamp(std::string_view word) {
   if (!AreDigits(word) && IsUnique(word)) return true;
   std::string spaced(word);
@@ -171,7 +172,8 @@ bool IsStamp(std::string_view word) {
                                         parts.end(), FollowsDay);
 }
 
-// All words of the command. Arguments with blanks (as for sh -c) and lines of a script are split.
+// All words of the command. Arguments that contain blanks (as for sh -c) and script lines are split
+// into words.
 std::vector<std::string> CommandWords(const task::TaskSpec& spec) {
   std::vector<std::string> words;
   const auto take = [&](std::string_view text) {
@@ -187,7 +189,7 @@ std::vector<std::string> CommandWords(const task::TaskSpec& spec) {
   return words;
 }
 
-// Takes the amounts out of the words, so the remaining words are the same for all amounts.
+// Moves the amounts out of the words. Commands that differ only in amounts then have equal words.
 Amounts TakeAmounts(std::vector<std::string>& words) {
   Amounts amounts;
   std::optional<std::int64_t>* expected = nullptr;
@@ -234,7 +236,8 @@ std::string LastName(std::string_view path) {
   return std::string(base::BaseName(path));
 }
 
-// The training program: the first Python file or module, or else the first word.
+// The name of the training program: the first Python file or module, or the first word if there is
+// none.
 std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].ends_with(".py")) return LastName(words[i]);
@@ -285,8 +288,8 @@ std::string Fingerprint(const TransformerConfig& config) {
         config.active_experts, config.shared_forward, std::int64_t{config.tied}}) {
     digest.Add(size);
   }
-  // Few families have these sizes. Without them nothing is added, so that earlier history stays
-  // valid.
+  // Only a few families have these sizes. Nothing is added for other families, so that their
+  // earlier history stays valid.
   if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
       config.decoder_layers > 0 || config.table_width > 0 || config.blocks)
     digest.Add(std::int64_t{std::llround(config.TotalParameters())});
@@ -311,7 +314,7 @@ std::string WordShape(const std::string& word) {
 
 namespace {
 
-// Adds the parts of a signature other than the command's words and the batch.
+// Adds everything that a signature covers except the command's words and the batch.
 void AddRest(Digest& digest, const task::TaskSpec& spec, bool with_amounts) {
   digest.Add(std::int64_t{spec.optimizer.has_value()});
   digest.Add(base::ToLower(spec.optimizer.value_or("")));
@@ -360,7 +363,7 @@ std::string Relation(const task::TaskSpec& spec, std::uint32_t uid,
 core::KindId KindOf(const std::string& signature) {
   Digest digest;
   digest.Add(signature);
-  // The store keeps numbers up to 2^63.
+  // The store supports numbers up to 2^63.
   return core::KindId{std::max<std::uint64_t>(1, digest.Number() >> 1)};
 }
 

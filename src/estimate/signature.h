@@ -1,4 +1,4 @@
-// Computes signatures. Submissions with equal signatures count as the same training.
+// Computes signatures. Submissions with equal signatures are regarded as the same training.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace carma::estimate {
 
-// 32 letters computed from the types, shapes, parameters, dropout and kept bytes of a model's rows,
-// but not from their names or the format of the summary. Models with equal fingerprints need the
-// same memory.
+// A hash of 32 letters over the types, shapes, parameters, dropout and kept bytes of a model's
+// rows. Names of rows and the format of the summary are not included. Models with equal
+// fingerprints need the same memory.
 std::string Fingerprint(const model::LayerList& layers);
 std::string Fingerprint(const TransformerConfig& config);
 
-// Computed from the submitter, the shape of the command or script, the model's fingerprint (empty:
-// no readable summary), batch size, optimizer, precision, known facts of the training, GPUs and
-// conda environment. The shape leaves out what does not change the memory need, so a run with
-// another seed or in another folder is still the same training: folders of paths, values of options
-// like --seed, --lr, --epochs, --output (table in signature.cc), dates and long hexadecimal
-// numbers. Without a summary only the command identifies the model, so the working folder is
-// included too. The result, "1000-<32 letters>", begins with the user's id, so no user can make
-// another user's signature. Empty for a task without a command.
+// Identifies a training by its submitter, the shape of its command or script, the model's
+// fingerprint (empty: no readable summary), batch size, optimizer, precision, known facts of the
+// training, GPUs and conda environment. The shape omits what does not change the memory need:
+// folders of paths, values of options like --seed, --lr, --epochs, --output (table in
+// signature.cc), dates and long hexadecimal numbers. A run with another seed or in another folder
+// is therefore the same training. Without a summary, only the command identifies the model, so the
+// working folder is included too. The result, "1000-<32 letters>", begins with the user's id, so no
+// user can produce another user's signature. Empty for a task without a command.
 std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
                       const std::string& fingerprint);
 
 // The signature as a number, for the core. Never KindId{}.
 core::KindId KindOf(const std::string& signature);
 
-// Identifies a wider group as "1000-<32 letters>": the same user, the same program (its words
-// before the first option or value) and the same number of GPUs.
+// Identifies a wider group as "1000-<32 letters>": runs by the same user, of the same program (its
+// words before the first option or value), with the same number of GPUs.
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
 // Amounts that users change to fit a GPU.
@@ -44,11 +44,11 @@ struct Amounts {
 };
 // The amounts from the task's description, or from options with common names in its command.
 Amounts AmountsOf(const task::TaskSpec& spec);
-// The signature without the amounts: more specific than Kin, less specific than Signature. Empty if
+// The signature without the amounts. More specific than Kin, less specific than Signature. Empty if
 // no amount is known.
 std::string Relation(const task::TaskSpec& spec, std::uint32_t uid, const std::string& fingerprint);
 
-// A word of a command line as it appears in the shape; for tests and --explain.
+// The form in which a word of a command line appears in the shape. Used by tests and --explain.
 std::string WordShape(const std::string& word);
 
 }  // namespace carma::estimate

@@ -16,7 +16,7 @@ task::TaskSpec Spec(const std::string& words) {
   return spec;
 }
 
-TEST(Relation, LeavesTheAmountsOut) {
+TEST(Relation, OmitsTheAmounts) {
   const struct {
     const char* name;
     const char* one;
@@ -153,13 +153,13 @@ TEST(Signature, ContainsUserModelAndSettings) {
   EXPECT_EQ(with([](auto& spec) { spec.workdir = "/tmp"; }), same) << "the model is known";
 }
 
-TEST(Signature, TheFolderCountsWithoutASummary) {
+TEST(Signature, IncludesTheFolderIfThereIsNoSummary) {
   task::TaskSpec other = Spec("python train.py");
   other.workdir = "/home/ada/another";
   EXPECT_NE(Signature(other, 1000, ""), Signature(Spec("python train.py"), 1000, ""));
 }
 
-TEST(Signature, ScriptsAndShellsAreReadWordByWord) {
+TEST(Signature, SplitsScriptsAndShellArgumentsIntoWords) {
   const auto script = [](const std::string& text) {
     task::TaskSpec spec = Spec("");
     spec.script = text;
@@ -175,7 +175,7 @@ TEST(Signature, ScriptsAndShellsAreReadWordByWord) {
   EXPECT_EQ(Signature(one, 1000, "m"), Signature(two, 1000, "m"));
 }
 
-TEST(Signature, KinIsTheProgram) {
+TEST(Signature, KinIdentifiesTheProgram) {
   const std::string kin = Kin(Spec("python train.py --layers 12"), 1000);
   EXPECT_EQ(Kin(Spec("python -u /tmp/train.py --layers 24 x"), 1000), kin);
   EXPECT_EQ(Kin(Spec("torchrun --nproc_per_node 2 train.py"), 1000), kin);
@@ -185,7 +185,7 @@ TEST(Signature, KinIsTheProgram) {
   EXPECT_EQ(Kin(Spec("/opt/a/train --x 1"), 1000), Kin(Spec("train --y 2"), 1000));
 }
 
-TEST(Signature, ItsKindFitsTheStore) {
+TEST(Signature, KindFitsTheStore) {
   const std::string one = Signature(Spec("python train.py --layers 12"), 1000, "");
   EXPECT_EQ(KindOf(one), KindOf(std::string(one)));
   EXPECT_NE(KindOf(one), KindOf(Signature(Spec("python train.py --layers 24"), 1000, "")));

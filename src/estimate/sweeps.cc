@@ -64,7 +64,7 @@ void AskBatches(const std::string& benchmark, const Curve& curve,
   }
 }
 
-// The memory that each sample adds: the median of the slopes between all pairs of batches.
+// The memory that each sample adds, computed as the median slope over all pairs of batches.
 std::optional<double> SlopeOf(const Curve& curve) {
   std::vector<double> slopes;
   for (auto one = curve.begin(); one != curve.end(); ++one) {
@@ -78,15 +78,15 @@ std::optional<double> SlopeOf(const Curve& curve) {
   return slopes[slopes.size() / 2];
 }
 
-// How much more memory the other benchmarks need on one type than on another, at the same batch
-// sizes. This is the difference between the CUDA contexts; 0 if no other benchmark shows it.
+// How much more memory the other benchmarks need on type `to` than on type `from` at the same batch
+// sizes. This is the difference between the CUDA contexts. 0 if no other benchmark shows it.
 std::int64_t ContextShift(const Curves& curves, const std::string& without, const std::string& from,
                           const std::string& to) {
   std::vector<std::int64_t> shifts;
   for (const auto& [benchmark, by_gpu] : curves) {
     if (benchmark == without || !by_gpu.contains(from) || !by_gpu.contains(to)) continue;
     const Curve& there = by_gpu.at(from);
-    // The smallest common batch shows the context best.
+    // The context has the largest share at the smallest common batch.
     for (const auto& [batch, mib] : by_gpu.at(to)) {
       const auto same = there.find(batch);
       if (same == there.end()) continue;
@@ -140,7 +140,7 @@ Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path) {
     points.push_back({std::string(row.Text("gpu")), std::string(row.Text("benchmark")),
                       std::llround(**batch), std::llround(**mib)});
   }
-  if (points.empty()) return Invalid(path + ": no row has both a batch and a memory");
+  if (points.empty()) return Invalid(path + ": no row has both a batch and a memory value");
   return points;
 }
 

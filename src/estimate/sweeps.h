@@ -1,5 +1,5 @@
-// Evaluates predictions on sweeps: tables of one training program measured with many batch sizes,
-// perhaps on several GPU types. Some measurements are predicted from the others.
+// Evaluates predictions on sweeps. A sweep is a table of one training program measured with many
+// batch sizes, and possibly on several GPU types. Some measurements are predicted from the others.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct SweepPoint {
 
 // Whether a table has the columns of a sweep: gpu, benchmark, batch, mem_mib_median.
 Result<bool> IsSweep(const std::string& path);
-// Errors: those of base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory
+// Errors: as for base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory
 // value.
 Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
-// Which measurement is predicted from the others.
+// Which measurement is predicted, and from which others.
 enum class SweepQuestion {
   kBatch,   // one batch from all other batches of the benchmark on this GPU
   kDouble,  // a batch at least twice as large, from the two next smaller batches
@@ -39,7 +39,7 @@ inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[
     {SweepQuestion::kGpu, "GPU left out"},
     {SweepQuestion::kSlope, "sample, GPU left out"}};
 
-// A question with the measured and the predicted memory; `point` is 0 without an answer.
+// A question with the measured and the predicted memory. `point` is 0 if there is no answer.
 struct SweepAnswer {
   SweepQuestion question{};
   std::string benchmark;

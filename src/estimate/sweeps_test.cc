@@ -9,7 +9,7 @@
 namespace carma::estimate {
 namespace {
 
-// Adds a curve that begins at `context` and grows by `sample` for each sample.
+// Adds a line that starts at `context` and rises by `sample` per sample.
 void Add(const char* gpu, const char* benchmark, std::int64_t context, std::int64_t sample,
          std::vector<SweepPoint>& points) {
   for (const std::int64_t batch : {8, 16, 32, 64})
@@ -25,7 +25,7 @@ TEST(Sweeps, PredictsStraightLinesExactly) {
   int asked[4] = {};
   for (const SweepAnswer& each : AskSweeps(points)) {
     ++asked[static_cast<int>(each.question)];
-    // Below the smallest measured batch the line may bend, but here it does not.
+    // The line may bend below the smallest measured batch, but it does not do so here.
     EXPECT_EQ(each.point, each.measured)
         << base::WordOf(each.question) << " " << each.benchmark << " " << each.measured;
   }
@@ -35,7 +35,7 @@ TEST(Sweeps, PredictsStraightLinesExactly) {
   EXPECT_EQ(asked[3], 4);
 }
 
-TEST(Sweeps, ReadsTheTablesOfSources) {
+TEST(Sweeps, ReadsPublishedTables) {
   const std::string path = ::testing::TempDir() + "/sweep.csv";
   ASSERT_TRUE(base::WriteFileAtomic(
       path, "gpu,benchmark,batch,runs,mem_mib_median\nH100,bert,1,2,3885\nH100,bert,16,1,\n",

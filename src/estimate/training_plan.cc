@@ -12,7 +12,7 @@ struct TargetWord {
   std::initializer_list<Targets> matrices;
 };
 
-// Names of the matrices in PEFT, in LitGPT and in the code of the model families.
+// Names of the matrices in PEFT, in LitGPT and in the code of model families.
 const TargetWord kTargetWords[] = {
     {"q", {&LoraTargets::query}},
     {"query", {&LoraTargets::query}},

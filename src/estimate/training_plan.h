@@ -1,4 +1,4 @@
-// Describes how a transformer is trained: all settings that affect memory and are not in
+// Describes how a transformer is trained: all settings that affect memory but are not in
 // config.json.
 #pragma once
 
@@ -17,14 +17,14 @@ enum class Method { kFull, kLora };
 inline constexpr std::pair<Method, std::string_view> kMethodWords[] = {{Method::kFull, "full"},
                                                                        {Method::kLora, "lora"}};
 
-// The objective of the training. kPreferences (DPO): pairs of a better and a worse answer run as a
-// batch of twice as many samples. kGroups (GRPO): answers just written by the model are compared
-// with each other.
+// The objective of the training. kPreferences (DPO) compares a better with a worse answer, so a
+// batch of pairs runs as a batch of twice as many samples. kGroups (GRPO) compares answers that the
+// model has just generated.
 enum class Objective { kTokens, kPreferences, kGroups };
 inline constexpr std::pair<Objective, std::string_view> kObjectiveWords[] = {
     {Objective::kTokens, "sft"}, {Objective::kPreferences, "dpo"}, {Objective::kGroups, "grpo"}};
 
-// The optimizer, with the bytes that it keeps per trained parameter; g: size of a gradient.
+// The optimizer and the bytes that it keeps per trained parameter. g: size of a gradient.
 enum class StepOptimizer {
   kAdam,       // 2 g, and g for the temporary copy of its step (foreach)
   kAdamFused,  // 2 g
@@ -76,8 +76,8 @@ inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[
 enum class Checkpointing {
   kNone,
   kAttention,  // only its core, as flash attention does anyway (Megatron's "selective")
-  // Everything except attention and every second matrix product (torchtitan's "selective" with
-  // "op").
+  // Recomputes everything except attention and every second matrix product (torchtitan's
+  // "selective" with "op").
   kOperators,
   kFull  // the whole block
 };
@@ -88,7 +88,7 @@ inline constexpr std::pair<Checkpointing, std::string_view> kCheckpointingWords[
     {Checkpointing::kFull, "full"},
     {Checkpointing::kOperators, "selective"}};
 
-// The order in which a pipeline runs forward and backward passes of its micro-batches.
+// The order of the forward and backward passes of a pipeline's micro-batches.
 enum class Schedule {
   k1F1B,         // alternates passes once the pipeline is full
   kInterleaved,  // 1F1B with several smaller stages on each GPU
@@ -105,7 +105,7 @@ enum class Attention { kFlash, kEager };  // kFlash includes PyTorch's own fused
 inline constexpr std::pair<Attention, std::string_view> kAttentionWords[] = {
     {Attention::kFlash, "flash"}, {Attention::kEager, "eager"}, {Attention::kFlash, "sdpa"}};
 
-// How the loss treats the scores over the vocabulary.
+// How the loss processes the scores over the vocabulary.
 enum class Loss {
   kStock,    // Hugging Face: a copy in fp32, its log-softmax, the gradients of both
   kInPlace,  // one kernel that overwrites the copy (Triton cross entropy)
@@ -126,13 +126,13 @@ inline constexpr std::pair<DataParallel, std::string_view> kDataParallelWords[] 
     {DataParallel::kZero2, "zero2"},
     {DataParallel::kZero3, "zero3"}};
 
-// Matrices that carry an adapter, one bit each.
+// Which matrices have an adapter.
 struct LoraTargets {
   bool query = false, key = false, value = false, output = false;
   bool gate = false, up = false, down = false;
 };
-// Parses any of "q,k,v,o,gate,up,down", with or without "_proj", and "qkv", "attention", "mlp",
-// "all". Errors: kInvalid with the word.
+// Parses a list of "q,k,v,o,gate,up,down", each with or without "_proj", and "qkv", "attention",
+// "mlp", "all". Errors: kInvalid with the invalid word.
 Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {
@@ -142,10 +142,10 @@ struct TrainingPlan {
   std::int64_t frozen_parameters = 0;  // of additional models that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
-  // Tokens of a decoder that reads an encoder; empty if the encoder has as many.
+  // Number of tokens of a decoder that reads an encoder. Empty: as many as the encoder has.
   std::optional<std::int64_t> target;
-  // Mean length of the other samples if micro-batches are not padded; empty if all samples are
-  // padded or packed to the sequence length.
+  // Mean length of all samples except the longest, if micro-batches are not padded. Empty if all
+  // samples are padded or packed to the sequence length.
   std::optional<std::int64_t> mean_length;
   bool accumulates = false;      // gradients persist during the next pass (gradient accumulation)
   bool variable_length = false;  // samples are padded or packed to changing lengths
@@ -174,8 +174,8 @@ struct TrainingPlan {
   DataParallel data_parallel = DataParallel::kDdp;
   std::int64_t ranks = 1;  // GPUs that share data_parallel's work
   bool deepspeed = false;  // DeepSpeed's optimizer, even on one GPU; implied by ZeRO
-  // Training as in Megatron and NeMo: 16-bit weights with fp32 gradients, masters and states, and
-  // custom kernels. With ZeRO's first stage, this is Megatron's distributed optimizer.
+  // Trains as Megatron and NeMo do: 16-bit weights with fp32 gradients, master weights and states,
+  // and custom kernels. Together with kZero1, this is Megatron's distributed optimizer.
   bool megatron = false;
   bool offload_optimizer = false;
   bool offload_parameters = false;
@@ -195,7 +195,7 @@ struct TrainingPlan {
   std::optional<double> gpu_mib;  // memory of the GPU; empty: unknown
 };
 
-// Applies Megatron's fixed choices: fused norms, an in-place loss, no autocast.
+// Applies the choices that Megatron always makes: fused norms, an in-place loss, no autocast.
 void UseMegatron(TrainingPlan& plan);
 
 }  // namespace carma::estimate

@@ -19,7 +19,7 @@ constexpr std::int64_t kMostGpus = 100'000;
 constexpr std::int64_t kMostParameters = 1'000'000'000'000'000;
 constexpr std::int64_t kMostRank = 1'000'000;
 
-// The word's place: "--method", or "lora.yaml:7: method".
+// Where the word was found: "--method", or "lora.yaml:7: method".
 std::string Place(const TrainingWord& word) {
   return word.from.empty() ? "--" + word.name : word.from + ": " + word.name;
 }
@@ -33,7 +33,7 @@ class Words {
  public:
   explicit Words(std::span<const TrainingWord> words) : words_(words) {}
 
-  // The last word with this name; null if there is none.
+  // The last word with this name. Null if there is none.
   const TrainingWord* Find(std::string_view name) const {
     for (auto word = words_.rbegin(); word != words_.rend(); ++word) {
       if (word->name == name) return &*word;
@@ -74,7 +74,7 @@ class Words {
     target = *known;
   }
 
-  // The value in the form of enum words: lower case, with dashes.
+  // Converts a value to the form of enum words: lower case with dashes.
   static std::string Plain(std::string_view value) {
     std::string plain = base::ToLower(value);
     std::replace(plain.begin(), plain.end(), '_', '-');
@@ -115,8 +115,8 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   words.Switch("grad-accum", plan.accumulates);
 }
 
-// Sets the precision from the same words as other estimators; fp32 and bf16 also set the type of
-// the stored weights.
+// Sets the precision from the words that other estimators use too. fp32 and bf16 also set the type
+// of the stored weights.
 void SetPrecision(Words& words, TrainingPlan& plan) {
   const TrainingWord* word = words.Find("precision");
   if (word != nullptr) {
@@ -150,8 +150,8 @@ void SetWeights(Words& words, const TransformerConfig& config, TrainingPlan& pla
   }
 }
 
-// Sets the length if none is stated: all patches of an image, the entries of a position table, or
-// the tokens to which the tokenizer cuts a longer text.
+// Sets the length if none is stated: all patches of an image, the size of a position table, or the
+// length to which the tokenizer truncates texts.
 void SetLength(Words& words, const TransformerConfig& config, TrainingPlan& plan) {
   if (words.Find("seq-len") != nullptr) return;
   if (config.usual_length > 0) plan.sequence = config.usual_length;
@@ -168,7 +168,7 @@ void SetLength(Words& words, const TransformerConfig& config, TrainingPlan& plan
   plan.sequence = std::min(kMostTokens, tokens * tokens * config.frames + config.text_tokens);
 }
 
-// The matrices that get adapters by default: those of PEFT, or of diffusers' scripts.
+// The matrices that get adapters by default, as in PEFT or in the scripts of diffusers.
 std::string_view UsualTargets(const TransformerConfig& config) {
   return config.diffuses ? "attention" : "q,v";
 }
@@ -184,8 +184,7 @@ void SetMethod(Words& words, const TransformerConfig& config, TrainingPlan& plan
   }
   bool unprepared = false;
   words.Switch("unprepared", unprepared);
-  // TRL, Axolotl and LLaMA-Factory prepare quantised weights in this way before they train
-  // adapters.
+  // TRL, Axolotl and LLaMA-Factory convert quantised models in this way before they train adapters.
   const bool prepared =
       plan.method == Method::kLora && !unprepared &&
       (plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double);
@@ -201,8 +200,8 @@ void SetMethod(Words& words, const TransformerConfig& config, TrainingPlan& plan
   words.Switch("train-embeddings", plan.trains_embeddings);
 }
 
-// Sets the objective and its reference. With adapters, the model without them is the reference;
-// GRPO uses a reference only on request.
+// Sets the objective and whether a reference model is held. With adapters, the model without the
+// adapters is the reference. GRPO uses a reference only on request.
 void SetObjective(Words& words, TrainingPlan& plan) {
   words.OneOf("objective", plan.objective);
   plan.reference = plan.objective == Objective::kPreferences && plan.method == Method::kFull;
@@ -222,7 +221,8 @@ void SetOffload(Words& words, TrainingPlan& plan) {
     } else if (what == "activations") {
       plan.offload_activations = true;
     } else if (!what.empty() && what != "none") {
-      return words.Take(Wrong(*word, "some of optimizer, params, activations with commas"));
+      return words.Take(
+          Wrong(*word, "some of optimizer, params, activations, separated by commas"));
     }
   }
 }
@@ -293,7 +293,7 @@ Result<Unit> CheckWords(std::span<const TrainingWord> words) {
 
 namespace {
 
-// Adds one sentence for each stated setting that has no effect.
+// Adds a sentence for each stated setting that has no effect.
 void AddIgnored(const Words& words, const TransformerConfig& config, const TrainingPlan& plan,
                 std::vector<std::string>& assumed) {
   const auto ignored = [&](std::initializer_list<const char*> names, const char* reason) {
@@ -303,7 +303,7 @@ void AddIgnored(const Words& words, const TransformerConfig& config, const Train
                                       base::Printable(word->value, 40), reason));
     }
   };
-  if (config.token_pixels == 0) ignored({"resolution"}, "the model sees no images");
+  if (config.token_pixels == 0) ignored({"resolution"}, "the model does not process images");
   if (plan.method != Method::kLora)
     ignored({"lora-rank", "lora-targets", "lora-dropout", "train-embeddings", "unprepared"},
             "the method is full");
@@ -350,11 +350,12 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   if (words.Find("batch") == nullptr)
     assumed.push_back(fmt::format("batch size unknown: {} assumed (--batch-size)", plan.batch));
   if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype)
-    assumed.emplace_back("the storage of weights is not stated: 16 bits are assumed (--weights)");
+    assumed.emplace_back(
+        "the stored precision of the weights is unknown: 16 bits assumed (--weights)");
   if (words.Find("weights") == nullptr && config.quantisation &&
       plan.quantisation != Quantisation::kNone) {
     assumed.push_back(
-        fmt::format("the blocks' weights stay in {} bits, as config.json has them (--weights)",
+        fmt::format("the blocks' weights stay in {} bits, as stated in config.json (--weights)",
                     plan.quantisation == Quantisation::kInt8 ? 8 : 4));
   }
   AddIgnored(words, config, plan, assumed);

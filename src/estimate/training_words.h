@@ -1,4 +1,4 @@
-// Turns the words that describe a training (task/describe/training.h) into a plan.
+// Converts the words that describe a training (task/describe/training.h) to a plan.
 #pragma once
 
 #include <span>
@@ -12,20 +12,21 @@
 
 namespace carma::estimate {
 
-// The plan that the words describe. Of words with the same name, the last is used. If no word
-// states how weights are stored, config.json decides. Errors: kInvalid with the word, its source
-// and the expected values: "--method: 'dora': expected full …", "lora.yaml:7: method: …".
+// The plan that the words describe. If several words have the same name, the last is used. If no
+// word states how weights are stored, config.json decides. Errors: kInvalid with the word, its
+// source and the expected values: "--method: 'dora': expected full …", "lora.yaml:7: method: …".
 Result<TrainingPlan> PlanOf(std::span<const task::TrainingWord> words,
                             const TransformerConfig& config);
 
-// Checks each word by itself, before the model is known.
+// Checks the words before the model is known.
 Result<Unit> CheckWords(std::span<const task::TrainingWord> words);
 
-// The assumptions for settings that no word states (such as length and batch), one sentence each.
+// One sentence for each setting that no word states and that is therefore assumed, such as length
+// and batch.
 std::vector<std::string> Assumptions(std::span<const task::TrainingWord> words,
                                      const TransformerConfig& config, const TrainingPlan& plan);
 
-// Whether the length of samples is assumed, because no word states it and the model does not fix
+// Whether the sample length is an assumption, because no word states it and the model does not fix
 // it.
 bool AssumesLength(std::span<const task::TrainingWord> said, const TransformerConfig& config);
 

@@ -7,7 +7,7 @@ namespace {
 
 using task::TrainingWord;
 
-TEST(TrainingWords, TheLastWordOfANameCounts) {
+TEST(TrainingWords, UsesTheLastWordOfEachName) {
   const std::vector<TrainingWord> words = {{"seq-len", "512", "a.yaml:1"},
                                            {"method", "QLoRA", "a.yaml:2"},
                                            {"amp", "on", "a.yaml:3"},
@@ -22,7 +22,7 @@ TEST(TrainingWords, TheLastWordOfANameCounts) {
   EXPECT_TRUE(plan->fp32_residual && plan->lora_targets.query && !plan->lora_targets.key);
 }
 
-TEST(TrainingWords, EveryOptionHasAnEffectAndRefusesInvalidValues) {
+TEST(TrainingWords, EveryOptionHasAnEffectAndRejectsInvalidValues) {
   for (const task::TrainingOption& option : task::TrainingOptions()) {
     const auto checked = CheckWords(std::vector<TrainingWord>{{std::string(option.name), "?", ""}});
     ASSERT_FALSE(checked) << option.name;
@@ -31,7 +31,7 @@ TEST(TrainingWords, EveryOptionHasAnEffectAndRefusesInvalidValues) {
   }
 }
 
-TEST(TrainingWords, GpusAreSharedAmongTheWaysToSplit) {
+TEST(TrainingWords, DividesTheGpusAmongTheKindsOfParallelism) {
   std::vector<TrainingWord> words = {{"gpus", "8", ""}, {"tp", "2", ""}, {"dp", "fsdp", ""}};
   const auto plan = PlanOf(words, TransformerConfig{});
   ASSERT_TRUE(plan);
@@ -41,7 +41,7 @@ TEST(TrainingWords, GpusAreSharedAmongTheWaysToSplit) {
             "--gpus: '3': expected a multiple of --tp x --pp x --cp, which is 2");
 }
 
-TEST(TrainingWords, ADecoderHasALengthOfItsOwn) {
+TEST(TrainingWords, ADecoderHasItsOwnLength) {
   TransformerConfig config;
   config.layers = 12;
   config.decoder_layers = 6;
@@ -59,7 +59,7 @@ TEST(TrainingWords, ADecoderHasALengthOfItsOwn) {
   EXPECT_TRUE(Assumptions(more, config, *PlanOf(more, config)).empty());
 }
 
-TEST(TrainingWords, AnImageHasItsPatchesUnlessALengthIsStated) {
+TEST(TrainingWords, UsesAnImagesPatchesUnlessALengthIsStated) {
   TransformerConfig config;
   config.sees_images = config.one_length = true;
   config.positions = 3'137;  // more than the assumed length of texts
@@ -89,7 +89,7 @@ TEST(TrainingWords, ReportsIgnoredSettings) {
                 "--ep 1 is ignored: the model has no experts"}));
 }
 
-TEST(TrainingWords, WithoutALengthATableOfPositionsBoundsIt) {
+TEST(TrainingWords, LimitsAnUnknownLengthToTheTableOfPositions) {
   TransformerConfig bert;
   bert.positions = 512;
   EXPECT_EQ(PlanOf({}, bert)->sequence, 512);
@@ -100,7 +100,7 @@ TEST(TrainingWords, WithoutALengthATableOfPositionsBoundsIt) {
   EXPECT_TRUE(Assumptions(said, bert, *PlanOf(said, bert)).empty());
 }
 
-TEST(TrainingWords, OnlyPreferencesWithoutAdaptersAddAReference) {
+TEST(TrainingWords, AddsAReferenceOnlyForPreferencesWithoutAdapters) {
   struct Case {
     std::vector<TrainingWord> words;
     bool reference;
@@ -133,12 +133,12 @@ TEST(TrainingWords, ReportsQuantisedWeightsOnce) {
   const std::vector<std::string> assumed = Assumptions(words, packed, *PlanOf(words, packed));
   ASSERT_EQ(assumed.size(), 1U);
   EXPECT_EQ(assumed.front(),
-            "the blocks' weights stay in 4 bits, as config.json has them (--weights)");
+            "the blocks' weights stay in 4 bits, as stated in config.json (--weights)");
   words.push_back({"weights", "bf16", ""});
   EXPECT_TRUE(Assumptions(words, packed, *PlanOf(words, packed)).empty());
 }
 
-TEST(TrainingWords, AnImagesSideAndATokenizerSetTheLength) {
+TEST(TrainingWords, DerivesTheLengthFromResolutionOrTokenizer) {
   TransformerConfig images;
   images.sees_images = images.one_length = true;
   images.token_pixels = 16;

@@ -23,13 +23,13 @@ constexpr std::int64_t kMaxVocabulary = 100'000'000;
 
 using Keys = std::initializer_list<const char*>;
 
-// Reads the first key that exists. Returns false if there is none.
+// Reads the first of the keys that exists. Returns false if none exists.
 bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t low,
               std::int64_t high) {
   return std::ranges::any_of(keys, [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// Reads a required number in the same way. A target above 0 is the default.
+// Reads a required number from the first existing key. A target above 0 is the default.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;
@@ -38,8 +38,8 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   in.Complain(*keys.begin(), fmt::format("a number, but the file has no such key{}", others));
 }
 
-// The family or class with the most similar name, or else with the longest common prefix. Empty if
-// fewer than three letters match.
+// The family or class with the most similar name. If none is similar, the one with the longest
+// common prefix; empty if the prefix has fewer than three letters.
 std::string NearestFamily(std::string_view name) {
   std::vector<std::string> names = DiffusionClasses();
   for (const TransformerFamily& family : TransformerFamilies()) names.emplace_back(family.name);
@@ -66,7 +66,7 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
   }
   const std::string nearest = NearestFamily(name);
   in.Complain("model_type",
-              fmt::format("one of the {} known model families, and '{}' is not one{}: carma "
+              fmt::format("one of the {} known model families, not '{}'{}: carma "
                           "estimate --run measures one step of the script",
                           TransformerFamilies().size(), base::Printable(name, 40),
                           nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
@@ -94,8 +94,8 @@ void GetHeads(base::JsonReader& in, const TransformerFamily& family, Transformer
   GetFirst(in, {"head_dim", "kv_channels", "d_kv"}, config.head_width, 1, kMaxHidden);
 }
 
-// Reads the sizes of multi-head latent attention: part of a head's width is rotated by the
-// position, and keys and values are made from one latent vector.
+// Reads the sizes of multi-head latent attention. Part of each head's width is rotated by the
+// position, and keys and values are computed from one latent vector.
 void GetLatents(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t latent = 0;
   if (!in.Get("kv_lora_rank", latent, 1, kMaxHidden)) return;
@@ -125,7 +125,7 @@ std::string ClassOf(base::JsonReader& in) {
   return named && names->front().is_string() ? names->front().get<std::string>() : "";
 }
 
-// Reads the decoder. A class like T5EncoderModel has none.
+// Reads the decoder. Classes such as T5EncoderModel have none.
 void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
   const std::string name = ClassOf(in);
   if (name.ends_with("EncoderModel") || name.ends_with("ForAudioClassification")) {
@@ -138,7 +138,7 @@ void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
   config.decoder_layers = decoder;
 }
 
-// Reads the sizes of an image model. Its tokens are patches, plus one or two others.
+// Reads the sizes of an image model. Its tokens are the patches and one or two additional tokens.
 void GetImage(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t image = 224;
   std::int64_t patch = 16;
@@ -160,8 +160,8 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   config.feed_forward = (config.hidden * 8 / 3 + kStep - 1) / kStep * kStep;
 }
 
-// Reads a sound encoder in which two convolutions turn each sound into the same number of pieces of
-// a spectrum.
+// Reads a sound encoder whose two convolutions turn each sound into a fixed number of spectrum
+// pieces.
 void GetSound(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t bands = 80;
   config.positions = 1500;
@@ -242,14 +242,14 @@ void GetDropout(base::JsonReader& in, const TransformerFamily& family, Transform
   config.drops_scores = family.drops_out && rate > 0;
 }
 
-// Reads the activation. In Transformers some activations consist of several operations; the others
-// are a single operation.
+// Reads the activation. Some activations in Transformers consist of several operations; all others
+// are single operations.
 void GetActivation(base::JsonReader& in, const TransformerFamily& family,
                    TransformerConfig& config) {
   std::string name = family.written_out_gelu ? "gelu_new" : family.quick_gelu ? "quick_gelu" : "";
   for (const char* key : {"activation_function", "hidden_act", "feed_forward_proj"})
     if (in.Get(key, name, 100)) break;
-  // T5's "gated-gelu" is gated, with gelu written out as a formula.
+  // T5's "gated-gelu" is gated, and its gelu is written out as a formula.
   if (name.starts_with("gated-")) config.gated = true;
   config.written_out_gelu = name == "gelu_new" || name == "gelu_fast" || name == "gated-gelu";
   config.quick_gelu = name == "quick_gelu";
@@ -263,7 +263,7 @@ void GetHead(base::JsonReader& in, TransformerConfig& config) {
   config.classifies = config.classifies || IsClassifier(name) || config.encodes_only;
 }
 
-// Experts are in all blocks except the first few (DeepSeek), or in every second block (Llama 4).
+// Either the first few blocks have no experts (DeepSeek), or every second block has none (Llama 4).
 void GetBlocksWithout(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t step = 1;
   in.Get("first_k_dense_replace", config.dense_layers, 0, config.layers);
@@ -285,7 +285,7 @@ void GetExperts(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t shared = 0;
   if (GetFirst(in, {"n_shared_experts", "num_shared_experts"}, shared, 0, 1'000))
     config.shared_forward = shared * config.feed_forward;
-  // Llama 4 also has a shared expert, which its file does not mention.
+  // Llama 4 has a shared expert that its file does not mention.
   if (in.Has("interleave_moe_layer_step")) config.shared_forward = config.feed_forward;
   GetBlocksWithout(in, config);
 }
@@ -308,7 +308,7 @@ void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
   in.Get("bnb_4bit_use_double_quant", doubly);
   if (in.error()) return outer.Take(*in.error());
   const bool packed = method == "gptq" || method == "awq";
-  // These formats are only for serving. In training the model has 16-bit weights.
+  // These formats are only used for serving. In training, the model has 16-bit weights.
   if (method == "fp8" || method == "mxfp4") return;
   if (in_4bit) {
     config.quantisation = doubly ? Quantisation::kNf4Double : Quantisation::kNf4;
@@ -330,7 +330,7 @@ void GetDtype(base::JsonReader& in, TransformerConfig& config) {
   if (!config.dtype) in.Complain("torch_dtype", base::AllWords<Dtype>());
 }
 
-// Reads values that belong to the whole model, not to its text part.
+// Reads values that apply to the whole model rather than to its text part.
 void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   in.Get("tie_word_embeddings", config.tied);
   GetHead(in, config);
@@ -338,14 +338,14 @@ void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   GetQuantisation(in, config);
 }
 
-// Encoders of images and sounds outside the stack, whose parameters can be computed from their
+// Keys of image and sound encoders outside the stack. Their parameters can be computed from their
 // sizes.
 constexpr std::string_view kEncoders[] = {"vision_config", "visual",         "vision_tower",
                                           "vision_cfg",    "vision_encoder", "audio_config",
                                           "audio_cfg",     "speech_config",  "audio_encoder"};
 
-// Reads the size of an encoder of this kind. Every key is optional. Returns false if there is no
-// size.
+// Reads the size of an image or sound encoder. Every key is optional. Returns false if no size is
+// given.
 bool GetEncoder(base::JsonReader& outer, const char* key, TransformerConfig& config) {
   const base::Json* found = outer.Raw(key);
   base::JsonReader in(*found, outer.pointer() + "/" + key);
@@ -376,8 +376,8 @@ bool TellsSizes(const base::Json& part) {
   return std::ranges::any_of(kSizes, [&](const char* key) { return part.contains(key); });
 }
 
-// Reads every part of the file outside the text stack. Each part is either counted by its weights
-// or listed as not counted.
+// Reads all parts of the file outside the text stack. Each part is counted by its weights or listed
+// as not counted.
 void GetParts(const base::Json& whole, const std::string& text_part, base::JsonReader& in,
               TransformerConfig& config) {
   if (!whole.is_object()) return;
@@ -390,7 +390,7 @@ void GetParts(const base::Json& whole, const std::string& text_part, base::JsonR
   }
 }
 
-// The part that reads text if a model has several kinds of input, or else the model itself.
+// The part that reads text in a model with several kinds of input; otherwise the model itself.
 const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   if (!json.is_object()) return json;
   for (const char* key : {"text_config", "llm_config", "language_config"}) {
@@ -402,7 +402,7 @@ const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   return json;
 }
 
-// Reads a stack from the part of the file that describes it.
+// Reads a stack from the part of the file that describes the stack.
 void GetStack(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   config.gated = family.gated;
   config.rms_norm = family.rms_norm;
@@ -421,7 +421,7 @@ void GetStack(base::JsonReader& in, const TransformerFamily& family, Transformer
 }
 
 // Reads the towers of a model that compares images with texts. Missing keys have the defaults of
-// its code. The image tower comes first, because images usually have more tokens.
+// the model's code. The image tower comes first, because images usually have more tokens.
 void GetTowers(base::JsonReader& whole, TransformerConfig& config) {
   const std::string family = config.family;
   const auto get = [&](const char* key, const char* kind, TransformerConfig& tower) {
@@ -456,7 +456,7 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
   whole.Get("model_type", outer, 100);
   config.family = outer;
   in.Get("model_type", config.family, 100);
-  // Files of diffusers name the class of a part: a U-Net, a diffusion transformer or an
+  // Files of diffusers state the class of one part: a U-Net, a diffusion transformer or an
   // autoencoder.
   if (config.family.empty()) whole.Get("_class_name", config.family, 100);
   if (FindFamily(config.family) == nullptr && FindFamily(outer) != nullptr) config.family = outer;

@@ -30,8 +30,8 @@ inline constexpr std::pair<Dtype, std::string_view> kDtypeWords[] = {
     {Dtype::kBf16, "bfloat16"}, {Dtype::kFp16, "float16"}, {Dtype::kFp32, "float32"}};
 
 // Equal blocks between an embedding and a head over the vocabulary: one stack, or an encoder and a
-// decoder that reads its result. All counts are within the limits that
-// ParseTransformerConfig checks; their products fit a double.
+// decoder that reads the encoder's result. All counts are within the limits that
+// ParseTransformerConfig checks, so their products fit into a double.
 struct TransformerConfig {
   std::string family;  // model_type of config.json
   std::int64_t layers = 0;
@@ -40,7 +40,7 @@ struct TransformerConfig {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // fewer than heads: grouped keys and values
   std::int64_t head_width = 0;
-  std::int64_t value_width = 0;   // width of a head's values; 0: as its keys
+  std::int64_t value_width = 0;   // width of a head's values; 0: as for its keys
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
   std::int64_t vocabulary = 0;
   std::int64_t table_width = 0;        // width of the table of tokens; 0: hidden
@@ -97,25 +97,25 @@ struct TransformerConfig {
   double TableWidth() const;
   double Attentions() const;     // per block, on average
   double ActiveForward() const;  // inner width per token and block, on average
-  // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are left
-  // out, because they are less than 0.2 % of any model.
+  // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are not
+  // counted, because they are less than 0.2 % of any model.
   double BlockParameters() const;
-  double ExpertParameters() const;  // the experts' part of them
+  double ExpertParameters() const;  // the part of these in experts
   double MatrixParameters() const;
   double TotalParameters() const;
 };
 
-// Whether a class of Transformers ("BertForSequenceClassification") is a classifier with a head of
-// only a few classes.
+// Whether a class of Transformers, such as "BertForSequenceClassification", has a head of only a
+// few classes.
 bool IsClassifier(std::string_view class_name);
 
-// text: config.json; where: its name for messages. Different keys with one meaning
-// (num_hidden_layers, n_layer …) are treated alike. Properties that are only in a family's code
-// (gated, norm, tied) come from a table by model_type (transformer_family.h). If a model reads
-// images and text, the text part counts completely (text_config) and the image part only by its
-// weights; if it compares them (CLIP), both count completely. diffusion_config.h reads files of
-// diffusers. Errors: kInvalid, one line with the place, for text that is not JSON, an unknown
-// family, a missing or impossible number, or quantisation that is not modelled.
+// text: config.json; where: its name for messages. Keys with the same meaning (num_hidden_layers,
+// n_layer …) are treated alike. Properties that are only in a family's code (gated, norm, tied)
+// come from a table by model_type (transformer_family.h). If a model reads images and text, its
+// text part (text_config) counts completely, and its image part counts only by its weights. If a
+// model compares images with texts (CLIP), both parts count completely. diffusion_config.h reads
+// files of diffusers. Errors: kInvalid, one line with the location, for text that is not JSON, an
+// unknown family, a missing or impossible number, or an unsupported quantisation.
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

@@ -26,7 +26,7 @@ TEST(TransformerConfig, CountsTheParametersOfALlama) {
   EXPECT_NEAR(config.TotalParameters(), 8'030'261'248.0, 1) << "as its model card says";
 }
 
-TEST(TransformerConfig, DerivesTensorsOfHeadAndActivation) {
+TEST(TransformerConfig, ReadsHeadAndActivation) {
   const std::string bert =
       R"({"model_type":"bert","num_hidden_layers":12,"hidden_size":768,"num_attention_heads":12,
           "vocab_size":30522,"hidden_act":"gelu","architectures":["BertForMaskedLM"]})";
@@ -80,7 +80,7 @@ TEST(TransformerConfig, ReadsTheKeysOfOtherFamilies) {
   }
 }
 
-// A public model: the relevant part of its config.json, and the number of parameters in its model
+// The relevant part of a public model's config.json, and the number of parameters from its model
 // card.
 struct PublicModel {
   const char* name;
@@ -331,7 +331,7 @@ TEST(TransformerConfig, ReadsTheTextPartOfAVisionModel) {
       << strange.error().message;
 }
 
-TEST(TransformerConfig, BlocksOfADecoderThatReadsAnEncoderAreCounted) {
+TEST(TransformerConfig, CountsTheBlocksOfADecoderThatReadsAnEncoder) {
   const auto config = Parsed(
       R"({"model_type":"t5","d_model":512,"d_kv":64,"d_ff":2048,"num_layers":6,"num_heads":8,
           "num_decoder_layers":2,"vocab_size":32128})");
@@ -361,7 +361,7 @@ TEST(TransformerConfig, CountsTheTokensOfImages) {
   EXPECT_TRUE(config.sees_images && config.one_length && config.classifies);
 }
 
-TEST(TransformerConfig, AnEncoderDropsOutByDefault) {
+TEST(TransformerConfig, EncodersHaveDropoutByDefault) {
   const std::string bert =
       R"({"model_type":"bert","num_hidden_layers":12,"hidden_size":768,"num_attention_heads":12,
           "intermediate_size":3072,"vocab_size":30522)";
@@ -447,7 +447,7 @@ TEST(TransformerConfig, SuggestsTheNearestFamily) {
   EXPECT_LT(config.error().message.size(), 200U) << "not a list of all families";
 }
 
-// The numbers are from the models' cards, without biases and norms.
+// The numbers are taken from the model cards and exclude biases and norms.
 TEST(TransformerConfig, CountsModelsOfOtherKinds) {
   const struct {
     const char* text;

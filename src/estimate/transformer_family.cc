@@ -10,16 +10,16 @@ namespace {
 
 using Transformer = TransformerFamily;
 
-// Families with two matrices in the feed-forward part, and LayerNorm.
+// Families with LayerNorm and two matrices in the feed-forward part.
 constexpr Transformer kPlain = {.gated = false, .rms_norm = false};
-// kPlain with BERT's parts.
+// Like kPlain, with the properties of BERT.
 constexpr Transformer kBert = {
     .gated = false, .rms_norm = false, .tied = true, .learned_positions = true, .drops_out = true};
-// kPlain for the patches of an image.
+// Like kPlain, for models of image patches.
 constexpr Transformer kImages = {
     .gated = false, .rms_norm = false, .sees_images = true, .wide_scores = true};
 
-// A copy of another family with its own name, additional properties and sizes.
+// A copy of a family with another name, additional properties and other sizes.
 consteval Transformer Like(std::string_view name, Transformer family,
                            std::initializer_list<bool Transformer::*> besides = {},
                            FamilySizes sizes = {}) {
@@ -29,9 +29,9 @@ consteval Transformer Like(std::string_view name, Transformer family,
   return family;
 }
 
-// Taken from the modelling code of Transformers 4.30 to 4.57.
+// From the modelling code of Transformers 4.30 to 4.57.
 constexpr Transformer kTransformers[] = {
-    // Decoders similar to Llama: RMSNorm, gated feed-forward part, rotary positions.
+    // Decoders similar to Llama, with RMSNorm, a gated feed-forward part and rotary positions.
     {.name = "llama", .sizes = {32, 4096, 32, 0, 11008, 32000}},
     {.name = "llama4_text"},
     {.name = "mistral", .sizes = {32, 4096, 32, 8, 14336, 32000}},
@@ -87,7 +87,7 @@ constexpr Transformer kTransformers[] = {
     {.name = "stablelm", .rms_norm = false, .wide_scores = true},
     {.name = "cohere", .rms_norm = false, .tied = true, .wide_scores = true},
     {.name = "cohere2", .rms_norm = false, .tied = true, .wide_scores = true},
-    // Decoders with two matrices in their feed-forward part and LayerNorm.
+    // Decoders with LayerNorm and two matrices in their feed-forward part.
     Like("starcoder2", kPlain, {&Transformer::tied, &Transformer::wide_scores}),
     Like("nemotron", kPlain, {&Transformer::wide_scores}),
     Like("phi", kPlain, {&Transformer::wide_scores}),

@@ -1,4 +1,5 @@
-// Properties of transformer families that are in their code and may be missing in a config.json.
+// Properties of transformer families that are defined in their code and may be missing in
+// config.json.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,8 @@
 
 namespace carma::estimate {
 
-// Defaults in a family's code for keys that may be missing when its config is part of a larger
-// model's; 0: no default. A separate config.json has all of these keys.
+// Defaults from a family's code; 0: no default. They apply to keys that may be missing if the
+// family's config is part of a larger model's. A separate config.json has all of these keys.
 struct FamilySizes {
   std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, feed_forward = 0, vocabulary = 0;
 };
@@ -45,7 +46,7 @@ struct TransformerFamily {
 
 // One row for each model_type.
 std::span<const TransformerFamily> TransformerFamilies();
-// Returns null for an unknown family.
+// Null if the family is unknown.
 const TransformerFamily* FindFamily(std::string_view name);
 
 }  // namespace carma::estimate

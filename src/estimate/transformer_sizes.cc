@@ -33,7 +33,7 @@ double TransformerConfig::Attentions() const {
 
 namespace {
 
-// The mean over all blocks, of which only some may have experts.
+// Averages over all blocks, because only some of them may have experts.
 double Mean(const TransformerConfig& config, double with_experts) {
   if (config.dense_layers == 0) return with_experts;
   const double dense =

@@ -29,7 +29,7 @@ double Kept(const BlockList& list, bool frozen) {
   return 4 * elements;
 }
 
-// The bytes that autograd saves per latent pixel for the same modules in PyTorch, in fp32 with
+// Bytes that autograd saves per latent pixel for the same modules in PyTorch, in fp32 and with
 // fused attention.
 TEST(UNetConfig, CountsTheBytesThatAutogradKeeps) {
   const TransformerConfig config = Parsed(kStableDiffusion);

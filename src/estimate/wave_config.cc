@@ -24,8 +24,8 @@ void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config) {
     }
   }
   if (widths.size() != strides.size() || widths.size() != kernels.size() || widths.empty())
-    return in.Complain("conv_dim", "as many numbers as conv_stride and conv_kernel have");
-  // Each token has one position in the last layer. Going backwards, each layer's stride multiplies
+    return in.Complain("conv_dim", "as many numbers as in conv_stride and conv_kernel");
+  // The last layer has one position per token. Going backwards, the stride of each layer multiplies
   // the number of positions.
   BlockKeeps all = {.again = false};
   double positions = 1;

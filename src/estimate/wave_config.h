@@ -6,9 +6,9 @@
 
 namespace carma::estimate {
 
-// Adds the convolutions that turn each 20 ms of audio into one token. trained: true in pretraining,
-// where the tensors that the convolutions keep are counted; false in fine-tuning, where they are
-// frozen and autograd keeps nothing. Errors are recorded in `in`.
+// Adds the convolutions that turn each 20 ms of audio into one token. In pretraining they are
+// trained, and the tensors that they keep are counted. In fine-tuning (trained: false) they are
+// frozen, and autograd keeps nothing for them. Errors are recorded in `in`.
 void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config);
 
 }  // namespace carma::estimate

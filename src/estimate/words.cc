@@ -1,4 +1,4 @@
-// Names of optimizers and precisions as written by users and frameworks.
+// The names that users and frameworks give to optimizers and precisions.
 #include <algorithm>
 #include <string>
 
@@ -14,7 +14,8 @@ struct Word {
   Value meaning;
 };
 
-// Sorted by the number of parameter-sized tensors that the optimizer keeps (torch.optim).
+// Each name means the optimizer that keeps the same number of parameter-sized tensors
+// (torch.optim).
 constexpr Word<Optimizer> kOptimizers[] = {
     {"sgd", Optimizer::kSgd},           {"sgd-momentum", Optimizer::kMomentum},
     {"momentum", Optimizer::kMomentum}, {"sgdm", Optimizer::kMomentum},
@@ -31,7 +32,7 @@ constexpr Word<Precision> kPrecisions[] = {
     {"amp-bf16", Precision::kMixed}, {"fp16", Precision::kHalf},    {"float16", Precision::kHalf},
     {"half", Precision::kHalf},      {"bf16", Precision::kHalf},    {"bfloat16", Precision::kHalf}};
 
-// Finds a word regardless of case; '_' counts as '-'.
+// Finds a word regardless of case. '_' and '-' are equal.
 template <class Value, std::size_t kCount>
 std::optional<Value> Meaning(const Word<Value> (&words)[kCount], std::string_view name) {
   std::string wanted = base::ToLower(base::Trim(name));

@@ -37,13 +37,13 @@ base::Time CombinedProbe::RealNow() const {
 }
 
 bool CombinedProbe::NeedsDcgm(const DeviceInfo& info) const {
-  // DCGM's output does not show which of its instance numbers belongs to which instance.
+  // DCGM numbers instances, but its output does not show which instance has which number.
   if (info.mig || !info.trouble.empty()) return false;
   return options_.dcgm_for_all || !info.reports_sm_activity;
 }
 
-// Whether a GPU reports SM activity is decided once, so a few seconds of waiting are worth it: the
-// first rows of a new `dcgmi` are "N/A".
+// Waits a few seconds, because a new `dcgmi` first prints rows of "N/A". Waiting is worth it:
+// whether a GPU reports SM activity is decided only once.
 void CombinedProbe::AwaitFirstRows() {
   const auto deadline = std::chrono::steady_clock::now() + options_.first_answer;
   const auto all_counted = [this] {

@@ -15,9 +15,9 @@ namespace carma::gpu {
 struct CombinedOptions {
   bool dcgm_for_all = false;  // also for GPUs whose driver reports SM activity (GPM)
   DmonOptions dmon;
-  // How long Devices() waits for the first counts of `dcgmi`, in real time.
+  // How long Devices() waits for the first rows of `dcgmi`, in real time.
   base::Duration first_answer{4'000};
-  // Returns the real time. If empty, the boot clock is used.
+  // Returns the real time. If the function is empty, the boot clock is used.
   std::function<base::Time()> real_now;
 };
 
@@ -25,16 +25,16 @@ class CombinedProbe : public Probe {
  public:
   CombinedProbe(std::unique_ptr<Probe> nvml, CombinedOptions options);
 
-  // A GPU reports SM activity if either source does. Instances of divided GPUs have only NVML's
-  // counters.
+  // A GPU reports SM activity if NVML or DCGM reports it. Instances of divided GPUs have only
+  // NVML's counters.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // Reads NVML. If DCGM is needed, takes the counters (and power and energy if NVML has none) from
-  // a row of `dcgmi` that is at most three of its periods old. Impossible values of DCGM are
+  // Reads NVML. If DCGM is needed, the counters come from a row of `dcgmi` that is at most three of
+  // its periods old, and so do power and energy if NVML has none. Impossible values from DCGM are
   // kCorrupt too.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override { nvml_->LeaveAlone(devices); }
 
-  // Why `dcgmi` gives no data, in one line; empty if it works or is not needed.
+  // Why `dcgmi` gives no data, in one line. Empty if it works or is not needed.
   std::string DcgmTrouble() const { return dmon_ ? dmon_->trouble() : ""; }
 
  private:

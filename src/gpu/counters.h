@@ -1,4 +1,4 @@
-// A table of all numbers in a Reading with their names in files and output, and the ids of activity
+// A table of all numbers in a Reading: their names in files and output, and the ids of activity
 // counters in GPM and DCGM.
 #pragma once
 
@@ -26,15 +26,15 @@ struct Counter {
   std::string_view dcgm_title;  // column title of `dcgmi dmon`
 };
 
-// SM activity comes first; without it the other counters are not read.
+// All counters; SM activity is the first. Without SM activity, the other counters are not read.
 std::span<const Counter> Counters();
 
-// Store a source's value, given in the source's unit. If the value is impossible, they return false
-// and it stays absent.
+// Store a value given in the source's unit. If the value is impossible, they return false and leave
+// the reading unchanged.
 bool StoreGpm(const Counter& counter, double said, Reading& reading);
 bool StoreDcgm(const Counter& counter, double said, Reading& reading);
 
-// A number of a Reading that is not a counter.
+// A number in a Reading that is not a counter.
 struct Gauge {
   std::string_view name;
   std::optional<double> Reading::*value;

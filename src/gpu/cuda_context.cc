@@ -32,15 +32,15 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 template <class T>
 using Tried = std::expected<T, ContextTrouble>;
 
-// More memory than the driver keeps for itself on an idle GPU, but less than any context.
+// More than the driver uses itself on an idle GPU, but less than any CUDA context.
 constexpr std::int64_t kIdleMib = 128;
 constexpr std::size_t kMaxLine = 1'000;
-// Number of queries about a process that the driver does not list yet.
+// How many times to query the driver about a process that it does not list yet.
 constexpr int kLooks = 5;
 constexpr std::chrono::milliseconds kReleaseTime{3'000};
 constexpr std::chrono::milliseconds kKillTime{1'000};
 
-// The child's output is one line, which begins with one of these words.
+// The child writes one line that begins with one of these words.
 constexpr std::string_view kMade = "made ";             // PCI address, or "-"
 constexpr std::string_view kNoLibrary = "no-library ";  // why
 constexpr std::string_view kRefused = "refused ";       // CUresult, then its text
@@ -86,13 +86,13 @@ CudaApi ResolveCuda(void* library) {
   return api;
 }
 
-// Returns false if the parent is gone, which the child will also notice soon by other means.
+// Returns false if the parent is gone. The child will also notice this soon in other ways.
 bool Say(std::string_view word, const std::string& rest) {
   const std::string line = fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2));
   return base::WriteAll(STDOUT_FILENO, line).has_value();
 }
 
-// The steps that make a context, and the error that ended them.
+// Makes a context step by step. If a step fails, reports its error.
 class Making {
  public:
   explicit Making(const CudaApi& api) : api_(api) {}
@@ -122,13 +122,13 @@ class Making {
     return Refuse(name, code, text != nullptr ? text : "unnamed error");
   }
 
-  // If the library cannot count its GPUs, one is assumed, because only one was made visible.
+  // If the library cannot count its GPUs, one GPU is assumed, because only one was made visible.
   bool OnlyOne() {
     int devices = 1;
     if (api_.count == nullptr) return true;
     if (!Step("cuDeviceGetCount", api_.count, &devices)) return false;
     return devices == 1 || Refuse("cuDeviceGetCount", kCudaInvalidDevice,
-                                  fmt::format("{} GPUs instead of the one named", devices));
+                                  fmt::format("{} GPUs are visible instead of one", devices));
   }
 
   static bool Refuse(const char* name, CuResult code, const std::string& text) {
@@ -143,8 +143,8 @@ class Making {
 
 // ---- the parent ----
 
-// An empty folder, so the child finds no MPS control daemon. The default folder is shared by all
-// users.
+// An empty folder in which the child finds no MPS control daemon. The default folder is shared by
+// all users.
 class EmptyFolder {
  public:
   EmptyFolder() {
@@ -163,7 +163,8 @@ class EmptyFolder {
   std::string path_;
 };
 
-// This process's environment without variables that control CUDA, plus those for the child.
+// This process's environment without the variables that control CUDA, plus the variables for the
+// child.
 std::vector<std::string> Environment(const std::string& uuid, const std::string& empty_folder) {
   std::vector<std::string> block;
   for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
@@ -181,7 +182,7 @@ std::chrono::milliseconds Until(SteadyTime deadline) {
   return std::max(left, std::chrono::milliseconds(0));
 }
 
-// A child process that makes a context. It is ended with this object.
+// A child process that holds a context. The destructor ends the process.
 class Holder {
  public:
   ~Holder() { End(); }
@@ -194,8 +195,8 @@ class Holder {
     Result<base::Pipe> output = base::MakePipe(false);
     if (!input) return Trouble(Kind::kMachine, input.error().message);
     if (!output) return Trouble(Kind::kMachine, output.error().message);
-    // The child has its own process group: Ctrl-C at the terminal ends only the doctor, and the
-    // child notices that.
+    // The child has its own process group, so that Ctrl-C at the terminal ends only the doctor. The
+    // child then notices that its parent is gone.
     auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
                                      .environment = Environment(uuid, folder_.path())});
     if (!child) return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));
@@ -205,7 +206,8 @@ class Holder {
     return Unit{};
   }
 
-  // Waits for the PCI address of the GPU on which the child holds a context, or "-".
+  // Waits until the child holds a context. Returns the PCI address of the child's GPU, or "-" if it
+  // is unknown.
   Tried<std::string> Await(std::chrono::milliseconds patience) {
     const Tried<std::string> line = ReadLine(std::chrono::steady_clock::now() + patience);
     if (!line) {
@@ -250,8 +252,8 @@ class Holder {
     }
   }
 
-  // How the child ended. Call it once the child's output has ended, so the child has ended or soon
-  // will.
+  // Describes how the child ended. Must be called after the end of the child's output, because the
+  // child has then ended or will soon end.
   std::string HowItEnded() {
     constexpr const char* kWords = "the process that created the context ";
     if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";
@@ -275,7 +277,7 @@ class Holder {
     return ready > 0;
   }
 
-  // A child that hangs in the driver stays until this process ends.
+  // Ends the child. A child that hangs in the driver stays until this process ends.
   void End() {
     if (child_.pid == 0) return;
     input_.reset();
@@ -293,7 +295,7 @@ class Holder {
   base::Spawned child_;    // pid 0: none, or reaped
 };
 
-// The address as "0000:07:00.0", because CUDA writes fewer digits of the domain than NVML.
+// Shortens the address to a common form, because CUDA writes fewer digits of the domain than NVML.
 std::string PlainPci(const std::string& pci) {
   const std::string lower = base::ToLower(pci);
   const std::size_t colon = lower.find(':');
@@ -301,7 +303,7 @@ std::string PlainPci(const std::string& pci) {
   return lower.substr(std::min(colon == std::string::npos ? 0 : colon, digit));
 }
 
-// The process's memory according to the driver; empty if the driver does not list the process.
+// The process's memory according to the driver. Empty if the driver does not list the process.
 std::optional<std::int64_t> UseOf(const Reading& reading, pid_t pid) {
   for (const ProcessUse& use : reading.processes) {
     if (use.pid == pid) return use.used_mib;

@@ -1,6 +1,6 @@
-// Measures how much GPU memory a process uses before its first tensor, by making a CUDA context.
-// The driver may hang or crash, so a child process makes the context; it loads the CUDA driver and
-// looks up its functions by name.
+// Measures how much GPU memory a process uses before its first tensor, by creating a CUDA context.
+// The driver may hang or crash, so a child process creates the context. The child loads the CUDA
+// driver and looks up its functions by name.
 #pragma once
 
 #include <chrono>
@@ -17,16 +17,16 @@
 namespace carma::gpu {
 
 inline constexpr const char* kCudaLibrary = "libcuda.so.1";
-// With this as its only argument, `carma` does the child's part.
+// With this word as its only argument, `carma` runs as the child.
 inline constexpr const char* kHoldContextWord = "--hold-cuda-context";
 
-// The child's part: makes a context on the only visible GPU, reports it in one line on standard
-// output, keeps it until standard input ends, and releases it. Returns the exit code. Call it
-// before any thread is started. The child ends with its parent, unless the driver hangs.
+// The child's part. Creates a context on the only visible GPU, reports it in one line on standard
+// output, keeps it until standard input ends, and releases it. Returns the exit code. Must be
+// called before any thread is started. The child ends with its parent, unless the driver hangs.
 int HoldContext();
 
-// Why no context should be made on this GPU now: it would disturb others, or measure something
-// else. A clause; empty if there is no obstacle.
+// Why no context should be created on this GPU now: it would disturb other processes, or the
+// measurement would be wrong. A clause; empty if there is no obstacle.
 std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& reading);
 
 struct ContextOptions {
@@ -55,17 +55,17 @@ struct ContextTrouble {
   int cuda_code = 0;  // CUresult
 };
 
-// Makes a context on device number `device` of the probe and measures its memory. The child sees
-// only that GPU or instance and uses no MPS server. It has ended when this returns, unless the
-// driver holds it in the kernel. Blocks for the patience plus a few seconds, and as long as the
-// probe blocks; worker only.
+// Creates a context on device number `device` of the probe and measures its memory. The child sees
+// only this GPU or instance and uses no MPS server. The child has ended when the function returns,
+// unless the driver holds it in the kernel. Blocks for the patience plus a few seconds, and for as
+// long as the probe blocks; worker only.
 std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::size_t device,
                                                           const DeviceInfo& info,
                                                           const ContextOptions& options);
 
-// Makes a context on the GPU or instance with this UUID, even if it is in use, and releases it.
-// Returns why CUDA programs do not work on it; empty if they work or the result is unclear. Blocks
-// like MeasureContext().
+// Creates a context on the GPU or instance with this UUID, even if it is in use, and releases the
+// context. Returns why CUDA programs do not work on the device; empty if they work or the result is
+// unclear. Blocks like MeasureContext().
 std::optional<ContextTrouble> TryContext(const std::string& uuid, const ContextOptions& options);
 
 }  // namespace carma::gpu

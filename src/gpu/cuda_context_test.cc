@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = ContextTrouble::Kind;
 
-// The child processes of this thread. A test makes them one at a time.
+// The child processes of this thread. A test creates them one at a time.
 std::vector<pid_t> Children() {
   std::ifstream list("/proc/thread-self/children");
   std::vector<pid_t> children;
@@ -29,7 +29,7 @@ std::vector<pid_t> Children() {
   return children;
 }
 
-// A driver that sees this test's children on its only GPU.
+// A driver that lists this test's children as processes on its only GPU.
 class ChildrenProbe : public Probe {
  public:
   ReadResult<std::vector<DeviceInfo>> Devices() override { return std::vector<DeviceInfo>{}; }
@@ -112,7 +112,7 @@ TEST_F(CudaContext, IsUnclearIfAnotherProcessStarted) {
   EXPECT_THAT(cost.error().text, HasSubstr("another process"));
 }
 
-TEST_F(CudaContext, SeesOneGpuAndUsesNoMpsServer) {
+TEST_F(CudaContext, UsesOneGpuAndNoMpsServer) {
   Set("CUDA_VISIBLE_DEVICES", "3");
   Set("CUDA_MPS_PIPE_DIRECTORY", "/somebodys/mps");
   Set("CUDA_MODULE_LOADING", "EAGER");
@@ -176,13 +176,13 @@ TEST_F(CudaContext, ReportsMissingLibrariesAndFunctions) {
   EXPECT_THAT(broken.error().text, HasSubstr("libcuda.so.1"));
 }
 
-TEST_F(CudaContext, RefusesAContextOnAnotherGpu) {
+TEST_F(CudaContext, RejectsAContextOnAnotherGpu) {
   info_.pci = "00000000:0A:00.0";
   EXPECT_THAT(Measure().error().text, HasSubstr("CUDA used the GPU at 0000:07:00.0"));
   info_.pci = "0:07:00.0";
   EXPECT_TRUE(Measure()) << "the same address with fewer digits";
   Set("CARMA_FAKE_CUDA_COUNT", "8");
-  EXPECT_THAT(Measure().error().text, HasSubstr("8 GPUs instead of the one named"));
+  EXPECT_THAT(Measure().error().text, HasSubstr("8 GPUs are visible instead of one"));
 }
 
 TEST_F(CudaContext, FailsForUnsuitablePrograms) {
@@ -207,7 +207,7 @@ TEST_F(CudaContext, FailsForUnsuitablePrograms) {
   }
 }
 
-TEST_F(CudaContext, IsNotMadeIfItWouldDisturbOthers) {
+TEST_F(CudaContext, IsNotCreatedIfItWouldDisturbOthers) {
   const struct {
     const char* name;
     std::function<void(DeviceInfo&, Reading&)> change;

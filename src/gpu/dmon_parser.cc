@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::size_t kMaxRow = 8'192;
 constexpr std::size_t kNoColumn = static_cast<std::size_t>(-1);
-// Smallest of DCGM's values for "not found", "not supported" and the like, for doubles and
+// The smallest value by which DCGM means "not found", "not supported" and the like, for doubles and
 // integers.
 constexpr double kBlank = 140'737'488'355'328.0;
 constexpr double kMaxWatts = 100'000;
 
-// A requested field. Exactly one of its three targets is set.
+// A requested field, which is stored as exactly one of a counter, a PCI address, power or energy.
 struct Field {
   int number;
   std::string_view title;
@@ -135,7 +135,8 @@ void DmonParser::TakeTitles(std::string_view line) {
     }
     at = end;
   }
-  // Columns are in the requested order, so the position shows the meaning of an unknown title.
+  // The columns are in the requested order, so a column with an unknown title is identified by its
+  // position.
   if (columns_.size() != Fields().size()) return;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const bool taken =
@@ -144,12 +145,13 @@ void DmonParser::TakeTitles(std::string_view line) {
   }
 }
 
-// Kind, number and one cell per column. Empty if the line can be divided in several ways.
+// The kind, the number, and one cell per column. Empty if the line can be split in more than one
+// way.
 std::vector<std::string_view> DmonParser::Cells(std::string_view line) const {
   std::vector<std::string_view> words = base::SplitWords(line);
   if (words.size() == columns_.size() + 2) return words;
-  // If a cell is blank, or an instance's long name touches its first value, the titles show where
-  // the cells begin.
+  // If a cell is blank, or an instance's long name touches its first value, the cells are split at
+  // the positions of the titles.
   const std::size_t first = columns_.front().from;
   words = base::SplitWords(line.substr(0, first));
   if (words.size() != 2) return {};

@@ -1,5 +1,5 @@
-// Parses the output of `dcgmi dmon` as it arrives. It has one row per GPU or MIG instance and
-// period; lines of titles and units are repeated from time to time.
+// Parses the output of `dcgmi dmon` as it arrives. The output has one row per period and GPU or MIG
+// instance. Lines with titles and units are repeated from time to time.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@ struct DmonRow {
   Kind kind = Kind::kGpu;
   int id = 0;       // DCGM's number of the GPU or instance
   std::string pci;  // "0000:07:00.0" from PciKey(); empty: unknown
-  // The counters, power_w and energy_j; absent if not reported or impossible.
+  // The counters, power_w and energy_j. Absent if not reported or impossible.
   Reading values;
   std::string objection;  // an impossible value ("SMACT is 57"); empty: none
 };
 
-// The normal form of all spellings of a PCI address. Empty if the text is not an address.
+// The normal form of a PCI address in any spelling. Empty if the text is not an address.
 std::string PciKey(std::string_view address);
 
-// The fields requested from `dcgmi`: "57,1002,…".
+// The list of fields to request from `dcgmi`: "57,1002,…".
 std::string DmonFieldList();
 
-// Accepts any bytes. Rows are only accepted below titles. Columns are found by title, or by
-// position in DmonFieldList() if the title is unknown, because DCGM renames titles. A cell with
-// "N/A", a cut number ("12345..."), a blank, or one of DCGM's numbers for "not available" is
-// absent.
+// Accepts any bytes. Rows are accepted only after a line of titles. Columns are found by title.
+// DCGM has renamed titles, so a column with an unknown title is found by its position in
+// DmonFieldList(). A value is absent if its cell contains "N/A", a cut number ("12345..."), a
+// blank, or one of DCGM's numbers for "not available".
 class DmonParser {
  public:
-  // Returns the rows completed by these bytes, in order.
+  // Returns the rows that these bytes complete, in order.
   std::vector<DmonRow> Feed(std::string_view bytes);
-  // The last line that was neither a title line nor a row, such as an error message of the tool, in
-  // printable form.
+  // The last line that was neither a title line nor a row, in printable form. It may be an error
+  // message of the tool.
   const std::string& remark() const { return remark_; }
 
  private:

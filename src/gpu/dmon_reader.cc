@@ -17,7 +17,7 @@
 namespace carma::gpu {
 namespace {
 
-// Limit per Poll(), because a child that writes without end must not delay the readings.
+// Limit per Poll(), because a child that writes endlessly must not delay the readings.
 constexpr std::size_t kMaxBytesPerPoll = 1 << 20;
 constexpr int kLastWaitMs = 1'000;
 
@@ -51,8 +51,8 @@ void DmonReader::Start(base::Time now) {
   parser_ = {};
   gave_rows_ = false;
   last_row_ = now;
-  // The child gets its own process group, so that its children can be ended too. If this process
-  // dies, SIGPIPE ends the child at its next row.
+  // The child gets its own process group, so that its children can be killed too. If this process
+  // dies, SIGPIPE ends the child when it writes its next row.
   auto child = base::Spawn({options_.program, "dmon", "-e", DmonFieldList(), "-d",
                             std::to_string(options_.period.count())},
                            {.files = {"/dev/null", pipe->write.get(), pipe->write.get()}});

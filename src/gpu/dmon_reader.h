@@ -1,4 +1,4 @@
-// Keeps one `dcgmi dmon` running, because the first answer of a new process is often empty.
+// Keeps one `dcgmi dmon` running, because a new process often answers with empty rows at first.
 #pragma once
 
 #include <sys/types.h>
@@ -23,24 +23,26 @@ struct DmonOptions {
   base::Duration longest_pause{60'000};  // … up to this
 };
 
-// Used by one thread. Times are passed in, must not go back, and are real, not simulated.
+// For use by one thread. Times are passed in by the caller. They must be real, not simulated, and
+// must not go back.
 class DmonReader {
  public:
   explicit DmonReader(DmonOptions options) : options_(std::move(options)) {}
-  // Kills the child and waits for it for at most a second. A child that hangs in the driver is
+  // Kills the child and waits at most a second for its end. A child that hangs in the driver is
   // abandoned.
   ~DmonReader();
   DmonReader(const DmonReader&) = delete;
   DmonReader& operator=(const DmonReader&) = delete;
 
   // Starts or restarts the child when due, reads its output, and kills it if it hangs. Never
-  // blocks. Call it at least once per period: older output has no known time and is discarded.
+  // blocks. Must be called at least once per period, because output from before the last period
+  // cannot be dated and is discarded.
   void Poll(base::Time now);
-  // Waits until there is output, for at most `longest` in real time.
+  // Waits for output, at most for `longest` in real time.
   void Wait(std::chrono::milliseconds longest) const;
 
-  // The newest row of this GPU, or null if there is none from the last three periods. Rows without
-  // PCI address are matched by number, because DCGM counts GPUs in PCI order.
+  // The newest row of this GPU. Null if there is none from the last three periods. Rows without a
+  // PCI address are matched by number, because DCGM numbers GPUs in PCI order.
   const DmonRow* Find(const std::string& pci_key, std::size_t index, base::Time now) const;
   // Why there are no rows, in one line. Empty while rows arrive or may still arrive.
   const std::string& trouble() const { return trouble_; }
@@ -54,7 +56,7 @@ class DmonReader {
   void Start(base::Time now);
   void Stop(base::Time now, const std::string& why);
   void Reap();
-  // Returns false if the child has closed its output.
+  // Returns false once the child has closed its output.
   bool ReadAll(base::Time now, bool keep);
   void Keep(const std::vector<DmonRow>& rows, base::Time now);
   base::Duration FreshFor() const { return 3 * options_.period; }

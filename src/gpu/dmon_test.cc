@@ -1,5 +1,5 @@
-// Tests of parsing `dcgmi dmon`, of the child that writes it, and of the probe that combines it
-// with NVML. The children here are shell scripts that print what dcgmi would.
+// Tests the parser of `dcgmi dmon`, the child process that writes this output, and the probe that
+// combines it with NVML. The children are shell scripts that print what dcgmi would print.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,8 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A line in dcgmi's layout: ten columns for the entity, then for each cell its width and two
-// blanks.
+// A line in dcgmi's layout: ten columns for the entity, and for each cell its width and two blanks.
 std::string Line(const std::string& entity, const std::vector<std::string>& cells) {
   std::string line = entity;
   line.resize(std::max<std::size_t>(line.size(), 10), ' ');
@@ -117,7 +116,7 @@ TEST(DmonParser, LeavesBlankValuesAbsent) {
 TEST(DmonParser, SeparatesMigRows) {
   DmonParser parser;
   std::vector<std::string> blank = Row("", "0.5");
-  // The long name of an instance leaves no blank before its first value.
+  // The long name of an instance leaves no blank between the name and the first value.
   const auto rows =
       parser.Feed(Titles() + Line("GPU 0", Row("0000:07:00.0", "N/A")) + Line("GPU-I 7", blank) +
                   Line("GPU-CI 123", Row("0000:07:00.0", "0.25")));
@@ -195,7 +194,7 @@ TEST(PciKey, NormalisesAllSpellings) {
   for (const auto& c : cases) EXPECT_EQ(PciKey(c.address), c.key) << c.address;
 }
 
-// A folder with a `dcgmi` script whose body the test sets.
+// A folder with a `dcgmi` script. The test sets the script's body.
 class DmonChildTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -208,7 +207,7 @@ class DmonChildTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Each start of the script adds a line with its arguments to the file `starts`.
+  // Each start of the script appends a line with its arguments to the file `starts`.
   DmonOptions Script(const std::string& body) {
     const std::string path = folder_ + "/dcgmi";
     EXPECT_TRUE(base::WriteFileAtomic(
@@ -221,7 +220,7 @@ class DmonChildTest : public ::testing::Test {
     const auto text = base::ReadFile(folder_ + "/starts", 1 << 20);
     return text ? static_cast<std::size_t>(std::ranges::count(*text, '\n')) : 0;
   }
-  // Polls with time `now` until `holds` is true.
+  // Polls at the time `now` until `holds` returns true.
   static bool Until(DmonReader& reader, base::Time now, const std::function<bool()>& holds) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!holds()) {
@@ -318,7 +317,7 @@ TEST_F(DmonChildTest, NamesAMissingProgram) {
 
 class CombinedProbeTest : public DmonChildTest {
  protected:
-  // Two GPUs; `gpm`: the GPUs that have GPM counters.
+  // Makes a probe of two GPUs. gpm: whether each GPU has GPM counters.
   void Make(const std::string& body, std::vector<bool> gpm, bool dcgm_for_all = false) {
     std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(2, 40'960, 424);
     infos[0].pci = "00000000:07:00.0";
@@ -386,13 +385,13 @@ TEST_F(CombinedProbeTest, StartsNoChildIfTheDriverHasCounters) {
   EXPECT_EQ(probe_->DcgmTrouble(), "");
 }
 
-TEST_F(CombinedProbeTest, DcgmForAllWhenAsked) {
+TEST_F(CombinedProbeTest, UsesDcgmForAllGpusOnRequest) {
   Make(kServes, {true, true}, /*dcgm_for_all=*/true);
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(MustRead(1).sm_active, 0.25);
 }
 
-// Rows without an address describe whole GPUs, so they are matched by number among whole GPUs,
+// Rows without an address describe whole GPUs. They are matched by number among whole GPUs, and
 // never to an instance.
 TEST_F(CombinedProbeTest, GivesInstancesNoDcgmCounters) {
   ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/rows", Titles() + Line("GPU 0", Row("N/A", "0.9")) +

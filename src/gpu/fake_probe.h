@@ -15,28 +15,29 @@ namespace carma::gpu {
 class FakeProbe : public Probe {
  public:
   explicit FakeProbe(std::vector<DeviceInfo> devices);
-  // `count` equal GPUs "GPU-fake-0" … in PCI order. They report SM activity.
+  // Returns `count` equal GPUs "GPU-fake-0" … in PCI order. They report SM activity.
   static std::vector<DeviceInfo> EqualDevices(std::size_t count, std::int64_t total_mib,
                                               std::int64_t reserved_mib = 0);
 
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // Returns the reading that was set last, or that of an idle GPU. `taken` is always `now`.
+  // Returns the last reading that was set, or the reading of an idle GPU if none was set. `taken`
+  // is always `now`.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
 
   void Set(std::size_t device, Reading reading);
-  // The sum of the processes' memory becomes the used memory.
+  // Sets the processes, and the used memory to the sum of their memory.
   void SetProcesses(std::size_t device, std::vector<ProcessUse> processes,
                     std::optional<double> sm_active = 0.0);
-  // The device (or the list of devices) returns this error until it is cleared.
+  // Makes the device (or the list of devices) return this error until ClearFailures().
   void Fail(std::size_t device, ReadError error);
   void FailDevices(base::Error error);
   void ClearFailures();
-  // Every call blocks until Release(), as if the driver hung.
+  // Makes every call block until Release(), as if the driver hung.
   void Hang();
   void Release();
-  // Number of answered calls of Read().
+  // Number of calls of Read() that were answered.
   std::size_t reads() const;
-  // Number of calls that are blocked now.
+  // Number of calls that are currently blocked.
   std::size_t hanging() const;
 
  private:

@@ -10,7 +10,7 @@ struct XidLine {
   XidFact fact;
 };
 
-// In the order of the numbers. docs/server/gpus.md names the sources.
+// In ascending order of number. docs/server/gpus.md lists the sources.
 constexpr XidLine kXids[] = {
     {8, {XidClass::kDevice, "the GPU stopped processing"}},
     {13, {XidClass::kTask, "graphics engine exception"}},
@@ -40,7 +40,7 @@ constexpr XidLine kXids[] = {
 
 constexpr std::string_view kXidPrefix = "Xid ";
 constexpr std::string_view kEccPrefix = "new uncorrectable memory errors: ";
-// The beginning of the same reason in earlier versions.
+// How earlier versions began the same reason.
 constexpr std::string_view kOldEccPrefix = "new errors of memory beyond repair: ";
 
 std::string_view RecoveryText(RecoveryAction action) {
@@ -52,11 +52,11 @@ std::string_view RecoveryText(RecoveryAction action) {
     case RecoveryAction::kNodeReboot:
       return "the driver requests a restart of the machine";
     case RecoveryAction::kDrainP2p:
-      return "the driver requests an end of traffic on the links to other GPUs";
+      return "the driver requests that traffic on the links to other GPUs be stopped";
     case RecoveryAction::kDrainAndReset:
       return "the driver requests that the GPU be drained and reset";
     case RecoveryAction::kOther:
-      return "the driver requests a recovery action that this version does not know";
+      return "the driver requests a recovery action that this version does not support";
   }
   return "";
 }
@@ -79,7 +79,8 @@ XidFact DescribeXid(int xid) {
   return {XidClass::kDevice, "unknown to this version"};
 }
 
-// The first Xid of the most serious class is the cause; later ones are its consequences.
+// The first Xid of the most serious class is taken for the cause, and later Xids for its
+// consequences.
 void Health::TakeXids(const std::vector<int>& xids) {
   for (const int xid : xids) {
     if (std::ranges::find(rules_.ignored_xids, xid) != rules_.ignored_xids.end()) continue;
@@ -104,7 +105,7 @@ bool Health::TakeCondition(const Condition& now) {
   if (now != Condition{}) restored_why_.clear();
   if (!ecc_at_start_) ecc_at_start_ = last_.ecc_uncorrected;
   if (errors_began_anew) ecc_at_start_ = 0;
-  // A fault that has ended must be acknowledged again if it returns.
+  // A fault that is no longer reported must be acknowledged again if it returns.
   if (last_.remap_pending == false) acknowledged_.remap_pending.reset();
   if (last_.remap_failed == false) acknowledged_.remap_failed.reset();
   if (last_.recovery == RecoveryAction::kNone) acknowledged_.recovery.reset();
@@ -117,7 +118,7 @@ std::string Health::ConditionTrouble() const {
   if (last_.remap_failed == true && acknowledged_.remap_failed != true)
     return "no spare memory rows are left";
   if (last_.remap_pending == true && acknowledged_.remap_pending != true)
-    return "memory rows wait for a reset to be replaced";
+    return "memory rows will be replaced at the next reset";
   if (last_.recovery && last_.recovery != acknowledged_.recovery)
     return std::string(RecoveryText(*last_.recovery));
   return restored_why_;
@@ -153,7 +154,7 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // The driver's count includes the errors behind this reason, so none is excluded.
+  // This reason is based on the driver's total count of errors, so no errors are subtracted.
   if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }
 

@@ -1,5 +1,5 @@
 // Interprets a GPU's errors and condition: the cause of an Xid, and when a GPU should take no more
-// tasks. Pure. docs/server/gpus.md has the facts about NVIDIA's Xids and their sources.
+// tasks. Pure. docs/server/gpus.md describes NVIDIA's Xids and the sources.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct XidFact {
   XidClass meaning{};
   std::string_view text;  // a few words: "fell off the bus"
 };
-// An unknown number counts as a device fault.
+// An unknown number is treated as a device fault.
 XidFact DescribeXid(int xid);
 
 struct HealthRules {
@@ -39,21 +39,20 @@ class Health {
  public:
   explicit Health(HealthRules rules) : rules_(std::move(rules)) {}
 
-  // Returns why the GPU should take no new tasks after this reading, in one sentence; empty if it
-  // may. The reason is valid from the first evidence until the cause is gone. An Xid no longer
-  // counts once the driver was reloaded or the GPU was reset: after Cleared(), or after a reading
-  // that shows the reset (the driver no longer requests a reset, or its error count restarted). A
-  // condition (rows to be remapped, no spare rows, a recovery action requested by the driver, new
-  // uncorrectable memory errors) no longer counts when it is no longer reported. If the rules do
-  // not resume GPUs, the reason is valid until Acknowledge(). If a value is absent, the last one
-  // remains valid.
+  // Returns why the GPU should take no new tasks after this reading, in one sentence. Empty if it
+  // may take tasks. The reason holds from the first evidence until the cause is gone. If the rules
+  // do not resume GPUs, it holds until Acknowledge(). An Xid counts until the driver is reloaded or
+  // the GPU is reset: until Cleared(), or until a reading shows the reset (the driver no longer
+  // requests a reset, or its error count has restarted). A condition counts until it is no longer
+  // reported: rows to be remapped, no spare rows, a recovery action requested by the driver, or new
+  // uncorrectable memory errors. If a value is absent, its last value stays valid.
   const std::string& Take(const Reading& reading);
-  // An administrator resumed the GPU: earlier evidence no longer counts.
+  // Call this when an administrator resumes the GPU. Earlier evidence no longer counts.
   void Acknowledge();
-  // Restores the sentence of Take() after a restart of carmad. Must not be called after a boot,
-  // which resets every GPU.
+  // Restores the sentence of Take() after a restart of carmad. Must not be called after a reboot,
+  // because a reboot resets every GPU.
   void Restore(std::string why);
-  // The GPU was lost and came back: earlier Xids no longer count.
+  // Call this when a lost GPU has come back. Earlier Xids no longer count.
   void Cleared();
   const std::string& why() const { return why_; }
   // Changes the rules. Earlier verdicts stay until they are cleared.
@@ -63,7 +62,7 @@ class Health {
   void TakeXids(const std::vector<int>& xids);
   // Stores reported values. Returns true if they show that the GPU was reset.
   bool TakeCondition(const Condition& condition);
-  // The text of the first bad condition that is not acknowledged; empty if there is none.
+  // The text of the first bad condition that has not been acknowledged. Empty if there is none.
   std::string ConditionTrouble() const;
   void Conclude();
 

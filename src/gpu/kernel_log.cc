@@ -13,9 +13,9 @@
 namespace carma::gpu {
 namespace {
 
-// The kernel's limit on a record's size. It refuses a smaller buffer.
+// The kernel's limit on the size of a record. The kernel refuses a smaller buffer.
 constexpr std::size_t kRecordBytes = 8192;
-// Maximum number of records per call. A log that grows faster is not read completely.
+// Maximum number of records per call. If the log grows faster, records are left for the next call.
 constexpr int kMostReads = 10'000;
 
 std::string_view TakeUntil(std::string_view& rest, char end) {
@@ -33,7 +33,7 @@ std::optional<Number> ParseNumber(std::string_view text, int base) {
   return value;
 }
 
-// Domain, bus and device of "0000:07:00" or "00000000:07:00.0".
+// Domain, bus and device of an address such as "0000:07:00" or "00000000:07:00.0".
 std::optional<std::array<std::uint32_t, 3>> PlaceOf(std::string_view pci) {
   std::array<std::uint32_t, 3> place{};
   pci = pci.substr(0, pci.find('.'));
@@ -50,14 +50,14 @@ std::optional<std::array<std::uint32_t, 3>> PlaceOf(std::string_view pci) {
 std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   constexpr std::string_view kBegin = "NVRM: Xid (PCI:";
   std::string_view rest = line;
-  // Removes the kernel's header of a record, "4,811,168790062,-;". The Xid text later in a record
-  // may come from any process, even a user's.
+  // Skips the kernel's header of a record, "4,811,168790062,-;". Only text directly after it is
+  // from the driver. Text further on may have been written by any process, even a user's.
   if (const std::size_t head = rest.find(';'); head != rest.npos && !rest.starts_with(kBegin))
     rest.remove_prefix(head + 1);
   if (!rest.starts_with(kBegin)) return std::nullopt;
   rest.remove_prefix(kBegin.size());
   KernelXid found;
-  // A MIG instance may follow the PCI address: "0000:07:00 GPU-I:05".
+  // The PCI address may be followed by a MIG instance: "0000:07:00 GPU-I:05".
   std::string_view where = TakeUntil(rest, ')');
   found.pci = TakeUntil(where, ' ');
   if (!PlaceOf(found.pci) || !rest.starts_with(": ")) return std::nullopt;
@@ -65,7 +65,7 @@ std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   const auto xid = ParseNumber<int>(base::Trim(TakeUntil(rest, ',')), 10);
   if (!xid || *xid < 0) return std::nullopt;
   found.xid = *xid;
-  // "pid=1668", or a word instead of the number if the driver does not know it.
+  // "pid=1668". If the driver does not know the process, a word replaces the number.
   const std::string_view next = base::Trim(TakeUntil(rest, ','));
   if (next.starts_with("pid=")) found.pid = ParseNumber<pid_t>(next.substr(4), 10);
   if (found.pid && *found.pid <= 0) found.pid.reset();
@@ -88,7 +88,7 @@ std::vector<KernelXid> KernelLog::Read() {
   std::array<char, kRecordBytes> room;
   for (int i = 0; i < kMostReads; ++i) {
     const ssize_t count = ::read(fd_.get(), room.data(), room.size());
-    // If records were overwritten or a signal arrived, the next records can be read.
+    // After overwritten records or a signal, the next records can still be read.
     if (count < 0 && (errno == EPIPE || errno == EINTR)) continue;
     if (count <= 0) break;
     begun_.append(room.data(), static_cast<std::size_t>(count));

@@ -1,4 +1,4 @@
-// Reads Xids from the kernel's log. NVML reports that an Xid occurred; only the log names the
+// Reads Xids from the kernel's log. NVML only reports that an Xid occurred. The log also names the
 // process.
 #pragma once
 
@@ -21,20 +21,21 @@ struct KernelXid {
   friend bool operator==(const KernelXid&, const KernelXid&) = default;
 };
 
-// Parses "NVRM: Xid (PCI:0000:07:00): 31, pid=1668, name=python3, …", alone or after the header of
-// a record of /dev/kmsg. Empty for other lines.
+// Parses "NVRM: Xid (PCI:0000:07:00): 31, pid=1668, name=python3, …", alone or after the record
+// header of /dev/kmsg. Empty for other lines.
 std::optional<KernelXid> ParseKernelXid(std::string_view line);
 
-// Whether NVML's "00000000:07:00.0" and the kernel's "0000:07:00" are the same device.
+// Whether NVML's "00000000:07:00.0" and the kernel's "0000:07:00" name the same device.
 bool IsSamePlace(std::string_view nvml_pci, std::string_view kernel_pci);
 
 class KernelLog {
  public:
-  // path: /dev/kmsg, or a text file. Existing lines are skipped. Errors: by errno (kDenied without
-  // CAP_SYSLOG, kNotFound in most containers).
+  // path: /dev/kmsg, or a text file. Existing lines are skipped. Errors: according to errno
+  // (kDenied without CAP_SYSLOG, kNotFound in most containers).
   static Result<KernelLog> Open(const std::string& path);
 
-  // Returns the Xids written since the last call. Never blocks. Overwritten lines are lost.
+  // Returns the Xids written since the last call. Never blocks. Lines that were overwritten in the
+  // meantime are lost.
   std::vector<KernelXid> Read();
 
  private:

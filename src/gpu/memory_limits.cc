@@ -18,7 +18,7 @@ std::uint64_t ToBytes(std::int64_t mib) {
   return static_cast<std::uint64_t>(mib) << 20;
 }
 
-// Translates a return code of the driver into an error.
+// Converts a return code of the driver to an error.
 Result<Unit> Judge(const NvmlApi& api, nvml::Return code, const std::string& doing) {
   if (code == nvml::kSuccess) return Unit{};
   const ErrorCode error = code == nvml::kNoPermission ? ErrorCode::kDenied
@@ -61,7 +61,7 @@ std::optional<std::vector<MemoryLimit>> ParseLimits(std::span<const std::string>
 Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
                              std::span<const MemoryLimit> limits) {
   if (api.set_memory_limits == nullptr)
-    return Unavailable("this driver has no memory limits (branch 615 has them)");
+    return Unavailable("this driver does not support memory limits (branch 615 does)");
   const NvmlSession session(api);
   if (!session.open()) return Unavailable("the driver does not answer");
   for (const MemoryLimit& limit : limits) CARMA_TRY(SetOne(api, group, limit));

@@ -1,6 +1,6 @@
 // Limits the GPU memory of a control group (cgroup v2). The kernel or the driver (r615, CUDA 13.4
-// and newer) enforces a limit for all processes of the group together. Calls block as long as the
-// driver does, so daemons use them through carma-reader.
+// and newer) enforces the limit for all processes of the group together. Calls block for as long as
+// the driver does, so daemons make them through carma-reader.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,10 @@ struct MemoryLimit {
   friend bool operator==(const MemoryLimit&, const MemoryLimit&) = default;
 };
 
-// group: full path of its folder. Stops at the first limit that fails. Errors: kUnavailable if the
-// library is missing or the driver has no limits; kDenied if not root; kNotFound if the GPU or
-// group does not exist, or the kernel cannot limit the group (no dmem controller in its parent).
+// group: full path of the group's folder. Stops at the first limit that fails. Errors: kUnavailable
+// if the library is missing or the driver does not support limits; kDenied if not root; kNotFound
+// if the GPU or group does not exist, or the kernel cannot limit the group (no dmem controller in
+// its parent).
 Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
                              std::span<const MemoryLimit> limits);
 
@@ -33,12 +34,13 @@ struct GroupMemory {
   std::int64_t used_mib = 0;             // of all its processes
   friend bool operator==(const GroupMemory&, const GroupMemory&) = default;
 };
-// Allowed for all users. Empty if the driver has no limits or does not answer for this group.
+// Any user may call this. Empty if the driver does not support limits or does not answer for this
+// group.
 std::optional<GroupMemory> ReadGroupMemory(const NvmlApi& api, nvml::Device device,
                                            const std::string& group);
 
-// `carma-reader memory-limits LIBRARY GROUP [UUID SOFT_MIB HARD_MIB]...`: sets these limits; a hard
-// limit of 0 removes the limit. Returns the exit status; writes errors to stderr.
+// Implements `carma-reader memory-limits LIBRARY GROUP [UUID SOFT_MIB HARD_MIB]...`, which sets the
+// limits. A hard limit of 0 removes the limit. Returns the exit status and writes errors to stderr.
 inline constexpr const char* kMemoryLimitsWord = "memory-limits";
 int SetMemoryLimitsFromWords(std::span<const std::string> words);
 

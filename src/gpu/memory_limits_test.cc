@@ -44,7 +44,7 @@ TEST_F(MemoryLimits, AreSetInBytesForTheGroupAndReadBack) {
   EXPECT_EQ(Read(), (GroupMemory{4000, 5000, 513}));
 }
 
-TEST_F(MemoryLimits, TheLargestNumberRemovesALimit) {
+TEST_F(MemoryLimits, AreRemovedByTheLargestNumber) {
   ASSERT_TRUE(Set({"GPU-a", 4000, 5000}));
   ASSERT_TRUE(Set({"GPU-a", 0, std::nullopt}));
   EXPECT_EQ(nvml_->gpus[0].memory_limits.at(kGroup).hard, nvml::kNoMemoryLimit);

@@ -7,7 +7,7 @@
 
 namespace carma::gpu {
 
-// A GPU whose total is not reserved + free + used.
+// A GPU whose total differs from reserved + free + used.
 struct UnevenMemory {
   std::string uuid;  // of the whole GPU
   std::int64_t total_mib = 0;
@@ -17,10 +17,10 @@ struct UnevenMemory {
   friend bool operator==(const UnevenMemory&, const UnevenMemory&) = default;
 };
 
-// Lists GPUs whose figures do not add up. CARMA gives tasks total - reserved and assumes that
-// `used` excludes reserved memory. NVML's newer headers state this and its older headers state the
-// opposite; the sum shows which is true. In NVML's order; empty if unsupported. May block; worker
-// only.
+// Lists GPUs whose figures do not add up, in NVML's order. CARMA gives tasks total - reserved and
+// assumes that `used` excludes reserved memory. NVML's newer headers say that it does, and its
+// older headers say the opposite. The sum shows which of them is right. Empty if unsupported. May
+// block; worker only.
 std::vector<UnevenMemory> AskUnevenMemory(const std::string& library);
 
 }  // namespace carma::gpu

@@ -1,4 +1,4 @@
-// Finds MIG modes that an administrator has set but that need a reset to take effect.
+// Finds GPUs whose MIG mode an administrator has changed but that still need a reset.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ struct PendingMigMode {
   friend bool operator==(const PendingMigMode&, const PendingMigMode&) = default;
 };
 
-// GPUs whose mode will change, in NVML's order; empty if unsupported. May block; worker only.
+// Lists GPUs whose mode will change, in NVML's order. Empty if unsupported. May block; worker only.
 std::vector<PendingMigMode> AskPendingMigModes(const std::string& library);
 
-// An instance's share of the GPU's SMs, derived from its name: "3g.20gb" has three of seven slices
-// (an A30 has four), "1c.3g.20gb" has one. Returns 1 for an unknown name.
+// An instance's share of the GPU's SMs, derived from the instance's name: "3g.20gb" has three of
+// seven slices (an A30 has four slices), and "1c.3g.20gb" has one. Returns 1 for an unknown name.
 double ComputeShareOf(const MigPlace& place);
 
 }  // namespace carma::gpu

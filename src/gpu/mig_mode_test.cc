@@ -20,7 +20,7 @@ class MigMode : public ScriptedNvml {
   }
 };
 
-TEST_F(MigMode, ReportsOnlyChangesThatWaitForAReset) {
+TEST_F(MigMode, ReportsOnlyChangesThatNeedAReset) {
   EXPECT_THAT(AskPendingMigModes(CARMA_FAKE_NVML), IsEmpty());
   nvml_->gpus[0].mig_mode = 1;
   nvml_->gpus[0].mig_pending = 0;

@@ -22,7 +22,7 @@ std::vector<int> NearCpus(const std::string& root, std::string_view pci) {
   if (colon > kDomainDigits) pci.remove_prefix(colon - kDomainDigits);
   const std::string device =
       fmt::format("{}/sys/bus/pci/devices/{}", root, base::ToLower(std::string(pci)));
-  // A machine with a single node has -1 here.
+  // The file contains -1 on a machine with a single node.
   const std::string node = base::ReadFile(device + "/numa_node", kMaxCpuList).value_or("");
   if (base::Trim(node).starts_with('-')) return {};
   const std::string list = base::ReadFile(device + "/local_cpulist", kMaxCpuList).value_or("");

@@ -8,7 +8,7 @@
 namespace carma::gpu {
 namespace {
 
-TEST(NearCpus, AreReadForThePciDevice) {
+TEST(NearCpus, AreReadFromThePciDevice) {
   const std::string root = ::testing::TempDir() + "/near-cpus";
   const std::string device = root + "/sys/bus/pci/devices/0000:0f:00.0";
   std::filesystem::create_directories(device);

@@ -1,6 +1,6 @@
-// The part of NVML's C interface that CARMA calls: names, numbers and layouts of its ABI. Written
-// by hand, so CARMA builds without NVIDIA packages; the library is found at run time. The simulated
-// driver (simgpu/driver) exports the same functions.
+// The part of NVML's C interface that CARMA calls: names, numbers and layouts of its ABI. It is
+// written by hand, so that CARMA builds without NVIDIA packages; the library is loaded at run time.
+// The simulated driver (simgpu/driver) exports the same functions.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace carma::gpu::nvml {
 
-// The return code of every call.
+// The result code of every call.
 using Return = std::int32_t;
 inline constexpr Return kSuccess = 0;
 inline constexpr Return kUninitialized = 1;
@@ -31,7 +31,7 @@ inline constexpr Return kArgumentVersionMismatch = 25;
 inline constexpr Return kDeprecated = 26;
 inline constexpr Return kUnknown = 999;
 
-// Opaque handles; a GPM sample is a struct of one pointer, which is passed like a pointer.
+// Opaque handles. A GPM sample is a struct with one pointer and is passed like a pointer.
 using Device = struct DeviceHandle*;
 using GpmSample = struct GpmSampleHandle*;
 using GpuInstance = struct GpuInstanceHandle*;
@@ -40,11 +40,11 @@ inline constexpr std::size_t kUuidBytes = 96;
 inline constexpr std::size_t kNameBytes = 96;
 inline constexpr std::size_t kVersionBytes = 80;
 
-// "Not available" where a count is expected.
+// Means "not available" where a count is expected.
 inline constexpr std::uint64_t kNoValue64 = std::numeric_limits<std::uint64_t>::max();
 inline constexpr std::uint32_t kNoValue32 = std::numeric_limits<std::uint32_t>::max();
 
-// The first word of a struct, which encodes its size and version for the driver.
+// The first word of a struct. It encodes the struct's size and version for the driver.
 template <class T>
 constexpr std::uint32_t StructVersion(std::uint32_t version) {
   return static_cast<std::uint32_t>(sizeof(T)) | (version << 24);
@@ -95,7 +95,7 @@ struct Utilization {
   std::uint32_t memory;  // percent during which memory was read or written
 };
 
-// The utilization by one process since the requested time; all zero if the process did not compute.
+// The utilization by one process since the requested time. All zero if the process did not compute.
 struct ProcessUtilization {
   std::uint32_t pid;
   std::uint64_t timestamp_us;  // by the driver's clock
@@ -106,7 +106,7 @@ struct ProcessUtilization {
 };
 static_assert(sizeof(ProcessUtilization) == 32);
 
-// The parts of a GPU, or of a MIG instance.
+// The parts of which a GPU or a MIG instance consists.
 struct DeviceAttributes {
   std::uint32_t multiprocessors;
   std::uint32_t shared_copy_engines;
@@ -197,7 +197,7 @@ static_assert(sizeof(EventData) == 32);
 // GPM computes metrics from two samples of hardware counters.
 inline constexpr std::uint32_t kGpmVersion = 1;
 inline constexpr std::uint32_t kGpmSmUtil = 2;  // percent of SMs with a warp, mean over the span
-// From the newest known header. Older libraries use only the first metric_count entries.
+// As in the newest known header. Older libraries use only the first metric_count entries.
 inline constexpr std::size_t kGpmMetricMax = 333;
 
 struct GpmSupport {
@@ -235,8 +235,8 @@ using GetTextFn = Return(Device, char*, std::uint32_t);
 using GetPciFn = Return(Device, PciInfo*);
 using GetMemoryFn = Return(Device, Memory*);
 using GetMemoryV2Fn = Return(Device, MemoryV2*);
-// Only root may set limits. MIG handles are not allowed. kNotFound if the group does not exist or
-// cannot have limits.
+// Only root may set limits, and only on whole GPUs (no MIG handles). kNotFound if the group does
+// not exist or cannot have limits.
 using SetMemoryLimitsFn = Return(Device, SetMemoryLimits*);
 using GetMemoryLimitsFn = Return(Device, GetMemoryLimits*);
 using GetProcessesFn = Return(Device, std::uint32_t*, ProcessInfo*);
@@ -247,16 +247,16 @@ using GetTemperatureFn = Return(Device, std::uint32_t, std::uint32_t*);
 using GetTemperatureVFn = Return(Device, Temperature*);
 using GetClockFn = Return(Device, std::uint32_t, std::uint32_t*);  // MHz
 using GetEccFn = Return(Device, std::uint32_t error, std::uint32_t counter, std::uint64_t*);
-// corrected, uncorrected, pending, failed
+// The numbers are: corrected, uncorrected, pending, failed.
 using GetRemappedFn = Return(Device, std::uint32_t*, std::uint32_t*, std::uint32_t*,
                              std::uint32_t*);
-// NVLink: whether a link is in use, and the device at its other end.
+// NVLink: whether a link is active, and the device at its other end.
 using GetLinkStateFn = Return(Device, std::uint32_t link, std::uint32_t* active);
 using GetLinkPciFn = Return(Device, std::uint32_t link, PciInfo* other);
 using GetLinkTypeFn = Return(Device, std::uint32_t link, std::uint32_t* other);
 using GetComputeModeFn = Return(Device, std::uint32_t*);
 using GetMigModeFn = Return(Device, std::uint32_t* current, std::uint32_t* pending);
-// The instances of a divided GPU. A handle below the maximum count is kNotFound if it has no
+// The instances of a divided GPU. A handle below the maximum count returns kNotFound if there is no
 // instance.
 using GetMigCountFn = Return(Device, std::uint32_t*);
 using GetMigHandleFn = Return(Device, std::uint32_t index, Device*);

@@ -26,7 +26,7 @@ std::unexpected<ReadError> NotTold(const std::string& gpu) {
   return Corrupt(gpu, "its memory is not reported");
 }
 
-// Drivers before R510 do not separate `reserved` from the used memory.
+// Drivers before R510 include `reserved` in the used memory.
 template <class Memory>
 ReadResult<MemoryUse> UseOf(NvmlCalls& calls, nvml::Return code, const Memory& memory,
                             std::uint64_t reserved, const std::string& gpu) {
@@ -44,7 +44,7 @@ ReadResult<MemoryUse> AskMemoryV1(NvmlCalls& calls, nvml::Device handle, const s
   return UseOf(calls, code, memory, 0, gpu);
 }
 
-// One entry of the driver's list while its description is being read.
+// A GPU in the driver's list while its description is being read.
 struct Board {
   std::uint32_t index = 0;
   nvml::Device handle = nullptr;
@@ -68,7 +68,7 @@ ReadResult<std::string> AskUuid(NvmlCalls& calls, nvml::Device handle, const std
   return uuid;
 }
 
-// If this fails, `board` keeps the facts that were already read.
+// Fills in `board`. If a call fails, `board` keeps the facts that were already read.
 ReadResult<Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   const NvmlApi& api = calls.api;
   const nvml::Return code = api.by_index(board.index, &board.handle);
@@ -98,7 +98,7 @@ ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
 struct Refusal {
   ReadError error;
   TroubleCause cause = TroubleCause::kOther;
-  // Implicit, so that the error of a call converts without a cast.
+  // Not explicit, so that the error of a call converts without a cast.
   Refusal(ReadError why, TroubleCause of = TroubleCause::kOther)
       : error(std::move(why)), cause(of) {}
 };
@@ -128,13 +128,13 @@ ReadResult<Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
   return Unit{};
 }
 
-// Failures are not reported, because only tasks that request connected GPUs depend on links.
+// Failures are not reported, because links matter only to tasks that request connected GPUs.
 NvmlLinks AskLinks(const NvmlApi& api, nvml::Device handle) {
   NvmlLinks links;
   if (!api.link_state) return links;
   for (std::uint32_t link = 0; link < nvml::kMostLinks; ++link) {
     std::uint32_t active = 0;
-    // "Invalid argument" means that there are no more links.
+    // The driver returns "invalid argument" for numbers beyond the last link.
     if (api.link_state(handle, link, &active) != nvml::kSuccess) break;
     if (active != 1) continue;
     std::uint32_t other = 0;
@@ -178,7 +178,7 @@ ReadResult<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
   return device;
 }
 
-// Returns -1 if the profile is unknown; only privileged accounts may read it.
+// Returns -1 if the profile is unknown. Only privileged accounts can read profiles.
 int AskProfile(const NvmlApi& api, const Board& board, std::uint32_t gpu_instance) {
   if (!api.gpu_instance || !api.gpu_instance_info) return -1;
   nvml::GpuInstance instance = nullptr;
@@ -195,7 +195,7 @@ ReadResult<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
   if (code != nvml::kSuccess)
     return calls.FailureOf(device.info.uuid, code, fmt::format("number of the {}", what));
   if (number > 1'000'000)
-    return Corrupt(device.info.uuid, fmt::format("implausible number of the {}", what));
+    return Corrupt(device.info.uuid, fmt::format("implausible number for the {}", what));
   return static_cast<int>(number);
 }
 
@@ -217,7 +217,7 @@ ReadResult<Unit> DescribeInstance(NvmlCalls& calls, const Board& board, std::int
   return DescribeMemory(calls, device);
 }
 
-// Compute instances of one GPU instance share its memory, which must not be promised twice.
+// The compute instances of one GPU instance share its memory, which must not be promised twice.
 void RefuseShared(std::vector<NvmlDevice>& instances) {
   for (std::size_t i = 0; i < instances.size(); ++i) {
     for (std::size_t k = 0; k < i && instances[i].info.trouble.empty(); ++k) {
@@ -225,7 +225,7 @@ void RefuseShared(std::vector<NvmlDevice>& instances) {
       if (!other.info.trouble.empty() || other.GpuInstance() != instances[i].GpuInstance())
         continue;
       instances[i].info.trouble = {
-          fmt::format("it shares the memory of {}: of the compute instances of one GPU instance "
+          fmt::format("it shares the memory of {}: of a GPU instance's compute instances, "
                       "only the first is used",
                       other.info.uuid),
           TroubleCause::kSharedMemory};
@@ -245,8 +245,9 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
   return device;
 }
 
-// Handles are numbered with gaps. If instances seem to exist but cannot be opened, one device is
-// listed for all of them, because their number is unknown. Errors: no handle could be opened.
+// Handle numbers have gaps. If instances seem to exist but cannot be opened, one device is listed
+// for all of them, because their number is unknown. If no handle can be opened, returns the error
+// of the first.
 ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
                                                  std::uint32_t count) {
   const std::int64_t board_mib =
@@ -282,12 +283,12 @@ Listed ListInstances(NvmlCalls& calls, const Board& board) {
   std::uint32_t count = 0;
   const nvml::Return code = calls.api.mig_count(board.handle, &count);
   if (code != nvml::kSuccess)
-    return calls.FailureOf(board.uuid, code, "MIG is on but its instances are not listed");
+    return calls.FailureOf(board.uuid, code, "MIG is on but its instances cannot be listed");
   std::vector<NvmlDevice> instances = CARMA_TRY(AskInstances(calls, board, count));
   if (instances.empty()) {
-    return std::unexpected(
-        Refusal(ReadError(ErrorCode::kUnavailable, "MIG is on but it has no instance", board.uuid),
-                TroubleCause::kNoInstance));
+    return std::unexpected(Refusal(
+        ReadError(ErrorCode::kUnavailable, "MIG is on but there is no instance", board.uuid),
+        TroubleCause::kNoInstance));
   }
   RefuseShared(instances);
   bool led = false;
@@ -341,7 +342,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
   if (const nvml::Return code = calls.api.count(&count); code != nvml::kSuccess)
     return calls.Failure(code, "counting GPUs");
   if (count > kMaxDevices) {
-    return Fail(ErrorCode::kCorrupt, "NVML counts {} GPUs, at most {} are plausible", count,
+    return Fail(ErrorCode::kCorrupt, "NVML counts {} GPUs, expected at most {}", count,
                 kMaxDevices);
   }
   std::vector<Group> groups;
@@ -367,7 +368,8 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
     groups.push_back({board.pci.empty() ? before : board.pci, std::move(*devices)});
   }
   if (!any && first_error) return std::unexpected(*first_error);
-  // CARMA promises PCI order to its users. Every known driver already lists GPUs in it.
+  // CARMA promises its users that GPUs are in PCI order. Every known driver already lists them in
+  // this order.
   std::ranges::stable_sort(groups, [](const Group& a, const Group& b) { return a.pci < b.pci; });
   std::vector<NvmlDevice> all;
   for (Group& group : groups) std::ranges::move(group.devices, std::back_inserter(all));

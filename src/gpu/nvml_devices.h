@@ -15,13 +15,13 @@
 
 namespace carma::gpu {
 
-// Options of a listing. GPUs have the numbers of NVML's own list.
+// Options of a listing. GPUs are numbered as in NVML's own list.
 struct NvmlListing {
   std::set<std::uint32_t> leave_out;          // listed with a trouble and not queried
   std::function<void(std::uint32_t)> asking;  // called before the first query of each queried GPU
 };
 
-// Where the NVLinks of a GPU lead.
+// What the NVLinks of a GPU lead to.
 struct NvmlLinks {
   std::vector<std::string> pcis;  // addresses of other GPUs
   bool to_switch = false;         // connected with all other GPUs at a switch
@@ -42,15 +42,15 @@ struct NvmlDevice {
   }
 };
 
-// Lists devices in PCI order; a device with an unknown address stays behind the device that the
-// driver lists before it. A device that cannot be described is listed with its error. Errors: the
-// GPUs cannot be counted, the driver is gone, or no queried GPU can be described (with the first
+// Lists devices in PCI order. A device with an unknown address is listed after its predecessor in
+// the driver's list. A device that cannot be described is listed with its error. Errors: the GPUs
+// cannot be counted, the driver is gone, or no queried GPU can be described (with the first
 // reason).
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
-// Gets new handles after a reload of the driver, which invalidates the old ones. Errors: as
-// ListNvmlDevices().
+// Gets new handles after a reload of the driver, which invalidates all earlier handles. Errors: as
+// for ListNvmlDevices().
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {
@@ -58,13 +58,13 @@ struct MemoryUse {
   std::int64_t reserved_mib = 0;
   std::int64_t used_mib = 0;
 };
-// gpu: as ReadError::gpu. Errors: those of NvmlCalls::FailureOf(), and kCorrupt if the driver
-// reports no amount of memory.
+// gpu: as ReadError::gpu. Errors: as for NvmlCalls::FailureOf(), and kCorrupt if the driver reports
+// no amount of memory.
 ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 
-// "3g.20gb", or "1c.3g.20gb" for a part of that instance: the slices, then the memory in eighths of
-// the GPU's memory, in whole GiB. If board_mib is 0 (unknown), the instance's own memory is rounded
-// up.
+// The name of an instance's profile: "3g.20gb", or "1c.3g.20gb" for a part of that instance. It
+// consists of the slices and of the memory in whole GiB, rounded to eighths of the GPU's memory. If
+// board_mib is 0 (unknown), the instance's own memory is rounded up instead.
 std::string MigProfileName(const nvml::DeviceAttributes& attributes, std::int64_t board_mib);
 
 }  // namespace carma::gpu

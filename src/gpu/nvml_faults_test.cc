@@ -1,6 +1,6 @@
-// Lets every function of NVML return every possible error, for one GPU and for the whole driver,
-// and removes every function. The other GPUs must continue, and the outcome must be as documented
-// (docs/server/gpus.md).
+// Makes every function of NVML return every possible error, for one GPU and for the whole driver,
+// and removes every function in turn. The other GPUs must keep working, and the outcome must be as
+// documented (docs/server/gpus.md).
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The consequence of an error in a function, in order of severity.
+// What an error in a function causes, from least to most severe.
 enum class Role {
   kNothing,    // the error is not noticed
   kTells,      // a value is absent, unless the GPU or the driver is lost
@@ -88,7 +88,8 @@ constexpr Function kFunctions[] = {
     {"nvmlGpmMigSampleGet", Role::kNothing, Role::kNothing},
     {"nvmlGpmMetricsGet", Role::kNothing, Role::kDecides},
 };
-// Functions that the instances of a divided GPU need. The rest of the table is about whole GPUs.
+// Functions that are called for the instances of a divided GPU. All other functions are called for
+// whole GPUs.
 constexpr Function kOfInstances[] = {
     {"nvmlDeviceGetMaxMigDeviceCount", Role::kIdentity, Role::kNothing},
     {"nvmlDeviceGetMigDeviceHandleByIndex", Role::kIdentity, Role::kNothing},
@@ -108,7 +109,7 @@ std::vector<nvml::Return> EveryError() {
   return codes;
 }
 
-// The expected result of a reading; kInvalid means success.
+// The error code expected from a reading. kInvalid stands for success.
 ErrorCode Expected(Role role, nvml::Return code) {
   constexpr ErrorCode kSucceeds = ErrorCode::kInvalid;
   const ErrorCode fails = code == nvml::kGpuIsLost ? ErrorCode::kNotFound : ErrorCode::kUnavailable;
@@ -136,7 +137,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
  protected:
   void SetUp() override {
     FakeNvmlTest::SetUp();
-    // A GPU without an address keeps its place in NVML's order, which is PCI order.
+    // A GPU without an address stays at its place in NVML's order, which is PCI order.
     std::swap(nvml_->gpus[0], nvml_->gpus[1]);
     for (FakeNvmlGpu& gpu : nvml_->gpus) gpu.compute = {Process(11, 100)};
   }
@@ -146,7 +147,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
     Faulty().errors.clear();
     for (FakeNvmlInstance& instance : Faulty().instances) instance.errors.clear();
   }
-  // The last device is the other GPU, which is not divided.
+  // The last device is the healthy GPU, which is not divided.
   void ExpectTheOtherServes(std::size_t count) {
     const Reading reading = MustRead(count - 1);
     EXPECT_EQ(reading.used_mib, 10'000);
@@ -155,7 +156,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
   }
 };
 
-TEST_F(NvmlFaultsTest, TheTableNamesEveryFunction) {
+TEST_F(NvmlFaultsTest, TableContainsEveryFunction) {
   std::vector<std::string> named, known;
   for (const Function& function : kFunctions) named.push_back(function.name);
   const NvmlApi api([&known](const char* name) {
@@ -174,7 +175,7 @@ TEST_F(NvmlFaultsTest, AGpuFailsWhileItIsRead) {
       MustRead(0);
       Faulty().errors = {{function.name, code}};
       const auto reading = probe_->Read(0, base::FromMs(5) + kConditionSpan);
-      // An absurd number of processes is an error; an empty list is a valid answer.
+      // An absurd number of processes is an error. An empty list is a valid answer.
       const bool absurd = code == nvml::kInsufficientSize && function.at_read == Role::kDecides &&
                           std::string(function.name).find("Processes") != std::string::npos;
       EXPECT_EQ(Outcome(reading), absurd ? ErrorCode::kCorrupt : Expected(function.at_read, code));
@@ -277,7 +278,7 @@ TEST_F(NvmlFaultsTest, TheLibraryLacksAFunction) {
   instance.uuid = "MIG-1";
   instance.memory = {.version = 0, .total = 19'968 * kMib, .reserved = 0, .free = 0, .used = kMib};
   Faulty().instances = {instance};
-  // LoadNvml() refuses a library without these.
+  // LoadNvml() rejects a library without these functions.
   const std::vector<std::string> indispensable = {
       "nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID"};
   for (const Function& function : kFunctions) {

@@ -12,7 +12,7 @@
 
 namespace carma::gpu {
 
-// The functions of one library; null if the library lacks the function.
+// The functions of one library. A function is null if the library lacks it.
 class NvmlApi {
   // An address that converts to any function pointer.
   struct Symbol {
@@ -26,7 +26,7 @@ class NvmlApi {
   std::function<void*(const char* name)> find_;  // declared first, because it finds the functions
 
  public:
-  // find: returns a function of the library or null.
+  // find: returns a function of the library, or null if the library lacks it.
   explicit NvmlApi(std::function<void*(const char* name)> find) : find_(std::move(find)) {}
 
   nvml::InitFn* init = Named("nvmlInit_v2");
@@ -97,11 +97,11 @@ struct NvmlLibrary {
   NvmlApi api;
 };
 
-// Loads a library (a file name for the dynamic linker, or a path) without calling it. Errors:
-// kUnavailable if the library is missing or lacks required functions.
+// Loads a library without calling it. library: a path, or a file name for the dynamic linker.
+// Errors: kUnavailable if the library is missing or lacks required functions.
 Result<NvmlLibrary> LoadNvml(const std::string& library);
 
-// NVML initialised for a few calls, and shut down by the destructor.
+// Initialises NVML for a few calls. The destructor shuts it down.
 class NvmlSession {
  public:
   explicit NvmlSession(const NvmlApi& api) : api_(api), open_(api.init() == nvml::kSuccess) {}
@@ -120,28 +120,29 @@ class NvmlSession {
   bool open_;
 };
 
-// Whether the code means that the value does not exist for this GPU or this account.
+// Whether the code means that this GPU does not have the value, or that this account may not read
+// it.
 bool MeansAbsent(nvml::Return code);
-// Whether the driver was unloaded or its library never initialised.
+// Whether the code means that the driver was unloaded or that its library was never initialised.
 bool MeansDriverGone(nvml::Return code);
 // The driver's text for the code: "Driver Not Loaded (NVML 9)".
 std::string NvmlText(const NvmlApi& api, nvml::Return code);
 
-// The consequence of a value that cannot be read.
+// What happens if a value cannot be read.
 enum class Weight {
   kDecides,  // the reading fails
   kTells,    // the value is absent, unless the GPU or driver is gone
 };
 
-// Interprets the return codes of one library and records that the driver is gone.
+// Interprets the return codes of one library, and records when the driver is gone.
 class NvmlCalls {
  public:
   explicit NvmlCalls(const NvmlApi& functions) : api(functions) {}
 
-  // Returns whether the call produced its value. Errors: those of FailureOf().
+  // Returns whether the call produced its value. Errors: as for FailureOf().
   ReadResult<bool> Given(const std::string& gpu, nvml::Return code, const char* what,
                          Weight weight);
-  // An error "doing: text of the driver": kNotFound for a lost GPU, else kUnavailable.
+  // An error "doing: text of the driver". kNotFound for a lost GPU, otherwise kUnavailable.
   std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
   // The same for one GPU. what: the requested value; empty for the GPU itself.
   std::unexpected<ReadError> FailureOf(const std::string& gpu, nvml::Return code,

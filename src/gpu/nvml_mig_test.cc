@@ -1,4 +1,4 @@
-// Tests of divided GPUs (MIG), MPS clients and the use by each process.
+// Tests divided GPUs (MIG), MPS clients and the GPU use of each process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ class NvmlMigTest : public FakeNvmlTest {
   }
 };
 
-TEST_F(NvmlMigTest, InstancesTakeThePlaceOfTheirGpu) {
+TEST_F(NvmlMigTest, ListsInstancesInPlaceOfTheirGpu) {
   const std::vector<DeviceInfo> devices = MustList();
   ASSERT_EQ(devices.size(), 3u);
   const DeviceInfo first = {.uuid = "MIG-1",
@@ -102,8 +102,8 @@ TEST_F(NvmlMigTest, ReadsInstancesByTheirOwnHandle) {
   const Reading second = MustRead(1);
   EXPECT_EQ(second.sm_active, 0.05);
   EXPECT_THAT(second.processes, IsEmpty());
-  // Power and energy are values of the whole GPU and reported once; its other values are repeated
-  // for each instance.
+  // Power and energy are values of the whole GPU and are reported once. All other values of the
+  // whole GPU are repeated for each instance.
   EXPECT_EQ(first.power_w, 200.0);
   EXPECT_EQ(first.energy_j, 5.0);
   EXPECT_FALSE(second.power_w || second.energy_j);
@@ -127,7 +127,7 @@ TEST_F(NvmlMigTest, UsesTheWholeGpusListIfInstancesHaveNone) {
   }
 }
 
-TEST_F(NvmlMigTest, XidsReachTheInstanceThatTheyName) {
+TEST_F(NvmlMigTest, AssignsXidsToTheInstanceThatTheyName) {
   MustList();
   nvml_->events = {{.gpu = 1, .data = 31, .gpu_instance = 5, .compute_instance = 0},
                    {.gpu = 1, .data = 79},
@@ -138,14 +138,14 @@ TEST_F(NvmlMigTest, XidsReachTheInstanceThatTheyName) {
   EXPECT_THAT(MustRead(2).xids, ElementsAre(13));
 }
 
-TEST_F(NvmlMigTest, ADividedGpuWithoutInstancesIsInTrouble) {
+TEST_F(NvmlMigTest, ReportsADividedGpuWithoutInstances) {
   Divided().instances.clear();
   std::vector<DeviceInfo> devices = MustList();
   ASSERT_EQ(devices.size(), 2u);
   EXPECT_EQ(devices[0].uuid, "GPU-a");
   EXPECT_EQ(devices[0].pci, "00000000:07:00.0");
   EXPECT_EQ(devices[0].total_mib, 0);
-  EXPECT_EQ(devices[0].trouble.Sentence(), "GPU GPU-a: MIG is on but it has no instance");
+  EXPECT_EQ(devices[0].trouble.Sentence(), "GPU GPU-a: MIG is on but there is no instance");
   EXPECT_EQ(devices[0].trouble.cause, TroubleCause::kNoInstance);
   EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(MustRead(1).used_mib, 10'000);
@@ -170,7 +170,7 @@ TEST_F(NvmlMigTest, AnUndescribableInstanceDoesNotAffectOthers) {
   }
 }
 
-TEST_F(NvmlMigTest, RefusesComputeInstancesThatShareMemory) {
+TEST_F(NvmlMigTest, RejectsComputeInstancesThatShareMemory) {
   Second().gpu_instance = First().gpu_instance;
   Second().compute_instance = 1;
   First().compute_slices = Second().compute_slices = 1;

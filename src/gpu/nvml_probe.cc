@@ -19,23 +19,23 @@
 namespace carma::gpu {
 namespace {
 
-// Maximum number of events taken per round and stored per device. A GPU that repeats a fault
-// endlessly must not delay other GPUs.
+// Maximum number of events that are taken per round and stored per device. Without this limit, a
+// GPU that repeats a fault endlessly would delay the other GPUs.
 constexpr int kMaxEvents = 64;
 constexpr const char* kOpening = "initialising NVML";
 
 struct DeviceState : NvmlDevice {
-  // The last GPM sample, and the sample to take next; null without GPM.
+  // The last GPM sample, and the sample to be taken next. Null without GPM.
   nvml::GpmSample previous = nullptr;
   nvml::GpmSample next = nullptr;
   bool primed = false;  // `previous` holds counters
-  // Number of Counters() that are requested, because a library that refuses the whole list may know
-  // the first counters.
+  // How many of the Counters() are requested. A library may know only the first counters and reject
+  // a longer list.
   std::size_t gpm_counters = Counters().size();
   Sanity sanity;
   NvmlProcesses processes;
-  // Facts of the whole GPU, stored with its first device, so that they are read once for all its
-  // instances.
+  // Facts about the whole GPU. They are stored with the GPU's first device and read once for all
+  // its instances.
   std::size_t keeper = 0;
   Condition condition;
   std::optional<base::Time> condition_taken;
@@ -110,7 +110,7 @@ Result<Unit> LibraryProbe::Open() {
 }
 
 Result<Unit> LibraryProbe::FindAgain() {
-  // To find a GPU by UUID, NVML visits all GPUs, including those left out.
+  // NVML finds a GPU by UUID by visiting all GPUs, including those that were left out.
   if (!devices_.empty() && !listing_.leave_out.empty())
     return Unavailable("NVML was reloaded; GPUs must be listed again");
   std::vector<NvmlDevice*> all;
@@ -157,7 +157,7 @@ void LibraryProbe::FreeGpm(DeviceState& device) {
   device.primed = false;
 }
 
-// Makes a new set, because events about the GPUs of an earlier list are useless.
+// Creates a new set of events, because events about the GPUs of an earlier list are useless.
 void LibraryProbe::RegisterEvents() {
   FreeEvents();
   if (!api_.HasEvents() || devices_.empty()) return;
@@ -167,7 +167,7 @@ void LibraryProbe::RegisterEvents() {
   }
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     if (!devices_[i].board || devices_[i].keeper != i) continue;
-    // Without support or permission a GPU has no events; all other values are read as usual.
+    // A GPU has no events without support or permission. All other values are read as usual.
     (void)api_.events_register(devices_[i].board, nvml::kEventXidCritical, events_);
   }
 }
@@ -177,7 +177,7 @@ void LibraryProbe::FreeEvents() {
   events_ = nullptr;
 }
 
-// Takes the pending events without waiting.
+// Takes all pending events without waiting.
 void LibraryProbe::TakeEvents() {
   if (!events_) return;
   for (int taken = 0; taken < kMaxEvents; ++taken) {
@@ -187,7 +187,7 @@ void LibraryProbe::TakeEvents() {
   }
 }
 
-// Assigns the event to the instance that it names, or else to all devices of its GPU.
+// Assigns the event to the instance that it names, or to all devices of its GPU if it names none.
 void LibraryProbe::Announce(const nvml::EventData& event) {
   const auto named = [&event](const DeviceState& device) {
     return device.GpuInstance() == event.gpu_instance &&
@@ -207,8 +207,8 @@ void LibraryProbe::Announce(const nvml::EventData& event) {
 }
 
 ReadResult<std::vector<DeviceInfo>> LibraryProbe::Devices() {
-  // For a new list the library must be restarted, because it only knows the GPUs that existed when
-  // it was initialised.
+  // The library only knows the GPUs that existed when it was initialised, so it must be restarted
+  // for a new list.
   Shutdown();
   devices_.clear();
   CARMA_TRY(Open());
@@ -268,7 +268,7 @@ ReadResult<Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading& readi
   return device.processes.AddKernelTime(calls_, device, reading.utilization, reading.processes);
 }
 
-// Reads the first `count` metrics of the pair of samples.
+// Reads the first `count` metrics from the pair of samples.
 nvml::Return LibraryProbe::AskMetrics(const DeviceState& device, std::size_t count) {
   metrics_.version = nvml::kGpmVersion;
   metrics_.metric_count = static_cast<std::uint32_t>(count);
@@ -281,8 +281,8 @@ nvml::Return LibraryProbe::AskMetrics(const DeviceState& device, std::size_t cou
   return api_.gpm_metrics(&metrics_);
 }
 
-// Reads the counters. Returns false if the driver has none. If another counter fails, SM activity
-// must still be read, because decisions depend on it.
+// Reads the counters. Returns false if the driver has none. Decisions depend on SM activity, so it
+// must be read even if another counter fails.
 ReadResult<bool> LibraryProbe::AskCounters(DeviceState& device) {
   nvml::Return code = AskMetrics(device, device.gpm_counters);
   const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
@@ -329,8 +329,8 @@ ReadResult<Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Readin
   return Unit{};
 }
 
-// Instances have no power of their own. The first instance shows the power of the whole GPU, so
-// sums over devices are correct.
+// Power is measured only for the whole GPU. It is reported for the first instance, so that sums
+// over all devices are correct.
 ReadResult<Unit> LibraryProbe::ReadPower(const DeviceState& device, Reading& reading) {
   if (!device.leads) return Unit{};
   if (api_.power) {
@@ -352,7 +352,7 @@ ReadResult<Unit> LibraryProbe::ReadTemperature(const DeviceState& device, Readin
   nvml::Return code = api_.temperature
                           ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
                           : nvml::kFunctionNotFound;
-  // Tries the newer call, because NVML 13 deprecates the old one.
+  // NVML 13 deprecates the old call, so the newer call is tried.
   if (MeansAbsent(code) && api_.temperature_v) {
     nvml::Temperature temperature{nvml::StructVersion<nvml::Temperature>(1), nvml::kTemperatureGpu,
                                   0};

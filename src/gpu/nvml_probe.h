@@ -1,4 +1,4 @@
-// Reads NVIDIA GPUs through NVML, loaded at run time.
+// Reads NVIDIA GPUs through NVML, which is loaded at run time.
 #pragma once
 
 #include <expected>
@@ -13,34 +13,34 @@
 namespace carma::gpu {
 
 inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
-// The condition of a GPU (Reading::condition) is read this often and repeated in between, because
-// some of these calls take longer than all other calls together.
+// How often the condition of a GPU (Reading::condition) is read. In between, the last condition is
+// repeated, because some of these calls take longer than all other calls together.
 inline constexpr base::Duration kConditionSpan{10'000};
 
 class NvmlProbe : public Probe {
  public:
-  // Sets the options of later calls of Devices(). If GPUs are left out, Read() fails after a reload
-  // of the driver until Devices() is called.
+  // Sets the options for later calls of Devices(). If GPUs are left out, Read() fails after a
+  // reload of the driver until Devices() is called.
   virtual void SetListing(NvmlListing listing) = 0;
-  // NVML's number of the GPU that is, or contains, this device of the last Devices().
+  // NVML's number of the GPU that is or contains this device in the last list of Devices().
   virtual std::uint32_t NumberOf(std::size_t device) const = 0;
 };
 
-// Loads the library (a file name for the dynamic linker, or a path). Does not call the driver yet:
-// each Devices() initialises it, as does the first call after the driver has come back. Missing
-// functions leave their value absent; only initialisation, the list of devices and their memory are
-// required. SM activity and the other counters are means between two consecutive Read()s of a
-// device (NVML's GPM, percent turned into fractions); the first Read() looks back to Devices(). A
-// Read() fails on an error or an invalid value of memory, processes, SM activity, utilisation,
-// power, energy or temperature, because decisions depend on them; other values are then absent. A
-// lost GPU is kNotFound for every call. Errors: kUnavailable if the library is missing or lacks
-// required functions.
+// Loads the library (a path, or a file name for the dynamic linker). Does not call the driver yet:
+// each Devices() initialises it, and so does the first call after the driver has come back. If a
+// function is missing, its value is absent. Only initialisation, the list of devices and their
+// memory are required. SM activity and the other counters are means between two consecutive Read()s
+// of a device (NVML's GPM, converted from percent to fractions). The first Read() covers the time
+// since Devices(). Decisions depend on memory, processes, SM activity, utilisation, power, energy
+// and temperature, so a Read() fails if one of these has an error or an invalid value. Any other
+// value with an error is absent. Every call about a lost GPU returns kNotFound. Errors:
+// kUnavailable if the library is missing or lacks required functions.
 Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
 
-// The same for a library that is already loaded.
+// Creates the probe for a library that is already loaded.
 std::unique_ptr<NvmlProbe> MakeNvmlProbe(NvmlLibrary library);
 
-// Unknown versions are empty.
+// Versions of the driver's parts. Unknown versions are empty.
 struct DriverVersions {
   std::string driver;  // "550.54.15"
   std::string nvml;    // NVML's own version: "12.550.54.15"

@@ -35,7 +35,7 @@ TEST_F(NvmlProbeTest, FindsLinkedGpusDirectlyAndThroughSwitches) {
   using ::testing::ElementsAre;
   using ::testing::IsEmpty;
   EXPECT_THAT(linked(), ElementsAre(IsEmpty(), IsEmpty()));
-  // One link is enough. A link that is unused or leads elsewhere does not count.
+  // One link is enough. Links that are unused or lead elsewhere do not count.
   nvml_->gpus[0].links = {"", nvml_->gpus[1].bus_id, nvml_->gpus[1].bus_id, "00000000:ff:00.0"};
   EXPECT_EQ(linked().at(0).size() + linked().at(1).size(), 1U);
   nvml_->gpus[0].links = {"switch", "switch"};
@@ -68,7 +68,7 @@ TEST_F(NvmlProbeTest, ReadsEveryValueInCarmasUnits) {
   EXPECT_DOUBLE_EQ(reading.temperature_c.value(), 40);
 }
 
-TEST_F(NvmlProbeTest, MergesTheListsToOneEntryPerPid) {
+TEST_F(NvmlProbeTest, MergesTheListsIntoOneEntryPerPid) {
   ASSERT_TRUE(probe_->Devices());
   FakeNvmlGpu& gpu = nvml_->gpus[1];
   gpu.compute = {Process(11, 4'000), Process(12, 100), Process(12, 50)};
@@ -107,12 +107,12 @@ TEST_F(NvmlProbeTest, LeavesUnsupportedValuesAbsent) {
   EXPECT_FALSE(reading.sm_active || reading.utilization || reading.energy_j ||
                reading.temperature_c);
   EXPECT_TRUE(reading.power_w);
-  // The first version of the call counts the driver's own share as used.
+  // The first version of the call counts the driver's own memory as used.
   EXPECT_EQ(reading.used_mib, 10'424);
   EXPECT_EQ(reading.reserved_mib, 0);
 }
 
-TEST_F(NvmlProbeTest, UsesTheNewFormOfADeprecatedCall) {
+TEST_F(NvmlProbeTest, UsesTheReplacementOfADeprecatedCall) {
   nvml_->gpus[1].temperature = 61;
   for (const nvml::Return code : {nvml::kDeprecated, nvml::kFunctionNotFound}) {
     nvml_->errors = {{"nvmlDeviceGetTemperature", code}};
@@ -190,7 +190,7 @@ TEST_F(NvmlProbeTest, ErrorsKeepTheirKindAndTheDriversText) {
   }
 }
 
-TEST_F(NvmlProbeTest, UsesADriverThatReturns) {
+TEST_F(NvmlProbeTest, ResumesWhenTheDriverReturns) {
   ASSERT_TRUE(probe_->Devices());
   nvml_->errors = {{"nvmlInit_v2", nvml::kDriverNotLoaded}};
   nvml_->initialised = false;  // the module was unloaded meanwhile
@@ -384,7 +384,7 @@ TEST_F(NvmlProbeTest, InvalidInformativeValuesAreAbsent) {
   EXPECT_EQ(reading.condition, (Condition{.ecc_uncorrected = 0}));
 }
 
-TEST_F(NvmlProbeTest, XidsReachTheirGpuOnce) {
+TEST_F(NvmlProbeTest, ReportsEachXidOnceForItsGpu) {
   ASSERT_TRUE(probe_->Devices());
   nvml_->events = {{1, nvml::kEventXidCritical, 79},
                    {0, nvml::kEventXidCritical, 48},
@@ -399,7 +399,7 @@ TEST_F(NvmlProbeTest, XidsReachTheirGpuOnce) {
   EXPECT_EQ(nvml_->events.size(), 936u);
 }
 
-TEST_F(NvmlProbeTest, DoesNotTakeStuckCountersForAnIdleGpu) {
+TEST_F(NvmlProbeTest, DoesNotMistakeStuckCountersForAnIdleGpu) {
   ASSERT_TRUE(probe_->Devices());
   nvml_->gpus[1].utilization = 100;
   nvml_->gpus[1].sm_percent = 0;
@@ -424,7 +424,7 @@ TEST_F(NvmlProbeTest, ReportsVersions) {
   EXPECT_EQ(AskDriverVersions(CARMA_FAKE_NVML).error().nvml_code, nvml::kDriverNotLoaded);
 }
 
-TEST_F(NvmlProbeTest, NoDriverMeansUnavailable) {
+TEST_F(NvmlProbeTest, IsUnavailableWithoutADriver) {
   nvml_->errors = {{"nvmlInit_v2", nvml::kDriverNotLoaded}};
   const auto devices = probe_->Devices();
   ASSERT_FALSE(devices);

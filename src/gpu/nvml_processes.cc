@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kMaxProcesses = 65'536;
 constexpr std::uint32_t kRoom = 8;  // for processes that start between the two calls
 
-// Within one list, the lines of a pid are added up …
+// Adds a line of one list. A list may have several lines for a pid, whose memory is added up.
 void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
   for (ProcessUse& use : uses) {
     if (use.pid != line.pid) continue;
@@ -26,8 +26,8 @@ void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
   uses.push_back(line);
 }
 
-// … and of two lists the larger value counts, because a process that computes and draws is in both
-// with all its memory.
+// Merges a process from another list. The larger value counts, because a process that computes and
+// draws is in both lists with all its memory.
 void MergeUse(std::vector<ProcessUse>& all, const ProcessUse& use) {
   for (ProcessUse& known : all) {
     if (known.pid != use.pid) continue;
@@ -38,8 +38,8 @@ void MergeUse(std::vector<ProcessUse>& all, const ProcessUse& use) {
   all.push_back(use);
 }
 
-// The MPS server uses some memory itself and is listed like a client. The kernel cuts names to 15
-// bytes.
+// The MPS server uses some memory itself and is listed like a client. The kernel truncates process
+// names to 15 bytes.
 bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
   for (const ProcessUse& use : known) {
     if (use.pid == pid) return use.mps_server;
@@ -53,7 +53,8 @@ std::unexpected<ReadError> Absurd(const NvmlDevice& device) {
       ReadError(ErrorCode::kCorrupt, "an implausible number of processes", device.info.uuid));
 }
 
-// Where the cgroup v2 tree is mounted, which is not /sys/fs/cgroup if there are trees of version 1.
+// Where the cgroup v2 tree is mounted. If there are also version 1 trees, this is not
+// /sys/fs/cgroup.
 std::string CgroupRoot() {
   const std::string mounts = base::ReadFile("/proc/self/mounts", 1 << 20).value_or("");
   for (const std::string_view line : base::Split(mounts, '\n')) {
@@ -63,8 +64,8 @@ std::string CgroupRoot() {
   return "/sys/fs/cgroup";
 }
 
-// Whether a list's entry belongs to this instance. The instance's own list may omit the instance;
-// the whole GPU's list must name it.
+// Whether an entry of a list belongs to this instance. In the instance's own list, an entry need
+// not name the instance. In the whole GPU's list, it must.
 bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_list) {
   if (!device.info.mig) return true;
   const bool untold = line.gpu_instance == nvml::kNoValue32;
@@ -76,8 +77,8 @@ bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_li
 
 }  // namespace
 
-// Processes may start between counting and listing, so this leaves some room and tries again if the
-// list is still too short.
+// Lists processes. More processes may start between the count and the list, so the buffer has some
+// room, and a list that is still too long is requested again.
 nvml::Return NvmlProcesses::Ask(nvml::GetProcessesFn* function, nvml::Device handle) {
   count_ = 0;
   nvml::Return code = function(handle, &count_, nullptr);
@@ -96,7 +97,7 @@ ReadResult<Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
                                     nvml::GetProcessesFn* function, const char* what, bool mps) {
   if (!function) return Unit{};
   nvml::Return code = Ask(function, device.handle);
-  // Not every driver lists an instance's processes by the instance's handle.
+  // Some drivers do not list an instance's processes by the instance's handle.
   const bool whole_list = device.info.mig && (MeansAbsent(code) || code == nvml::kInvalidArgument);
   if (whole_list) code = Ask(function, device.board);
   if (code == nvml::kInsufficientSize) return Absurd(device);

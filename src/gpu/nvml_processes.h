@@ -1,4 +1,4 @@
-// The processes on one GPU or instance, as NVML lists them.
+// Lists the processes on one GPU or instance with NVML.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace carma::gpu {
 
-// Each device has its own object, which caches results, because /proc is slow compared with NVML.
+// Each device has its own object. It caches results, because /proc is slow compared with NVML.
 class NvmlProcesses {
  public:
-  // One entry per pid, without kernel_time. Errors: those of NvmlCalls::FailureOf(), and kCorrupt
-  // for an impossible number.
+  // One entry per pid, without kernel_time. Errors: as for NvmlCalls::FailureOf(), and kCorrupt for
+  // an impossible number.
   ReadResult<std::vector<ProcessUse>> List(NvmlCalls& calls, const NvmlDevice& device);
-  // Adds kernel_time to the processes of List(). Only for a whole GPU, and not for MPS clients.
-  // busy: the GPU's utilisation; if kernels ran but the driver names no process, kernel_time is
-  // unknown. Errors: only a lost GPU or driver.
+  // Adds kernel_time to the processes from List(). Has an effect only for a whole GPU, and not for
+  // MPS clients. busy: the GPU's utilisation. If kernels ran but the driver names no process,
+  // kernel_time is unknown. Errors: only a lost GPU or driver.
   ReadResult<Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
                                  std::optional<double> busy, std::vector<ProcessUse>& processes);
-  // Adds the control groups that have limits, only for a whole GPU. A process counts for the group
-  // in which it was first listed.
+  // Adds the control groups that have limits. Has an effect only for a whole GPU. A process counts
+  // for the group in which it was first listed.
   void AddGroups(const NvmlApi& api, const NvmlDevice& device, std::vector<ProcessUse>& processes);
-  // The driver was reloaded, so its clock may have restarted.
+  // Must be called after a reload of the driver, because its clock may have restarted.
   void Forget() { seen_us_ = 0; }
 
  private:

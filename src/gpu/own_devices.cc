@@ -8,7 +8,7 @@
 namespace carma::gpu {
 namespace {
 
-// For each listed device, the number of the whole GPU that it is or that contains it.
+// For each listed device, the number of the whole GPU that is or contains the device.
 std::vector<std::int64_t> NumbersOfWhole(const std::vector<DeviceInfo>& devices) {
   std::vector<std::int64_t> numbers;
   for (const DeviceInfo& device : devices) {

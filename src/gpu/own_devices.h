@@ -1,4 +1,4 @@
-// Selects some of a server's GPUs, for example those of a cluster allocation.
+// Selects some of a server's GPUs, for example the GPUs of a cluster allocation.
 #pragma once
 
 #include <span>
@@ -14,8 +14,9 @@ struct OwnDevices {
   std::vector<std::string> unknown;  // names without a match
 };
 
-// names: numbers of whole GPUs in PCI order, as in CUDA and Slurm (for a divided GPU, all its
-// instances), or UUIDs of GPUs and instances or prefixes of UUIDs, which select all matches. Pure.
+// Selects the named devices. Pure. A name is the number of a whole GPU in PCI order, as in CUDA and
+// Slurm, or a UUID of a GPU or instance, or a prefix of a UUID. The number of a divided GPU selects
+// all its instances. A prefix selects all devices that match it.
 OwnDevices OnlyNamed(std::vector<DeviceInfo> devices, std::span<const std::string> names);
 
 }  // namespace carma::gpu

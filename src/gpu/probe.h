@@ -19,14 +19,14 @@
 
 namespace carma::gpu {
 
-// Limits of what is read from JSON (reading_json.h).
+// Limits on values that are read from JSON (reading_json.h).
 inline constexpr base::FieldRule kMibRule{.low = 0, .high = std::int64_t{1} << 40};
 inline constexpr base::FieldRule kCountRule{.low = 0, .high = std::int64_t{1} << 53};
 inline constexpr base::FieldRule kInstanceRule{.low = 0, .high = 1 << 20};
 inline constexpr base::FieldRule kNameRule{.max_bytes = 200};
 
-// The position of a MIG instance on its GPU. Profiles are identified by number, because names
-// differ between drivers.
+// The position of a MIG instance on its GPU. Profiles are identified by their number, because their
+// names differ between drivers.
 struct MigPlace {
   std::string parent_uuid;
   int gpu_instance = 0;
@@ -46,7 +46,7 @@ struct MigPlace {
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };
 
-// Causes, each with a different remedy. DeviceTrouble::text has the details.
+// The causes of trouble, each with a different remedy. DeviceTrouble::text has the details.
 enum class TroubleCause {
   kOther,
   kNoInstance,    // MIG is on, but there is no instance
@@ -77,11 +77,12 @@ struct DeviceInfo {
   std::int64_t reserved_mib = 0;
   bool reports_sm_activity = false;
   std::optional<MigPlace> mig;
-  // UUIDs of other GPUs connected by NVLink, directly or through switches; empty for an instance.
+  // UUIDs of other GPUs that are connected by NVLink, directly or through switches. Empty for an
+  // instance.
   std::vector<std::string> linked_to = {};
-  // Why the device could not be described; empty if it could. The device is listed anyway, so that
-  // other devices can be used. Its UUID may be a made-up "GPU-unknown-3", its memory is 0, and
-  // Read() returns kNotFound.
+  // Why the device could not be described. Empty if it could. Such a device is listed anyway, so
+  // that the other devices can be used. Its UUID may be a made-up "GPU-unknown-3", its memory is 0,
+  // and Read() returns kNotFound.
   DeviceTrouble trouble;
 
   // Without trouble.cause.
@@ -107,11 +108,12 @@ struct ProcessUse {
   std::optional<std::int64_t> used_mib;  // empty: the driver does not report it
   bool mps_server = false;               // never counted as work
   bool mps_client = false;               // computes through an MPS server
-  // Recent share of time in which the process's kernels ran, 0..1, as coarse as
-  // Reading::utilization; empty if not reported, as always under MPS or on MIG instances.
+  // The recent share of time in which the process's kernels ran, 0..1. As coarse as
+  // Reading::utilization. Empty if not reported, which is always so under MPS and on MIG instances.
   std::optional<double> kernel_time;
   // The nearest control group of the process that has its own GPU memory limit, as a path in
-  // /proc/PID/cgroup; empty if there is none. group_mib: memory used by all processes of the group.
+  // /proc/PID/cgroup. Empty if there is none. group_mib: memory used by all processes of this
+  // group.
   std::string group;
   std::int64_t group_mib = 0;
 
@@ -153,8 +155,8 @@ enum class RecoveryAction {
   kOther = 5,  // unknown to this program
 };
 
-// State of a GPU that changes rarely. A value is absent if not supported, not permitted or not
-// answered.
+// The parts of a GPU's state that change rarely. A value is absent if it is not supported, not
+// permitted or not answered.
 struct Condition {
   std::optional<std::int64_t> ecc_corrected;    // errors of memory since the driver was loaded
   std::optional<std::int64_t> ecc_uncorrected;  // uncorrected errors of memory
@@ -179,7 +181,8 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// The reading of one device at one moment. A value is absent if not supported or not answered.
+// The reading of one device at one moment. A value is absent if it is not supported or not
+// answered.
 struct Reading {
   base::Time taken{};
   std::int64_t total_mib = 0;
@@ -192,7 +195,8 @@ struct Reading {
   std::optional<double> temperature_c;
   std::vector<ProcessUse> processes;  // one entry per pid
 
-  // The other counters, from the same source and over the same span as sm_active; fractions 0..1.
+  // The other counters. They have the same source as sm_active and cover the same span; fractions
+  // are 0..1.
   CounterSource counters = CounterSource::kNone;
   std::optional<double> sm_occupancy;     // warps relative to the SMs' maximum
   std::optional<double> graphics_active;  // the graphics or compute engine had work
@@ -209,31 +213,31 @@ struct Reading {
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
   Condition condition;
-  // Critical errors announced by the driver since the previous reading. On a divided GPU, each
-  // instance gets its own errors and those of the whole GPU.
+  // Critical errors that the driver has announced since the previous reading. On a divided GPU,
+  // each instance gets its own errors and those of the whole GPU.
   std::vector<int> xids;
 
-  // Visits all but `taken`. Defined in reading_json.cc, its only user.
+  // Visits all members except `taken`. Defined in reading_json.cc, which is the only user.
   static void VisitFields(auto& field, auto& reading);
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 
-// The results of reading all devices, in order; empty for devices left alone.
+// The results of reading all devices, in order. An entry is empty if its device was left alone.
 using Round = std::vector<std::optional<ReadResult<Reading>>>;
 
 class Probe {
  public:
   virtual ~Probe() = default;
-  // Devices in PCI order. Errors: kUnavailable if there is no driver or it does not answer; the
-  // first GPU's error if no GPU can be described. May block; worker only.
+  // Lists the devices in PCI order. Errors: kUnavailable if there is no driver or it does not
+  // answer; the first GPU's error if no GPU can be described. May block; worker only.
   virtual ReadResult<std::vector<DeviceInfo>> Devices() = 0;
-  // Errors per device: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (an
+  // Reads one device. Errors: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (an
   // impossible value: NaN, sentinel, used > total). May block; worker only.
   virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
-  // These devices of the last list will not be read until the next LeaveAlone(), so the driver's
-  // handles for them may be released.
+  // Announces that these devices of the last list will not be read until the next LeaveAlone(). The
+  // driver's handles for them may be released.
   virtual void LeaveAlone(const std::set<std::size_t>& /*devices*/) {}
-  // From now on GPUs keep the numbers of this list, whatever the driver lists.
+  // From now on, GPUs have their numbers in this list, regardless of what the driver lists.
   virtual void Keep(std::vector<DeviceInfo> /*devices*/) {}
 };
 

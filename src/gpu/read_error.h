@@ -10,12 +10,13 @@ namespace carma::gpu {
 
 struct ReadError {
   ReadError(ErrorCode kind, std::string what, std::string of = "");
-  // An error of the driver as a whole. Implicit, so that an Error converts to ReadError.
+  // An error of the driver as a whole. Not explicit, so that an Error converts to a ReadError.
   ReadError(base::Error error);
 
-  // The message with the GPU's name, for output that does not show the GPU: "GPU GPU-a: no UUID".
+  // The message with the GPU's name, for output that does not show the GPU elsewhere: "GPU GPU-a:
+  // no UUID".
   std::string Sentence() const;
-  // The same as a plain error, for code that does not deal with GPUs.
+  // Converts to a plain error, for code that does not deal with GPUs.
   base::Error AsError() const { return {code, Sentence()}; }
 
   ErrorCode code;
@@ -28,7 +29,7 @@ struct ReadError {
 template <class T>
 using ReadResult = std::expected<T, ReadError>;
 
-// Puts the GPU's name before `what`, unless it is empty.
+// Puts the GPU's name before `what`. Returns only `what` if the name is empty.
 std::string OfGpu(const std::string& gpu, const std::string& what);
 
 }  // namespace carma::gpu

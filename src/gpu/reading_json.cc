@@ -108,7 +108,7 @@ Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& pointer) 
   if (info.total_mib == 0 && info.trouble.empty())
     in.Complain("total_mib", "the memory of the GPU");
   if (in.error()) return std::unexpected(*in.error());
-  // This version does not know the causes that a later version may write.
+  // A later version may write causes that are unknown to this version.
   info.trouble = {base::Printable(info.trouble.text, 4'096),
                   base::FromWord<TroubleCause>(cause).value_or(TroubleCause::kOther),
                   base::Printable(info.trouble.gpu, kNameRule.max_bytes)};

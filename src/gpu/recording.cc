@@ -25,7 +25,7 @@ Result<Recording> ParseHead(std::string_view line) {
   in.Get("carma_recording", version, 0, std::numeric_limits<std::int64_t>::max());
   if (!in.error() && version != kRecordingVersion) {
     return Invalid("expected {\"carma_recording\":" + std::to_string(kRecordingVersion) +
-                   ", …}: not a recording, or of another version");
+                   ", …}: not a recording, or a recording of another version");
   }
   in.Get("made_by", recording.made_by, 200);
   in.Get("driver", recording.driver, 200);
@@ -87,7 +87,7 @@ Result<Recording> ParseRecording(std::string_view text) {
     Result<RecordedAnswer> answer = ParseAnswer(line, recording->devices.size());
     if (!answer) return base::Wrap(answer.error(), where);
     if (!recording->answers.empty() && answer->at < recording->answers.back().at)
-      return Invalid(where + ": /at_ms: expected no time before the previous");
+      return Invalid(where + ": /at_ms: expected at least the previous time");
     recording->answers.push_back(std::move(*answer));
   }
   if (!recording) return Invalid("line 1: expected the header of a recording");

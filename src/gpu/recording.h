@@ -1,10 +1,11 @@
 // Recordings of a driver's answers, for bug reports and tests.
 //
-// JSON lines. The first line is the head:
+// A recording consists of JSON lines. The first line is the head:
 // {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}. Every other line is the answer of one
-// device, "at_ms" after the first answer, in order: {"at_ms":1000,"gpu":0,"reading":{…}} or
-// {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}. Absent values are left out. Units
-// are in the names. Of processes only the pids are recorded, not users or commands.
+// device, given "at_ms" after the first answer. The lines are in order of time:
+// {"at_ms":1000,"gpu":0,"reading":{…}} or
+// {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}. Absent values are omitted. The
+// names contain the units. Processes are recorded only by pid, without user or command.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +40,9 @@ struct Recording {
 std::string RecordingHead(const Recording& head);  // without the answers
 std::string RecordingLine(const RecordedAnswer& answer);
 
-// Errors: kInvalid with the line if the text is not a recording of this version, has values out of
-// range or times that go back, or exceeds kMaxRecordingBytes. Ignores an incomplete last line,
-// which a killed recorder leaves.
+// Ignores an incomplete last line, which a killed recorder leaves. Errors: kInvalid with the line
+// if the text is not a recording of this version, has values out of range or decreasing times, or
+// exceeds kMaxRecordingBytes.
 Result<Recording> ParseRecording(std::string_view text);
 
 }  // namespace carma::gpu

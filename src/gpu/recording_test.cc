@@ -14,9 +14,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Replays a recording. Each Read() of a device returns its next answer, `taken` at the recorded
-// distance from the first Read() of any device, and at the end kUnavailable "the recording has
-// ended". Nothing is skipped or repeated, however fast it is read.
+// Replays a recording. Each Read() of a device returns the device's next answer, however fast the
+// answers are read. `taken` has the recorded distance from the first Read() of any device. After
+// the last answer, Read() returns kUnavailable "the recording has ended".
 class ReplayProbe : public Probe {
  public:
   explicit ReplayProbe(Recording recording);
@@ -175,7 +175,7 @@ TEST(Recording, ReportsMistakesWithTheirLine) {
   }
 }
 
-// Values unknown to an older recorder are absent.
+// Values that older versions did not record are absent.
 TEST(Recording, ReadsRecordingsOfEarlierVersions) {
   const auto recording =
       ParseRecording(R"({"carma_recording":1,"devices":[{"uuid":"GPU-a","total_mib":40960}]})"
@@ -202,8 +202,8 @@ TEST(ReplayProbe, ReturnsEveryAnswerOnceAtItsTime) {
   EXPECT_EQ(probe.Read(5, began).error().code, ErrorCode::kNotFound);
 }
 
-// Recorded from the simulated driver with an idle A100 and an A100 on which a task starts.
-TEST(ReplayProbe, ARecordedServerShowsATaskThatStarts) {
+// Recorded from the simulated driver with two A100s. One was idle, and a task started on the other.
+TEST(ReplayProbe, ReplaysTheStartOfATask) {
   const auto text = base::ReadFile(
       std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/recording/simulated-2xA100.jsonl", 1 << 20);
   ASSERT_TRUE(text) << text.error().message;
@@ -227,9 +227,9 @@ TEST(ReplayProbe, ARecordedServerShowsATaskThatStarts) {
   EXPECT_GT(busy.SmActiveP95().value(), busy.SmActive().value());
 }
 
-// Recorded from the simulated driver with an A100 divided in three, an H100 divided in two, and a
-// whole A100.
-TEST(ReplayProbe, ARecordedServerShowsItsInstances) {
+// Recorded from the simulated driver with an A100 divided into three instances, an H100 divided
+// into two, and a whole A100.
+TEST(ReplayProbe, ReplaysInstances) {
   const auto text = base::ReadFile(
       std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/recording/simulated-mig.jsonl", 1 << 20);
   ASSERT_TRUE(text) << text.error().message;
@@ -251,8 +251,8 @@ TEST(ReplayProbe, ARecordedServerShowsItsInstances) {
   EXPECT_DOUBLE_EQ(power_w, 53.8 + 136.9 + 53.8) << "each GPU once";
 }
 
-// Recorded from an H100 (driver 580) that PyTorch tasks shared by streams.
-TEST(ReplayProbe, ARealDriversAnswersAddUp) {
+// Recorded from an H100 (driver 580) that several PyTorch tasks shared through streams.
+TEST(ReplayProbe, AnswersOfARealDriverAreConsistent) {
   const auto text = base::ReadFile(
       std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/recording/h100-580.jsonl", 1 << 20);
   ASSERT_TRUE(text) << text.error().message;

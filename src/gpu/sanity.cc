@@ -7,7 +7,7 @@
 namespace carma::gpu {
 namespace {
 
-// Allowance for rounding: total is rounded down, used and reserved are rounded up.
+// Tolerance for rounding: total is rounded down, used and reserved are rounded up.
 constexpr std::int64_t kRoundingMib = 3;
 
 bool Within(const std::optional<double>& value, double high) {
@@ -19,7 +19,7 @@ std::string MemoryObjection(const Reading& reading) {
   if (reading.reserved_mib < 0 || reading.used_mib < 0) return "a negative amount of memory";
   if (reading.reserved_mib > reading.total_mib + kRoundingMib ||
       reading.used_mib > reading.total_mib - reading.reserved_mib + kRoundingMib) {
-    return "more memory in use than it has";
+    return "more memory in use than the GPU has";
   }
   for (const ProcessUse& use : reading.processes) {
     if (use.used_mib.value_or(0) > reading.total_mib)
@@ -34,15 +34,16 @@ std::string Sanity::Objection(const Reading& reading) {
   if (std::string memory = MemoryObjection(reading); !memory.empty()) return memory;
   for (const Counter& counter : Counters()) {
     const double high = counter.unit == CounterUnit::kFraction ? 1 : kMaxBytesPerSecond;
-    if (!Within(reading.*counter.value, high)) return fmt::format("{} cannot be", counter.name);
+    if (!Within(reading.*counter.value, high)) return fmt::format("{} is impossible", counter.name);
   }
   for (const Gauge& gauge : Gauges()) {
-    if (!Within(reading.*gauge.value, gauge.high)) return fmt::format("{} cannot be", gauge.name);
+    if (!Within(reading.*gauge.value, gauge.high))
+      return fmt::format("{} is impossible", gauge.name);
   }
   if (reading.energy_j) {
     const double before_j = last_energy_j_;
     last_energy_j_ = *reading.energy_j;
-    if (*reading.energy_j < before_j) return "the energy counter went back";
+    if (*reading.energy_j < before_j) return "the energy counter decreased";
   }
   const bool stuck = reading.sm_active && *reading.sm_active < kStuckSmActive &&
                      reading.utilization && *reading.utilization >= kFullUtilization;
@@ -52,7 +53,7 @@ std::string Sanity::Objection(const Reading& reading) {
   }
   if (!stuck_since_) stuck_since_ = reading.taken;
   if (reading.taken - *stuck_since_ < kStuckSpan) return "";
-  return "SM activity is stuck at zero while kernels run all the time";
+  return "SM activity is stuck at zero while kernels run continuously";
 }
 
 ReadResult<Unit> Sanity::Check(const std::string& uuid, const Reading& reading) {

@@ -1,5 +1,5 @@
-// Checks Readings of any source for impossible contents. Impossible single numbers (a sentinel,
-// 4000 %) are rejected earlier, where they are converted.
+// Checks Readings from any source for impossible contents. Impossible single numbers (a sentinel,
+// 4000 %) are rejected earlier, when they are converted.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace carma::gpu {
 
-// How long SM activity may be zero while kernels run: after some faults the counters are stuck at 0
-// (NVIDIA/DCGM issue 303), and the GPU would look idle. A single reading of this kind may be due to
-// timing.
+// How long SM activity may stay zero while kernels run. After some faults the counters are stuck at
+// 0 (NVIDIA/DCGM issue 303), and the GPU would look idle. A single reading with zero activity may
+// be due to timing.
 inline constexpr base::Duration kStuckSpan{10'000};
 inline constexpr double kStuckSmActive = 0.0005;  // less than half of dcgmi's resolution
 inline constexpr double kFullUtilization = 0.99;
@@ -21,11 +21,11 @@ inline constexpr double kFullUtilization = 0.99;
 // One per GPU.
 class Sanity {
  public:
-  // Must be called in the order of readings. Errors: kCorrupt with the GPU for more used memory
+  // Must be called in the order of the readings. Errors: kCorrupt with the GPU for more used memory
   // than exists, a process larger than the GPU, a value that is NaN or out of range, a decreasing
   // energy counter (reported once), or stuck activity counters.
   ReadResult<Unit> Check(const std::string& uuid, const Reading& reading);
-  // The driver was reloaded, so its counters restart.
+  // Must be called after a reload of the driver, which restarts the counters.
   void Forget() { *this = {}; }
 
  private:

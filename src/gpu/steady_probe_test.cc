@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A driver whose list changes. The memory in use shows which GPU was read.
+// A driver whose list changes. The used memory in a reading identifies the GPU.
 class ChangingProbe : public Probe {
  public:
   explicit ChangingProbe(std::vector<DeviceInfo> first) : list(std::move(first)) {}
@@ -71,7 +71,7 @@ TEST_F(SteadyProbeTest, NumbersStayWithTheirGpus) {
   EXPECT_EQ(Refusal(3), ErrorCode::kNotFound);
 }
 
-TEST_F(SteadyProbeTest, LooksForAMissingGpuFromTimeToTime) {
+TEST_F(SteadyProbeTest, LooksForAMissingGpuPeriodically) {
   ASSERT_TRUE(probe_->Devices());
   driver_->list = {kA, kC};
   ASSERT_TRUE(probe_->Devices());
@@ -116,7 +116,7 @@ TEST_F(SteadyProbeTest, LooksForALostGpuWithARestartedLibrary) {
   EXPECT_EQ(driver_->lists, 2);
 }
 
-TEST_F(SteadyProbeTest, KeepsGpusIfALookFails) {
+TEST_F(SteadyProbeTest, KeepsGpusIfANewListFails) {
   driver_->list[1].trouble = {"lost"};
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(Mark(0), 1);

@@ -1,6 +1,6 @@
-// The only place where units of drivers and tools (percent, bytes, milliwatts, millijoules) are
-// converted to CARMA's fractions, MiB, watts and joules. Each unit is a separate type, so that
-// mixing them does not compile.
+// Converts the units of drivers and tools (percent, bytes, milliwatts, millijoules) to CARMA's
+// fractions, MiB, watts and joules. No other code converts these units. Each unit is a separate
+// type, so that mixing units does not compile.
 #pragma once
 
 #include <algorithm>
@@ -33,13 +33,13 @@ using Joules = Quantity<struct JoulesUnit, double>;
 using MibPerSecond = Quantity<struct MibPerSecondUnit, double>;
 using BytesPerSecond = Quantity<struct BytesPerSecondUnit, double>;
 
-// Counters are sampled one after another, so a full GPU may read slightly above 1.
+// Counters are sampled one after another, so a fully used GPU may read slightly above 1.
 inline constexpr double kFractionSlack = 0.01;
 // Upper limit for plausible rates: no link of a GPU reaches 10 TB/s.
 inline constexpr double kMaxBytesPerSecond = 1e13;
 
-// Empty if the value is no fraction (NaN, negative, above 1 by more than the slack). Values within
-// the slack become 1.
+// Empty if the value is not a fraction (NaN, negative, or above 1 by more than the slack). Values
+// above 1 within the slack become 1.
 constexpr std::optional<Fraction> ToFraction(double whole_is_one) {
   if (!(whole_is_one >= 0 && whole_is_one <= 1 + kFractionSlack)) return std::nullopt;
   return Fraction(std::min(whole_is_one, 1.0));

@@ -8,8 +8,8 @@ namespace carma::gpu {
 void Window::Add(const Reading& reading) {
   if (!samples_.empty() && reading.taken <= samples_.back().taken) return;
   samples_.push_back({reading.taken, reading.sm_active, reading.utilization});
-  // One sample at or before the window's start stays, because it marks where the next sample's span
-  // begins.
+  // Keeps one sample at or before the window's start, because this sample marks where the next
+  // sample's span begins.
   const base::Time start = reading.taken - length_;
   while (samples_.size() > 1 && samples_[1].taken <= start) samples_.pop_front();
 }

@@ -13,20 +13,22 @@ namespace carma::gpu {
 class Window {
  public:
   explicit Window(base::Duration length) : length_(length) {}
-  // Readings must come in order of `taken`; a reading older than the last one is ignored.
+  // Readings must be added in order of `taken`. A reading that is older than the last one is
+  // ignored.
   void Add(const Reading& reading);
   void Clear();
-  // Start of the covered span [from(), last taken]. With a single sample the span is empty.
+  // Start of the covered span [from(), last taken]. The span is empty if there is a single sample.
   base::Time from() const;
-  // Time-weighted mean of SM activity over [from(), last taken]; empty if any part of that span
-  // lacks it.
+  // Time-weighted mean of SM activity over [from(), last taken]. Empty if any part of this span has
+  // no value.
   std::optional<double> SmActive() const;
-  // The mean of the coarse utilisation over the same span.
+  // Time-weighted mean of the coarse utilisation over the same span.
   std::optional<double> Utilization() const;
-  // The 95th percentile of SM activity over the same span; empty when the mean is.
+  // The 95th percentile of SM activity over the same span. Empty if the mean is empty.
   std::optional<double> SmActiveP95() const;
-  // Mean over the same span with weight exp(-age / tau): it follows a change within a few tau,
-  // while the plain mean needs the whole window. Empty when the mean is. tau must be > 0.
+  // Mean over the same span with weight exp(-age / tau). It follows a change within a few tau,
+  // whereas the time-weighted mean needs the whole window. Empty if the mean is empty. tau must be
+  // > 0.
   std::optional<double> SmActiveEwma(base::Duration tau) const;
 
  private:
@@ -36,17 +38,17 @@ class Window {
     std::optional<double> utilization;  // mean over the same span
   };
   using Value = std::optional<double> Sample::*;
-  // A part of the window with the mean of a value over it.
+  // A part of the window, with the mean of a value over this part.
   struct Stretch {
     base::Time from;
     base::Time to;
     double mean;
   };
-  // The stretches of [from(), last taken], oldest first. Empty if a stretch lacks the value or
-  // there are fewer than two samples.
+  // The parts of [from(), last taken], oldest first. Empty if a part has no value or there are
+  // fewer than two samples.
   std::vector<Stretch> Stretches(Value value) const;
   std::optional<double> Mean(Value value) const;
-  // A single sample spans no stretch yet, so its value is used directly.
+  // Whether there is only one sample. It covers no span yet, so its value is used directly.
   bool single() const { return samples_.size() == 1; }
 
   base::Duration length_;

@@ -20,7 +20,7 @@ struct Case {
   std::optional<double> expected;
 };
 
-TEST(Window, TimeWeightedMeanOverItsLength) {
+TEST(Window, ComputesTheTimeWeightedMeanOverItsLength) {
   const Case cases[] = {
       {"a single sample is used directly", {{5, 0.7}}, 5, 0.7},
       {"the first sample only marks the start", {{0, 1.0}, {10, 0.2}}, 0, 0.2},
@@ -87,7 +87,7 @@ TEST(Window, TheWeightedMeanFollowsAChange) {
   EXPECT_EQ(Filled({{5, 0.7}}).SmActiveEwma(tau), 0.7);
   EXPECT_EQ(Filled({{0, 0.1}, {10, {}}, {20, 0.3}}).SmActiveEwma(tau), std::nullopt);
   EXPECT_NEAR(*Filled({{0, {}}, {10, 0.4}, {40, 0.4}}).SmActiveEwma(tau), 0.4, 1e-12);
-  // The mean one tau after a step from 0 to 1, in a window of four tau.
+  // The expected mean at one tau after a step from 0 to 1, in a window of four tau.
   const double expected = (1 - std::exp(-1)) / (1 - std::exp(-4));
   EXPECT_NEAR(*Filled({{0, {}}, {30, 0.0}, {40, 1.0}}).SmActiveEwma(tau), expected, 1e-12);
   EXPECT_GT(expected, 0.6);  // while the plain mean is 0.25

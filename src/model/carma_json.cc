@@ -21,7 +21,7 @@ using base::Json;
 
 constexpr std::size_t kMaxTextBytes = 4096;  // of a name
 
-// A fault and its place, a JSON pointer.
+// A mistake, with its position as a JSON pointer.
 struct Complaint {
   std::string pointer;
   std::string expected;
@@ -65,7 +65,7 @@ Taken TakeText(const Json& value, std::string& target, std::string_view pointer,
   return {};
 }
 
-// Reads true and false, or 0 and 1 as in the data sets.
+// Accepts true and false, and 0 and 1 as in the data sets.
 bool ReadFlag(const Json& value, bool& target) {
   const std::optional<std::int64_t> number =
       value.is_boolean() ? value.get<bool>() : WholeNumber(value);
@@ -113,7 +113,7 @@ Taken TakeAttributes(const Json& value, Layer& layer) {
   return {};
 }
 
-// The cells of a row, in order. Every row has at least the first four.
+// A row consists of cells in a fixed order. The first four are required.
 constexpr std::size_t kRequiredCells = 4;
 constexpr std::size_t kMostCells = 9;
 
@@ -179,7 +179,7 @@ Taken TakeLayers(const Json& value, LayerList& list) {
 
 constexpr double kMostBytes = 1e18;
 
-// The parts of an object that are only valid in combination.
+// The list, with values that are only valid in combination.
 struct Draft {
   LayerList list;
   bool params_told = false;
@@ -321,7 +321,7 @@ Taken TakeObject(const Json& root, Draft& draft) {
   return {};
 }
 
-// Computes values that depend on several parts.
+// Checks and computes values that depend on several parts of the object.
 Taken Finish(Draft& draft) {
   LayerList& list = draft.list;
   std::int64_t row_sum = 0;
@@ -340,8 +340,9 @@ Taken Finish(Draft& draft) {
             fmt::format("no 'params'; the rows sum to {} parameters", row_sum));
   }
   if (!draft.trainable_told) list.trainable = list.params;
-  if (list.trainable > list.params) return Expected("/trainable", "at most as many as params");
-  // The bytes were measured at batch 2 and 4; other batches lie on the line through both.
+  if (list.trainable > list.params) return Expected("/trainable", "at most the value of params");
+  // The bytes were counted for batches of 2 and 4. For other batches, they lie on the line through
+  // these two points.
   if (draft.saved_b2 && draft.saved_b4 && !list.saved) {
     const double per_sample = (*draft.saved_b4 - *draft.saved_b2) / 2;
     if (per_sample < 0) return Expected("/saved_bytes_b4", "at least saved_bytes_b2");

@@ -8,8 +8,8 @@
 
 namespace carma::model {
 
-// `text` must be one object. Errors: kInvalid "place: /layers/3/1: expected …"; for broken JSON,
-// without the pointer.
+// text: exactly one object. Errors: kInvalid "place: /layers/3/1: expected …". The pointer is
+// missing if the JSON is malformed.
 Result<LayerList> ReadLayerList(std::string_view text, std::string_view place);
 
 }  // namespace carma::model

@@ -11,7 +11,8 @@ namespace {
 
 using Number = std::optional<std::int64_t>;
 
-// "3, 64, kernel_size=(7, 7), bias=False", split at the commas outside of parentheses.
+// The arguments of a constructor, such as "3, 64, kernel_size=(7, 7), bias=False", split at the
+// commas outside parentheses.
 class Arguments {
  public:
   explicit Arguments(std::string_view text) {
@@ -35,12 +36,13 @@ class Arguments {
     return "";
   }
   std::string_view At(std::size_t i) const { return i < pieces_.size() ? pieces_[i] : ""; }
-  // The i-th argument, or the value of the keyword that newer versions print instead.
+  // The width from the i-th argument, or from the keyword argument that newer versions print
+  // instead.
   Number Width(std::size_t i, std::string_view name) const {
     const std::string_view keyword = Keyword(name);
     return Count(keyword.empty() ? At(i) : keyword);
   }
-  // Returns `usual` if the keyword is not printed.
+  // The value of a flag; `usual` if the keyword is not printed.
   bool Flag(std::string_view name, bool usual) const {
     const std::string_view value = Keyword(name);
     return value.empty() ? usual : value != "False" && value != "None";
@@ -48,7 +50,7 @@ class Arguments {
   std::int64_t Whole(std::string_view name, std::int64_t usual) const {
     return Count(Keyword(name)).value_or(usual);
   }
-  // The number of kernel positions in "3" or "(3, 3)". A single number applies to every side.
+  // The number of kernel positions for "3" or "(3, 3)". A single number applies to all sides.
   Number Positions(std::string_view name, int sides) const {
     const std::string_view value = Keyword(name);
     Shape shape;
@@ -60,12 +62,12 @@ class Arguments {
     return product;
   }
 
-  // A width of 0 means an unknown width.
+  // Returns no value for a width of 0, which means that the width is unknown.
   static Number Count(std::string_view text) {
     const Number value = ParseCount(text);
     return value && *value > 0 ? value : std::nullopt;
   }
-  // Empty if a factor is empty, or the product exceeds kMaxElements.
+  // Empty if a factor is empty or the product exceeds kMaxElements.
   static Number Product(Number a, Number b) {
     if (!a || !b || *a > kMaxElements / *b) return std::nullopt;
     return *a * *b;
@@ -79,7 +81,7 @@ class Arguments {
   std::vector<std::string_view> pieces_;
 };
 
-// The number of dimensions in a type's name: Conv2d → 2.
+// The number of dimensions, taken from the type's name: Conv2d → 2.
 int Sides(std::string_view type) {
   const std::size_t digit = type.find_first_of("123");
   return digit == std::string_view::npos ? 1 : type[digit] - '0';
@@ -139,8 +141,8 @@ Number RecurrentParams(const Arguments& arguments, Layer& layer) {
                              : layer.type.starts_with("GRU") ? 3
                                                              : 1;
   const std::int64_t biases = arguments.Flag("bias", true) ? 2 : 0;
-  // The weights of one layer and direction: each gate reads the input and the state, and the state
-  // is then projected.
+  // The weights of one layer in one direction. Each gate reads the input and the state, and the new
+  // state may then be projected.
   const auto weights = [&](Number width) {
     const Number columns = Arguments::Sum(Arguments::Sum(width, state), biases);
     const Number rows = Arguments::Product(hidden, gates);

@@ -8,8 +8,8 @@
 namespace carma::model {
 namespace {
 
-// The numbers are from PyTorch, sum(p.numel() for p in module.parameters()), for modules that print
-// these texts.
+// The numbers were computed by PyTorch as sum(p.numel() for p in module.parameters()), for modules
+// that print these texts.
 TEST(Constructor, DerivesTheParametersOfAModule) {
   const struct {
     const char* type;

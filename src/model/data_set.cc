@@ -1,4 +1,4 @@
-// Reads data sets with one layer list per line, gzipped or not.
+// Reads data sets that have one layer list per line, with or without gzip.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@
 namespace carma::model {
 namespace {
 
-// Reads the lines of a file. zlib unpacks a gzipped file and passes plain text through.
+// Reads a file line by line. zlib decompresses gzipped files and passes plain text through.
 class PackedLines {
  public:
   static Result<PackedLines> Open(const std::string& path) {
@@ -33,7 +33,7 @@ class PackedLines {
     return lines;
   }
 
-  // Reads the next line, without its line end. Returns false at the end of the file.
+  // Reads the next line and drops its line end. Returns false at the end of the file.
   Result<bool> Next(std::string& line) {
     line.clear();
     while (true) {
@@ -75,7 +75,8 @@ class PackedLines {
     unpacked_ += buffer_.size();
     if (unpacked_ > kMaxDataSetBytes)
       return Fail(fmt::format("more than {} bytes unpacked", kMaxDataSetBytes));
-    // A truncated gzip file ends with Z_BUF_ERROR after everything that could be unpacked.
+    // For a truncated gzip file, gzread fails with Z_BUF_ERROR once all readable data has been
+    // returned.
     if (got < 0 || (got == 0 && code != Z_OK))
       return Fail(fmt::format("cannot be unpacked: {}", base::Printable(text)));
     return got > 0;

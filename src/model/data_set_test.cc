@@ -39,7 +39,7 @@ class DataSet : public ::testing::Test {
     ::gzclose(file);
     return packed;
   }
-  // Names of the models up to `stop`, followed by the error if there was one.
+  // The names of the models up to `stop`. If there was an error, its message is appended.
   static std::vector<std::string> Names(const std::string& path, std::string_view stop = "") {
     std::vector<std::string> names;
     const auto read = ForEachModel(path, [&](const LayerList& list) {
@@ -65,7 +65,7 @@ TEST_F(DataSet, IsReadLineByLine) {
   EXPECT_THAT(Names(Packed(path)), ElementsAre("a", "b", "c"));
 }
 
-TEST_F(DataSet, NamesTheLineOfAMistake) {
+TEST_F(DataSet, ReportsTheLineOfAMistake) {
   const std::string path =
       Write("bad.jsonl", std::string(kThree) + "\n{\"layers\":[[\"ReLU\",[-1,4],[-1,4],-5]]}\n");
   const auto names = Names(path);
@@ -73,14 +73,14 @@ TEST_F(DataSet, NamesTheLineOfAMistake) {
   EXPECT_THAT(names[3], HasSubstr("bad.jsonl:5: /layers/0/3: expected a whole number"));
 }
 
-TEST_F(DataSet, ATruncatedFileIsAnError) {
+TEST_F(DataSet, RejectsATruncatedFile) {
   const std::string packed = Packed(Write("cut.jsonl", kThree));
   std::filesystem::resize_file(packed, std::filesystem::file_size(packed) - 12);
   EXPECT_THAT(Names(packed).back(), HasSubstr("cannot be unpacked"));
 }
 
-TEST_F(DataSet, AFileThatUnpacksEndlesslyIsAnError) {
-  // A line of 72 MiB of blanks, in a file of about 70 KiB.
+TEST_F(DataSet, RejectsADecompressionBomb) {
+  // A single line of 72 MiB of blanks, compressed to about 70 KiB.
   const std::string packed = Packed(Write("bomb.jsonl", std::string(72 << 20, ' ')));
   EXPECT_LT(std::filesystem::file_size(packed), 100'000U);
   EXPECT_THAT(Names(packed), ElementsAre(HasSubstr("bomb.jsonl.gz:1: a line of more than")));

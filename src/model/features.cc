@@ -9,8 +9,8 @@
 namespace carma::model {
 namespace {
 
-// Counts names in a list. Models use one or two activation functions, so a list is faster than a
-// map.
+// Counts how often each name occurs. Models use one or two activation functions, so a vector is
+// faster than a map.
 class Tally {
  public:
   void Add(std::string_view name) {
@@ -31,8 +31,9 @@ class Tally {
   std::vector<Count> counts_;
 };
 
-// Parameters of computing layers up to the last block printed as one row. Tables and the head after
-// that block are left out: they have many parameters but save little.
+// The parameters of computing layers up to the last block printed as one row. Tables, and the head
+// after that block, are not counted: they have many parameters but keep little for the backward
+// pass.
 std::int64_t BodyParams(const LayerList& list) {
   std::int64_t body = 0;
   std::int64_t up_to_here = 0;
@@ -62,7 +63,7 @@ Features Summarize(const LayerList& list) {
     features.activation += op == Op::kActivation;
     features.embedding += op == Op::kEmbedding;
     if (op == Op::kActivation) functions.Add(layer.type);
-    // Position tables and similar outputs are the same for every batch.
+    // The size of position tables and similar outputs does not depend on the batch.
     if (layer.out.ScalesWithBatch())
       features.activations = std::min(features.activations + layer.out.Elements(), kMaxElements);
   }
@@ -93,7 +94,7 @@ Family Classify(const LayerList& list) {
   return features.conv > 0 ? Family::kCnn : Family::kMlp;
 }
 
-// With more than a quarter of the body hidden, the bound would be too low.
+// If more than a quarter of the body were hidden, the bound would be too low.
 bool HidesMost(const LayerList& list) {
   const std::int64_t body = BodyParams(list);
   return list.format == SummaryFormat::kTorchInfo && list.collapsed &&

@@ -1,4 +1,4 @@
-// Describes a model by a dozen numbers, for GPUMemNet's networks and Horus.
+// Describes a model by about ten numbers, for GPUMemNet's networks and for Horus.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace carma::model {
 
-// Counts rows that are operations (op.h), except for Identity, Flatten and the like. A module
-// called twice counts twice. The names are those of GPUMemNet (arXiv 2602.17817).
+// Counts the rows that are operations (op.h), without Identity, Flatten and similar layers. A
+// module that is called twice counts twice. The names are those of GPUMemNet (arXiv 2602.17817).
 struct Features {
   int linear = 0;
   int conv = 0;
@@ -33,12 +33,12 @@ std::string_view FamilyName(Family family);  // "mlp", "cnn", "transformer"
 // a transformer. Any other model with a convolution is a CNN. All other models are MLPs.
 Family Classify(const LayerList& list);
 
-// Whether the rows show too little of the model because most of it is below the printed levels
-// (torchinfo prints three by default).
+// Whether the rows show too little of the model, because most of it is below the printed levels.
+// torchinfo prints three levels by default.
 bool HidesMost(const LayerList& list);
 
-// The largest part of the script's batch on any one GPU. torch.nn.DataParallel splits the batch
-// among the GPUs; other models load a batch per GPU.
+// The largest part of the script's batch that any one GPU gets. torch.nn.DataParallel splits the
+// batch among the GPUs. With other models, each GPU loads a full batch.
 std::int64_t BatchOfOneGpu(const LayerList& list, std::int64_t batch, int gpus);
 
 }  // namespace carma::model

@@ -87,7 +87,7 @@ LayerList List(const std::vector<std::string>& types, RowKind kind = RowKind::kL
   return list;
 }
 
-TEST(Features, CountLayersByOperation) {
+TEST(Features, CountsLayersByOperation) {
   LayerList list = List({"Conv2d", "BatchNorm2d", "GELU", "ReLU", "ReLU", "MaxPool2d", "Identity",
                          "Dropout", "Flatten", "Linear", "LayerNorm", "Embedding"});
   list.params = 77;
@@ -119,7 +119,7 @@ TEST(Features, DataParallelSplitsTheBatch) {
   EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 9) << "each process loads its own batch";
 }
 
-TEST(Features, DistinguishFamilies) {
+TEST(Features, DistinguishesFamilies) {
   const struct {
     const char* name;
     std::vector<std::string> types;

@@ -1,6 +1,6 @@
-// Reads Keras summary() of TensorFlow 1 and 2 (columns at fixed places, "====") and of Keras 3
-// (boxes). Layers get PyTorch's names and shapes get channels first, so the rules for PyTorch
-// apply.
+// Reads the output of Keras summary(): of TensorFlow 1 and 2 (fixed columns, "====") and of Keras 3
+// (boxes). Layers are renamed to their PyTorch names and shapes are changed to channels first, so
+// that the rules for PyTorch apply.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ struct Translation {
   std::string_view keras;
   std::string_view torch;
 };
-// TensorFlow 1 cuts long names ("BatchNor"), so the first entry with this beginning is used.
+// Keras types and their PyTorch names. TensorFlow 1 truncates long names ("BatchNor"), so the first
+// entry that begins with a truncated name is used.
 constexpr Translation kTypes[] = {
     {"Conv2D", "Conv2d"},
     {"Conv1D", "Conv1d"},
@@ -60,14 +61,14 @@ constexpr Translation kTypes[] = {
     {"InputLayer", "InputLayer"},
 };
 
-// Layers of type Activation may have the function in their name: "conv1_relu", but also
+// The name of an Activation layer may contain its function, as in "conv1_relu". It may also be just
 // "activation_3".
 constexpr Translation kFunctions[] = {
     {"relu6", "ReLU6"}, {"relu", "ReLU"},       {"swish", "SiLU"},      {"silu", "SiLU"},
     {"gelu", "GELU"},   {"sigmoid", "Sigmoid"}, {"softmax", "Softmax"}, {"tanh", "Tanh"},
 };
 
-// Layers that are plain code in PyTorch, so PyTorch summaries have no row for them.
+// Keras layers that are plain code in PyTorch. PyTorch summaries have no row for such code.
 constexpr std::string_view kFunctional[] = {
     "Add",    "Subtract",   "Multiply",        "Average",     "Maximum",   "Minimum",       "Dot",
     "Lambda", "TFOpLambda", "SlicingOpLambda", "Concatenate", "Rescaling", "Normalization",
@@ -79,7 +80,7 @@ constexpr std::array<std::string_view, 5> kTitles{"Layer (type)", "Output Shape"
 template <class Text>
 using Cells = std::array<Text, kTitles.size()>;
 
-// The layout of a table: where the cells of a line are.
+// The layout of a table: where each cell of a line begins.
 class Grid {
  public:
   explicit Grid(std::string_view header) {
@@ -90,7 +91,7 @@ class Grid {
       if (start != std::string_view::npos) places_.push_back({start, column});
     }
     std::ranges::sort(places_, {}, &Place::start);
-    // The first cell includes the margin before its title.
+    // The first cell also contains the margin in front of its title.
     if (!places_.empty()) places_.front().start = 0;
   }
   bool Has(Column column) const {
@@ -117,7 +118,7 @@ class Grid {
     for (std::size_t i = 0; i < places_.size() && start < line.size(); ++i) {
       std::size_t end = i + 1 < places_.size() ? places_[i + 1].start : line.size();
       end = std::min(end, line.size());
-      // In some versions a nested model's layers begin slightly to the left of the titles.
+      // In some versions, the layers of a nested model begin slightly to the left of the titles.
       while (line.front() == '|' && end < line.size() && end > start && line[end - 1] != ' ') --end;
       cells[places_[i].column] = line.substr(start, end - start);
       start = end;
@@ -143,7 +144,8 @@ class Grid {
   std::vector<Place> places_;  // from left to right
 };
 
-// Removes and counts the marks of nested models' layers: "| " (TensorFlow) or "   └ " (Keras 3).
+// Removes the marks of a nested model's layers, "| " (TensorFlow) or "   └ " (Keras 3), and returns
+// the nesting depth.
 int TakeDepth(std::string_view& label) {
   constexpr std::string_view kCorner = "└";
   if (const std::size_t corner = label.find(kCorner); corner != std::string_view::npos) {
@@ -168,14 +170,15 @@ struct Row {
   std::size_t line = 0;
 };
 
-// A cell may have several lines; the number of parameters is in the first line.
+// Reads the rows of the table. A row may span several lines, and only its first line has the number
+// of parameters.
 Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
   std::vector<Row> rows;
   while (true) {
     if (lines.AtEnd()) return lines.Fail("the table ends without its closing line: cut off?");
     const std::string_view line = lines.Take();
     if (grid.Ends(line)) break;
-    // Borders of a nested model are overlines.
+    // A nested model is bordered by overlines.
     if (IsRule(line) || line.find("¯¯") != std::string_view::npos) continue;
     auto cells = grid.Split(line);
     std::string_view params = cells[static_cast<std::size_t>(Column::kParams)];
@@ -201,7 +204,7 @@ std::string_view Cell(const Row& row, Column column) {
   return row.cells[static_cast<std::size_t>(column)];
 }
 
-// Splits "conv2d_1(Conv2D)" into attribute and class. The class may be cut off: "bn(BatchNor".
+// Splits "conv2d_1(Conv2D)" into attribute and class. The class may be truncated: "bn(BatchNor".
 bool ParseLabel(std::string_view label, Layer& layer, bool& cut) {
   const std::size_t open = label.find('(');
   if (open == std::string_view::npos || open > kMaxNameBytes) return false;
@@ -228,7 +231,7 @@ void TranslateType(Layer& layer, bool cut) {
   if (function != std::end(kFunctions)) layer.type = function->torch;
 }
 
-// (batch, height, width, channels) → (batch, channels, height, width)
+// Converts (batch, height, width, channels) to (batch, channels, height, width).
 Shape ChannelsFirst(const Shape& shape) {
   if (shape.rank() != 4 && shape.rank() != 5) return shape;
   Shape moved;
@@ -242,8 +245,8 @@ bool IsBatchNorm(const Layer& layer) {
   return layer.type.starts_with("BatchNorm");
 }
 
-// A batch norm has four numbers per channel (fewer without scale or shift), so its parameters show
-// which dimension has the channels.
+// Whether shapes have channels first. A batch norm has four numbers per channel (fewer without
+// scale or shift), so its parameters show which dimension contains the channels.
 bool HasChannelsFirst(const std::vector<Layer>& rows) {
   return std::ranges::any_of(rows, [](const Layer& layer) {
     return IsBatchNorm(layer) && layer.out.rank() >= 4 && layer.params == 4 * layer.out[1] &&
@@ -251,7 +254,7 @@ bool HasChannelsFirst(const std::vector<Layer>& rows) {
   });
 }
 
-// The moving mean and variance of a batch norm, which Keras counts as parameters and PyTorch as
+// The moving mean and variance of a batch norm. Keras counts them as parameters, PyTorch as
 // buffers.
 std::int64_t MovingStatistics(const Layer& layer) {
   if (!IsBatchNorm(layer) || layer.out.empty()) return 0;
@@ -259,14 +262,15 @@ std::int64_t MovingStatistics(const Layer& layer) {
   return layer.params % channels == 0 && layer.params >= 2 * channels ? 2 * channels : 0;
 }
 
-// "['conv1[0][0]','conv2[0][0]']" and "conv1[0][0],conv2[0][0]" → "conv1"
+// The first layer in the cell: "conv1" in "['conv1[0][0]','conv2[0][0]']" and in
+// "conv1[0][0],conv2[0][0]".
 std::string FirstConnection(std::string_view cell) {
   cell.remove_prefix(std::min(cell.find_first_not_of("['"), cell.size()));
   return std::string(cell.substr(0, cell.find('[')));
 }
 
-// Sets the input of each row to the output of the layer named in its column. Keras omits the column
-// if every layer reads the layer above it.
+// Sets the input of each row to the output of the layer in the row's "Connected to" column. Without
+// this column, each layer is assumed to read the layer above it.
 void FindInputs(std::vector<Layer>& layers, const std::vector<Row>& rows, bool connected) {
   std::unordered_map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -281,7 +285,7 @@ void FindInputs(std::vector<Layer>& layers, const std::vector<Row>& rows, bool c
 }
 
 std::string ModelName(const Lines& lines) {
-  // 'Model: "resnet50"' is one or two lines above the header.
+  // The line 'Model: "resnet50"' is one or two lines above the header.
   for (std::size_t back = 2; back <= 4 && back <= lines.next(); ++back) {
     const std::string_view line = base::Trim(lines.At(lines.next() - back));
     if (!line.starts_with("Model: \"")) continue;
@@ -291,27 +295,27 @@ std::string ModelName(const Lines& lines) {
   return "";
 }
 
-// Rows as layers, still in their printed order.
+// The rows as layers, in printed order.
 struct Table {
   std::vector<Layer> layers;
   std::vector<int> depths;
   bool any_cut = false;  // the name of a type was cut off
 };
 
-// The number of parameters without a remark, as in "0(unbuilt)".
+// The number of parameters, without the remark in "0(unbuilt)".
 std::string_view ParamsOf(const Row& row) {
   const std::string_view params = Cell(row, Column::kParams);
   return params.substr(0, params.find('('));
 }
 
-// The first of several named outputs: "{'a':(None,4),…}".
+// The shape of an output. Of several named outputs, "{'a':(None,4),…}", it is the first.
 std::string_view ShapeOf(const Row& row) {
   std::string_view shape = Cell(row, Column::kShape);
   if (shape.starts_with('{')) shape.remove_prefix(std::min(shape.find('('), shape.size()));
   return shape;
 }
 
-// Returns false if this is not the row of a Keras layer.
+// Returns false if the row is not a Keras layer.
 bool ReadRow(const Row& row, Table& table) {
   Layer layer;
   bool cut = false;
@@ -344,7 +348,7 @@ Result<Table> ReadRows(const Lines& lines, const std::vector<Row>& rows) {
   return table;
 }
 
-// Converts shapes to PyTorch's order and finds the input of each layer.
+// Converts the shapes to PyTorch's order and sets the input of each layer.
 void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, bool connected) {
   if (table.any_cut) {
     AddNote(list, Note::Kind::kInferred,
@@ -359,11 +363,11 @@ void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, boo
   list.has_input_shapes = true;
   if (!connected) {
     AddNote(list, Note::Kind::kInferred,
-            "no column 'Connected to': each layer is assumed to read the one above it");
+            "no column 'Connected to': each layer is assumed to read the layer above it");
   }
 }
 
-// For each row, the parameters of the nested model's layers inside it.
+// For each row, the number of parameters of the layers nested in it.
 std::vector<std::int64_t> ParamsInside(const Table& table) {
   std::vector<std::int64_t> inside(table.layers.size(), 0);
   std::vector<std::size_t> parents;
@@ -382,7 +386,7 @@ struct Sums {
   std::vector<std::size_t> collapsed;  // layers that look like whole blocks
 };
 
-// Moves the layers to the list in the order in which they finish.
+// Moves the layers to the list in finishing order.
 Result<Sums> TakeInOrder(LayerList& list, Table& table, const std::vector<Row>& rows,
                          const Lines& lines) {
   Sums sums;
@@ -427,7 +431,7 @@ Result<LayerList> ReadKeras(Lines& lines) {
   Table table = CARMA_TRY(ReadRows(lines, rows));
   Totals totals;
   CARMA_TRY(totals.Read(lines));
-  // Keras 3 counts the optimizer's state in its total.
+  // The total of Keras 3 includes the optimizer's state.
   if (totals.trainable && totals.frozen) totals.params = *totals.trainable + *totals.frozen;
 
   FindShapes(list, table, rows, grid.Has(Column::kConnected));

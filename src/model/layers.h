@@ -1,4 +1,4 @@
-// A model as a list of layers, the common form of all summaries.
+// A model as a list of layers: the common form to which all summaries are converted.
 #pragma once
 
 #include <array>
@@ -15,16 +15,16 @@ inline constexpr std::size_t kMaxSummaryBytes = 64 << 20;
 inline constexpr std::size_t kMaxLayers = 200'000;
 inline constexpr std::size_t kMaxRank = 8;
 inline constexpr std::int64_t kMaxDimension = std::int64_t{1} << 40;
-// Limit on the elements of a tensor per sample and on the parameters of a model.
+// Maximum number of elements of a tensor per sample, and of parameters of a model.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
-// Dimensions as printed. A negative entry -k is k times the batch: -1 is the batch itself, -64 is
-// 64 windows per sample. A shape without negative entries does not grow with the batch.
+// Dimensions as printed. A negative entry -k means k times the batch: -1 is the batch itself, and
+// -64 is 64 windows per sample. A shape without negative entries does not grow with the batch.
 class Shape {
  public:
   Shape() = default;
-  // Returns false without a change if the rank is full, or if the dimension is 0 or beyond
-  // kMaxDimension.
+  // Returns false and changes nothing if the rank is at its maximum, or if the dimension is 0 or
+  // beyond kMaxDimension.
   bool Push(std::int64_t dimension) {
     if (rank_ == kMaxRank || dimension == 0 || dimension > kMaxDimension ||
         dimension < -kMaxDimension) {
@@ -39,7 +39,7 @@ class Shape {
   std::int64_t operator[](std::size_t i) const { return dimensions_[i]; }
   std::int64_t last() const { return dimensions_[rank_ - 1]; }  // rank > 0
   bool ScalesWithBatch() const;
-  // Elements per sample: the product of the dimensions, with -k counted as k. Saturates at
+  // Elements per sample: the product of the dimensions, in which -k counts as k. At most
   // kMaxElements; 0 for an unknown shape.
   std::int64_t Elements() const;
   friend bool operator==(const Shape&, const Shape&) = default;
@@ -56,7 +56,7 @@ enum class RowKind {
   kUnknown,    // the summary does not distinguish leaves and containers (torchsummary)
 };
 
-// One row: a module that ran. A module that is called twice has two rows.
+// One row: a call of a module. A module that is called twice has two rows.
 struct Layer {
   std::string type;  // class name: "Conv2d"
   std::string name;  // dotted path of attributes; empty if the summary does not give it
@@ -68,9 +68,9 @@ struct Layer {
   RowKind kind = RowKind::kLeaf;
   std::optional<double> dropout;       // rate of a dropout layer, 0..1
   std::optional<std::int64_t> kernel;  // positions of a convolution's kernel: 9 for 3x3
-  // Input width (of an embedding, its entries) and output width of a linear layer, convolution,
-  // norm or embedding, from its constructor; empty if unknown. Printed module trees have these but
-  // no shapes.
+  // Input width (for an embedding, the number of entries) and output width of a linear layer,
+  // convolution, norm or embedding, taken from its constructor. Empty if unknown. Printed module
+  // trees state these widths but no shapes.
   std::optional<std::int64_t> in_features;
   std::optional<std::int64_t> out_features;
   friend bool operator==(const Layer&, const Layer&) = default;
@@ -78,7 +78,7 @@ struct Layer {
 
 enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarmaJson };
 
-// Informs the author of a summary about values that were inferred, missing or contradictory.
+// Tells the author of a summary about values that were inferred, missing or contradictory.
 struct Note {
   enum class Kind {
     kInferred,       // a value was derived; the text has the rule
@@ -93,7 +93,7 @@ struct Note {
   friend bool operator==(const Note&, const Note&) = default;
 };
 
-// Bytes that autograd keeps for the backward pass, without parameters and buffers, measured by a
+// Bytes that autograd keeps for the backward pass, excluding parameters and buffers. Counted by a
 // dry run (carma_summary.py).
 struct SavedBytes {
   double per_sample = 0;
@@ -101,7 +101,7 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// Other memory of a training run in bytes, counted in the types in which it is stored.
+// Other memory of a training run, in bytes of the types in which it is stored.
 struct HeldBytes {
   double trained = 0;  // weights, without gradients
   double frozen = 0;   // weights that are not trained; includes the scales of quantised weights
@@ -126,8 +126,8 @@ struct LayerList {
   bool has_input_shapes = false;   // the rows have input shapes
   bool collapsed = false;          // some rows are blocks; a Note names them
   std::int64_t hidden_params = 0;  // parameters of rows with hidden contents
-  // torchinfo's "Forward/backward pass size" for `batch`: twice the output bytes of all modules
-  // with parameters, including hidden modules. Empty if unknown.
+  // The "Forward/backward pass size" that torchinfo prints for `batch`: twice the output bytes of
+  // all modules with parameters, including hidden modules. Empty if unknown.
   std::optional<double> pass_bytes;
   std::optional<double> dropout;         // rate of the model's dropout layers, if not in the rows
   std::optional<std::int64_t> batch;     // batch size of the summary

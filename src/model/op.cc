@@ -15,8 +15,8 @@ struct Rule {
   Op op;
 };
 
-// The first matching rule decides. Words for the purpose of a layer ("attention", "norm") come
-// before words for its parts ("linear", "conv").
+// Only the first matching rule applies. Words that name a layer's purpose ("attention", "norm")
+// come before words that name its parts ("linear", "conv").
 constexpr Rule kRules[] = {
     {"identity", Where::kStart, Op::kReshape},
     {"flatten", Where::kStart, Op::kReshape},
@@ -87,7 +87,7 @@ bool Fits(const Rule& rule, std::string_view name) {
   return false;
 }
 
-// The types of nearly all rows in nearly all models, which are found without trying the rules.
+// The types of nearly all rows in nearly all models. They are found without trying the rules.
 struct Common {
   std::string_view type;
   Op op;
@@ -116,8 +116,8 @@ static_assert(std::ranges::is_sorted(kCommon, {}, &Common::type));
 
 constexpr std::size_t kLongestName = 128;
 
-// Whether the pool is a single operation. "SelectAdaptivePool2d" contains a pool but is not a
-// single operation.
+// Whether the type is a pool and nothing else. "SelectAdaptivePool2d" is not, because it contains a
+// pool.
 bool IsPlainPool(std::string_view type) {
   constexpr std::string_view kStarts[] = {"Adaptive", "Max", "Avg", "LP", "Fractional", "Global"};
   return std::ranges::any_of(kStarts, [&](std::string_view s) { return type.starts_with(s); });

@@ -1,4 +1,4 @@
-// The table of layer types: finds the operation of a summary's row by class name.
+// The table of layer types. It finds the operation of a summary's row by class name.
 #pragma once
 
 #include <string_view>
@@ -22,15 +22,15 @@ enum class Op {
   kOther,      // an unknown name
 };
 
-// Decides by class name only: PyTorch's names (Keras names are translated when a summary is read)
-// and variants in libraries. A block with an operation in its name ("ConvNormAct") also gets that
-// operation, so call IsOperation first.
+// Decides by class name only. The table has PyTorch's names and variants in libraries; Keras names
+// are translated when a summary is read. A block with an operation in its name ("ConvNormAct") gets
+// this operation too, so call IsOperation first.
 Op OpOf(std::string_view type);
 
-// Whether the row itself is an operation. Leaves are operations, containers are not. A block is an
-// operation if it is a norm (with an activation inside) or an attention (with its own projections).
-// Rows of unknown kind (kUnknown) are operations if their type never contains others or if they
-// have weights; a "ConvNormAct" with 0 parameters is a container.
+// Whether the row itself is an operation. Leaves are operations, and containers are not. A block is
+// an operation if it is a norm with an activation inside, or an attention with its own projections.
+// A row of unknown kind (kUnknown) is an operation if its type never contains other modules or if
+// it has weights. A "ConvNormAct" with 0 parameters is a container.
 bool IsOperation(const Layer& layer);
 
 }  // namespace carma::model

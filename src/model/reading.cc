@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kNamesInANote = 5;
 constexpr std::size_t kBatchCandidates = 16;
 
-// Lists names as in "Conv2d, Linear and others".
+// Lists names in the form "Conv2d, Linear and others".
 std::string Names(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), kNamesInANote); ++i) {
@@ -27,13 +27,13 @@ std::string Names(const std::vector<std::string>& names) {
   return text;
 }
 
-// Adds a new name. Keeps at most one more than a note shows.
+// Adds a name that is not in the list yet. The list keeps one name more than a note shows.
 void AddOnce(std::vector<std::string>& names, const std::string& name) {
   if (names.size() <= kNamesInANote && std::ranges::find(names, name) == names.end())
     names.push_back(name);
 }
 
-// PyTorch's modules that have weights but never contain modules that a summary would print.
+// PyTorch modules that have weights and never contain modules that a summary would print.
 constexpr std::string_view kBuiltIn[] = {
     "BatchNorm1d",
     "BatchNorm2d",
@@ -69,7 +69,7 @@ constexpr std::string_view kBuiltIn[] = {
     "NonDynamicallyQuantizableLinear",
 };
 
-// Whether this is a library's variant of a built-in module: "StdConv2d", "Conv2dSame",
+// Whether the type is a library's variant of a built-in module: "StdConv2d", "Conv2dSame",
 // "LlamaRMSNorm".
 bool IsVariant(std::string_view type) {
   if (type.ends_with("Same")) type.remove_suffix(4);
@@ -79,8 +79,8 @@ bool IsVariant(std::string_view type) {
   return std::ranges::any_of(kEnds, [&](std::string_view end) { return type.ends_with(end); });
 }
 
-// Whether the layer has only a few numbers per channel, such as a layer scale or a norm under
-// another name.
+// Whether the layer has at most a few numbers per channel, as a layer scale or a norm with an
+// unknown name has.
 bool IsPerChannel(const Layer& layer) {
   std::int64_t width = layer.out_features.value_or(0);
   if (layer.out.rank() > 0) width = std::max(width, std::abs(layer.out.last()));
@@ -95,7 +95,7 @@ Shape WithFirst(const Shape& shape, std::int64_t first) {
   return changed;
 }
 
-// The most frequent first dimensions, at most kBatchCandidates.
+// The most frequent values, at most kBatchCandidates of them.
 std::vector<std::int64_t> Commonest(std::vector<std::int64_t> values) {
   std::ranges::sort(values);
   std::vector<std::pair<std::int64_t, std::int64_t>> counted;  // -count, value
@@ -121,7 +121,7 @@ std::int64_t BestDivisor(const std::vector<std::int64_t>& values) {
   return best.second;
 }
 
-// Reads a size that is only a hint. Returns nothing if the number is not plausible.
+// Reads a size that serves only as a hint. Empty if the number is not plausible.
 std::optional<double> ParseMegabytes(std::string_view text) {
   constexpr double kMostMegabytes = 1e12;
   const std::optional<double> megabytes = base::ParseDouble(base::Trim(text));
@@ -237,7 +237,7 @@ std::vector<std::size_t> FinishingOrder(std::span<const int> depths) {
 }
 
 Result<Unit> Totals::Read(Lines& lines) {
-  // Lines that torchsummary, torchinfo and Keras print below the table.
+  // The lines that torchsummary, torchinfo and Keras print below the table.
   constexpr std::string_view kPassSize = "Forward/backward pass size (MB):";
   constexpr std::string_view kSizes[] = {"Input size",      "Forward/backward pass size",
                                          "Params size",     "Estimated Total Size",
@@ -257,7 +257,7 @@ Result<Unit> Totals::Read(Lines& lines) {
     lines.Take();
     if (line.starts_with(kPassSize)) pass_mb = ParseMegabytes(line.substr(kPassSize.size()));
     if (count == std::end(counts)) continue;
-    // Keras adds the size in bytes: "34,826 (136.04 KB)".
+    // Keras appends the size in bytes: "34,826 (136.04 KB)".
     std::string_view number = base::Trim(line.substr(count->first.size()));
     number = number.substr(0, number.find(' '));
     this->*(count->second) = ParseCount(number);
@@ -330,7 +330,7 @@ void FindBatch(LayerList& list) {
   std::string text = fmt::format("the shapes were printed with a batch of {}", batch);
   if (constant > 0) {
     text += fmt::format(
-        "; {} of {} shapes do not fit it and are assumed to be the same for every batch ({})",
+        "; {} of {} shapes do not fit this batch and are assumed not to depend on it ({})",
         constant, shapes.size(), Names(misfits));
   }
   AddNote(list, Note::Kind::kInferred, std::move(text));

@@ -1,4 +1,4 @@
-// Shared by all readers of text summaries: numbers, shapes, totals, batch, order of rows.
+// Functions shared by all readers of text summaries: numbers, shapes, totals, batch, order of rows.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ inline constexpr int kMaxDepth = 64;               // of nested modules
 inline constexpr std::size_t kMaxLines = 1'000'000;
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 
-// A cursor over the lines of a text summary, which borrows the text and adds places to errors. Line
-// endings ("\n", "\r\n") are cut off.
+// A cursor over the lines of a text summary. It borrows the text and adds the position to errors.
+// Line endings ("\n", "\r\n") are removed.
 class Lines {
  public:
   // Errors: kInvalid "path:line: …" for a NUL byte, a line beyond kMaxLineBytes, or more than
@@ -35,9 +35,9 @@ class Lines {
   std::string_view At(std::size_t line) const { return lines_[line]; }  // counted from 0
   std::string_view Take() { return lines_[next_++]; }                   // not at the end
   std::size_t next() const { return next_; }
-  // Returns kInvalid "path:line: what" for the line taken last.
+  // Returns kInvalid "path:line: what" for the last line taken.
   std::unexpected<base::Error> Fail(std::string_view what) const { return FailAt(next_, what); }
-  // The same error for a given line, counted from 1.
+  // Like Fail(), for a given line counted from 1.
   std::unexpected<base::Error> FailAt(std::size_t line, std::string_view what) const;
 
  private:
@@ -46,30 +46,32 @@ class Lines {
   std::size_t next_ = 0;
 };
 
-// Parses "1,234,567", from 0 to kMaxElements; empty for anything else.
+// Parses "1,234,567". Empty if the text is not a number from 0 to kMaxElements.
 std::optional<std::int64_t> ParseCount(std::string_view text);
 
-// Whether the text may name a class or attribute: letters, digits, '_', '.' and '-', at most
-// kMaxNameBytes.
+// Whether the text is a valid name of a class or attribute: letters, digits, '_', '.' and '-', at
+// most kMaxNameBytes.
 bool IsName(std::string_view text);
 
-// Parses "[32, 3, 224, 224]" or "(None, 28, 28, 1)"; of a list of shapes, only the first. A leading
-// None is the batch (-1). Leaves `shape` empty if the size is unknown: "[]", a None after the first
-// dimension, or a dimension of 0. Returns false if the text is not a shape or exceeds the limits in
-// layers.h.
+// Parses "[32, 3, 224, 224]" or "(None, 28, 28, 1)". Only the first shape of a list is read. A
+// leading None is the batch (-1). Leaves `shape` empty if the size is unknown: "[]", a None after
+// the first dimension, or a dimension of 0. Returns false if the text is not a shape or exceeds the
+// limits in layers.h.
 bool ParseShape(std::string_view text, Shape& shape);
 
-// Joins "encoder" and "layer" to "encoder.layer"; an empty parent is the model itself.
+// Joins "encoder" and "layer" to "encoder.layer". An empty parent stands for the model itself.
 std::string JoinPath(std::string_view parent, std::string_view name);
 
-// The shape of one sample: without its first dimension.
+// The shape of one sample: all dimensions except the first.
 Shape WithoutBatch(const Shape& shape);
 
-// Whether the line consists of drawing characters: "=====", "_____", "-----" and parts of boxes.
+// Whether the line is a rule made of drawing characters: "=====", "_____", "-----" or parts of
+// boxes.
 bool IsRule(std::string_view line);
 
-// Rows list parents first, but in layer lists children come before their parent, as modules finish.
-// Returns row indices in that order. depths: nesting depth of each row.
+// Converts from the order of rows, parents first, to the order of layer lists, in which children
+// finish before their parent. Returns the row indices in finishing order. depths: nesting depth of
+// each row.
 std::vector<std::size_t> FinishingOrder(std::span<const int> depths);
 inline bool HasChildren(std::span<const int> depths, std::size_t i) {
   return i + 1 < depths.size() && depths[i + 1] > depths[i];
@@ -81,36 +83,38 @@ struct Totals {
   std::optional<std::int64_t> trainable;
   std::optional<std::int64_t> frozen;
   std::optional<double> pass_mb;  // "Forward/backward pass size", in the program's megabytes
-  // Reads totals, sizes, rules and blank lines; stops at the first other line. Errors: a total that
-  // is not a number.
+  // Reads totals, sizes, rules and blank lines, and stops at the first other line. Errors: a total
+  // that is not a number.
   Result<Unit> Read(Lines& lines);
 };
 
-// Adds to a sum of parameters. Returns false without a change if the sum would exceed kMaxElements.
+// Adds to a sum of parameters. Returns false and changes nothing if the sum would exceed
+// kMaxElements.
 bool AddParams(std::int64_t& sum, std::int64_t params);
 
-// Sets params and trainable of a table from its totals and the sum of its rows. The larger number
-// is used, because tables may omit weights. Adds a note if they differ or are missing.
+// Sets params and trainable of the list from the table's totals and the sum of its rows. The larger
+// number is used, because tables may omit weights. Adds a note if the numbers differ or the totals
+// are missing.
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
-// Tables of real runs print the batch as a number. The batch is the frequent first dimension that
-// divides most first dimensions (the largest if several do). Replaces its multiples by -1, -2 …,
-// and adds a note on rows that do not fit. Does nothing if the batch is -1 already.
+// Tables of real runs print the batch as a number. The batch is taken to be the frequent first
+// dimension that divides the most first dimensions; in a tie, the largest. Replaces its multiples
+// by -1, -2 …, and adds a note about rows that do not fit. Does nothing if the batch is already -1.
 void FindBatch(LayerList& list);
 
-// Whether a row with parameters at a table's deepest level looks like a block with hidden contents
+// Whether a row with parameters at a table's deepest level seems to be a block with hidden contents
 // rather than one operation.
 bool LooksCollapsed(const Layer& layer);
 
 void AddNote(LayerList& list, Note::Kind kind, std::string text);
-// Add final notes on the rows. `collapsed` are blocks with hidden contents: they become kUnknown,
+// Add the final notes on the rows. collapsed: blocks with hidden contents. They become kUnknown,
 // and the list is marked as collapsed.
 void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed);
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);
 void NoteMissingShapes(LayerList& list);
 
-// One function per format. `lines` is at the header line (for a tree, its first line) before the
-// call, and past the summary afterwards. Errors: kInvalid "path:line: …".
+// One reader per format. Before the call, `lines` is at the header line (for a tree, at its first
+// line). After the call, it is past the summary. Errors: kInvalid "path:line: …".
 Result<LayerList> ReadTorchSummary(Lines& lines);
 Result<LayerList> ReadTorchInfo(Lines& lines);
 Result<LayerList> ReadTorchTree(Lines& lines);
@@ -118,13 +122,13 @@ Result<LayerList> ReadKeras(Lines& lines);
 
 // ---- constructor.cc: a module's constructor, such as "Conv2d(3, 64, kernel_size=(7, 7), …)" ----
 
-// Fills in_features, out_features, kernel, dropout and inplace of `layer` from the text between the
+// Sets in_features, out_features, kernel, dropout and inplace of `layer` from the text between the
 // parentheses, depending on layer.type. Returns the module's own parameters: 0 for modules without
-// weights, empty if the type is unknown or the text does not determine them.
+// weights; empty if the type is unknown or the text does not determine the number.
 std::optional<std::int64_t> ReadConstructor(std::string_view arguments, Layer& layer);
 
-// Own parameters of an nn.MultiheadAttention with the output projection `projection`: its query,
-// key and value weights, which are not printed, have the same width.
+// The own parameters of an nn.MultiheadAttention with the output projection `projection`. Its
+// query, key and value weights are not printed, but have the same width as the projection.
 std::int64_t AttentionParams(const Layer& projection);
 
 }  // namespace carma::model

@@ -31,7 +31,7 @@ const Reader* ReaderOf(SummaryFormat format) {
   return std::ranges::find(kReaders, format, &Reader::format);
 }
 
-// Whether the line looks like "Conv2d-1   [-1, 64, 112, 112]   9,408".
+// Whether the line is a row such as "Conv2d-1   [-1, 64, 112, 112]   9,408".
 bool IsTorchSummaryRow(std::string_view row) {
   const std::size_t open = row.find('[');
   const std::string_view label = base::Trim(row.substr(0, open));
@@ -44,7 +44,8 @@ bool IsBranch(std::string_view row) {
   return row.starts_with("├─") || row.starts_with("└─") || row.starts_with("+ ");
 }
 
-// The format of the table that begins at line `at`, recognised by this line and the next lines.
+// The format of the table that begins at line `at`, derived from this line and the lines that
+// follow.
 const Reader* TableAt(const Lines& lines, std::size_t at) {
   const std::string_view line = lines.At(at);
   if (line.find("Layer (type") == std::string_view::npos) return nullptr;
@@ -52,8 +53,8 @@ const Reader* TableAt(const Lines& lines, std::size_t at) {
       line.find("var_name") != std::string_view::npos) {
     return ReaderOf(SummaryFormat::kTorchInfo);
   }
-  // torchsummary, Keras and torchinfo without indices have the same header, but their first rows
-  // differ. The first row of torchinfo may be the model itself, without a branch.
+  // torchsummary, Keras, and torchinfo without indices have the same header, so the first rows
+  // decide. The first row of torchinfo may be the model itself, which has no branch.
   int rows = 0;
   for (std::size_t next = at + 1; next < lines.size() && rows < 2; ++next) {
     const std::string_view row = base::Trim(lines.At(next));
@@ -65,7 +66,7 @@ const Reader* TableAt(const Lines& lines, std::size_t at) {
   return ReaderOf(rows > 0 ? SummaryFormat::kKeras : SummaryFormat::kTorchSummary);
 }
 
-// Returns true for the first line of a printed module, such as "ResNet(" without indentation.
+// Whether the line begins a printed module tree, such as "ResNet(" without indentation.
 bool IsTreeRoot(std::string_view line) {
   line = line.substr(0, line.find_last_not_of(" \t") + 1);
   if (line.size() < 2 || line.size() > kMaxNameBytes || !line.ends_with('(')) return false;
@@ -76,7 +77,8 @@ bool IsTreeRoot(std::string_view line) {
          });
 }
 
-// Returns true for a model of one layer: "Linear(in_features=4, out_features=2, bias=True)".
+// Whether the line is a whole model of one layer: "Linear(in_features=4, out_features=2,
+// bias=True)".
 bool IsSingleModule(std::string_view line) {
   const std::size_t open = line.find('(');
   return open != std::string_view::npos && line.ends_with(')') && line.front() != '(' &&
@@ -92,7 +94,7 @@ bool IsBlank(std::string_view line) {
   return base::Trim(line).empty();
 }
 
-// Whether Keras prints this line above its table.
+// Whether the line is one that Keras prints above its table.
 bool IsTitle(std::string_view line) {
   return IsRule(line) || base::Trim(line).starts_with("Model: \"");
 }
@@ -127,7 +129,7 @@ Result<LayerList> ReadText(Lines& lines) {
   }
   if (passed_over > 0) {
     AddNote(list, Note::Kind::kOther,
-            fmt::format("lines before or after the summary that are ignored: {}", passed_over));
+            fmt::format("ignored lines before or after the summary: {}", passed_over));
   }
   return list;
 }

@@ -1,4 +1,4 @@
-// Converts common model summaries to layer lists.
+// Converts the common formats of model summaries to layer lists.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,21 @@
 
 namespace carma::model {
 
-// Recognises the format: torchsummary, torchinfo (with and without input shapes), printed module
-// trees with and without ", N params", Keras summary() of TensorFlow 1 and 2 and of Keras 3,
-// CARMA's JSON (docs/use/layer-lists.md). `path` is for messages. Other lines around a summary are
-// skipped, with a note. Errors: kInvalid "path:line: what, expected" ("path: /json/pointer:
-// expected …" for JSON) for text of no known format, two summaries in one file, a truncated table
-// or tree, impossible numbers, and anything beyond the limits in layers.h. A readable part that
-// seems incomplete gets a Note, never a silent guess.
+// Recognises the format of the text: torchsummary, torchinfo (with and without input shapes),
+// printed module trees with and without ", N params", Keras summary() of TensorFlow 1 and 2 and of
+// Keras 3, or CARMA's JSON (docs/use/layer-lists.md). `path` is used in messages. Other lines
+// around a summary are skipped, and a note is added. Errors: kInvalid "path:line: what, expected"
+// ("path: /json/pointer: expected …" for JSON) for text of an unknown format, two summaries in one
+// file, a truncated table or tree, impossible numbers, and exceeded limits (layers.h). A readable
+// part that seems incomplete always gets a Note.
 Result<LayerList> ParseSummary(std::string_view text, std::string_view path);
 
-// Maximum total size of a data set's lines after decompression.
+// Maximum total size of a data set after decompression.
 inline constexpr std::size_t kMaxDataSetBytes = std::size_t{1} << 30;
 
-// Reads a data set with one model per line in CARMA's JSON; gzip files are decompressed. Calls
-// `take` for each model in order and stops if it returns false. Blank lines are skipped. Errors:
-// those of the file (kNotFound, kDenied, kIo), and those of ParseSummary with "path:line:
-// /json/pointer: …".
+// Reads a data set with one model per line in CARMA's JSON. Gzip files are decompressed, and blank
+// lines are skipped. Calls `take` for each model in order until it returns false. Errors: those of
+// the file (kNotFound, kDenied, kIo), and those of ParseSummary with "path:line: /json/pointer: …".
 Result<Unit> ForEachModel(const std::string& path, const std::function<bool(LayerList)>& take);
 
 }  // namespace carma::model

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Small summaries of every format, which are also the fuzzer's first inputs.
+// Small summaries in every format. They are also the fuzzer's initial inputs.
 std::string Fixture(const std::string& name) {
   const auto text =
       base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/summary/" + name, 1 << 20);
@@ -95,7 +95,7 @@ TEST(Summary, RecognisesEveryFormatByItsText) {
       {Fixture("torchinfo"), 10, 5'490, 5'418, SummaryFormat::kTorchInfo, true},
       {Fixture("torchinfo_collapsed"), 7, 20'000, 20'000, SummaryFormat::kTorchInfo, false},
       {Fixture("tree"), 12, 1'208, 1'208, SummaryFormat::kTorchTree, false},
-      // 432 + 32 + 416 + LSTM 37'888 + 3 x (12'480 + 4'160 + 128) + 650
+      // The parameters are 432 + 32 + 416 + 37'888 (LSTM) + 3 x (12'480 + 4'160 + 128) + 650.
       {Fixture("tree_plain"), 22, 89'722, 89'722, SummaryFormat::kTorchTree, false},
       {Fixture("keras1"), 3, 1'840, 1'840, SummaryFormat::kKeras, true},
       {Fixture("keras2"), 7, 914, 914, SummaryFormat::kKeras, true},
@@ -132,7 +132,7 @@ TEST(TorchSummary, ReplacesThePrintedBatch) {
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("batch of 16"));
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("640 of 965 parameters"));
   EXPECT_THAT(Notes(list, Note::Kind::kOther),
-              HasSubstr("before or after the summary that are ignored: 1"));
+              HasSubstr("ignored lines before or after the summary: 1"));
 }
 
 TEST(TorchSummary, NotesTotalsThatContradictTheRows) {
@@ -178,7 +178,7 @@ TEST(TorchInfo, ReadsKernelsFrozenAndRepeatedRows) {
   EXPECT_EQ(list.layers[3].trainable, 0) << "parentheses mean frozen";
   EXPECT_EQ(list.layers[4].params, 0) << "called again";
   EXPECT_THAT(Notes(list, Note::Kind::kInferred),
-              HasSubstr("rows that call a module again (its parameters count once): 1"));
+              HasSubstr("rows of repeated calls, whose parameters count only once: 1"));
   EXPECT_FALSE(list.collapsed);
 }
 
@@ -248,7 +248,8 @@ Total params: 134
 
 TEST(TorchTree, CountsATiedOutputLayerOnce) {
   const LayerList list = Parse(Fixture("tree"));
-  // 2'108 from the last line, less the word table (800) and the bias that is counted twice (100).
+  // The last line states 2'108. The word table (800) and the bias that is counted twice (100) are
+  // subtracted.
   EXPECT_EQ(list.params, 1'208);
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("lm_head.decoder has the size of"));
   EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("the totals state 9999"));
@@ -280,7 +281,7 @@ TEST(TorchTree, DerivesParametersFromConstructors) {
   EXPECT_EQ(list.layers[0].kernel, 9);
   EXPECT_EQ(list.layers[1].params, 32);
   EXPECT_EQ(list.layers[2].params, 416) << "depthwise: 16 x 25 + 16";
-  // Two layers in both directions: 2 x 4 x 32 x (16 + 32 + 2) and 2 x 4 x 32 x (64 + 32 + 2).
+  // Two layers, each in both directions: 2 x 4 x 32 x (16 + 32 + 2) and 2 x 4 x 32 x (64 + 32 + 2).
   EXPECT_EQ(list.layers[3].params, 37'888);
   EXPECT_EQ(Row(list, "MultiheadAttention").params, 3 * 64 * 64 + 3 * 64);
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("no parameters are printed"));
@@ -474,7 +475,7 @@ TEST(Summary, RefusesUnreadableText) {
   }
 }
 
-TEST(CarmaJson, NamesThePlaceOfAMistake) {
+TEST(CarmaJson, ReportsThePositionOfAMistake) {
   const struct {
     std::string text;
     const char* expected;
@@ -524,8 +525,8 @@ TEST(Summary, StaysWithinItsLimits) {
   EXPECT_THAT(Error(std::string(kMaxSummaryBytes, '\n')), HasSubstr("more than 1000000 lines"));
 }
 
-// Wherever the text is cut, the result is a list within its limits or a one-line error with the
-// file's name.
+// Wherever the text is truncated, the result is either a list within its limits or a one-line error
+// with the file's name.
 TEST(Summary, SurvivesEveryTruncation) {
   for (const char* name : kFixtures) {
     SCOPED_TRACE(name);

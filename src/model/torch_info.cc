@@ -1,4 +1,4 @@
-// Reads torchinfo's output: a tree of modules, parents first, with the columns that the user chose.
+// Reads torchinfo's output: a tree of modules, parents first, with columns that the user selects.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr std::array kTitles{
 };
 constexpr int kColumnsPerLevel = 5;  // "│    "
 
-// What the header line declares about the rows below it.
+// What the header line says about the rows below it.
 struct Header {
   bool indexed = false;  // "Conv2d: 2-1"
   bool named = false;    // "Conv2d (conv1)"
@@ -37,7 +37,7 @@ struct Header {
 Header ParseHeader(std::string_view line) {
   Header header;
   line = base::Trim(line);
-  // The line has "Layer (type (var_name):depth-idx)", then the titles of the columns.
+  // The line begins with "Layer (type (var_name):depth-idx)". The titles of the columns follow.
   const std::string_view layer = line.substr(0, line.find("  "));
   header.indexed = layer.find("depth-idx") != std::string_view::npos;
   header.named = layer.find("var_name") != std::string_view::npos;
@@ -50,7 +50,8 @@ Header ParseHeader(std::string_view line) {
   return header;
 }
 
-// Removes the branches before a row's name and returns the row's depth, 0 for the model itself.
+// Removes the branches drawn in front of a row's name. Returns the row's depth, which is 0 for the
+// model itself.
 int TakeDepth(std::string_view& line) {
   int drawn = 0;
   while (!line.empty()) {
@@ -74,7 +75,7 @@ int TakeDepth(std::string_view& line) {
   return 0;
 }
 
-// Takes the next cell, which is a bracketed list or a word.
+// Takes the next cell: a bracketed list or a word.
 std::string_view TakeCell(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   std::size_t end = 0;
@@ -90,9 +91,9 @@ std::string_view TakeCell(std::string_view& line) {
 
 enum class Label { kModule, kWeight, kNone };
 
-// Splits "Conv2d (conv1): 2-1" into type and attribute. With verbose=2, torchinfo lists a module's
-// tensors below the module. Those rows have neither type nor attribute, and their numbers are part
-// of the module's row.
+// Splits "Conv2d (conv1): 2-1" into type and attribute. With verbose=2, torchinfo also lists the
+// tensors of a module below the module. These rows have no type and no attribute, and their numbers
+// are included in the module's row.
 Label TakeLabel(std::string_view& line, const Header& header, int depth, Layer& layer) {
   const std::size_t end = std::min(line.find_first_of(" :"), line.size());
   if (!IsName(line.substr(0, end))) return Label::kNone;
@@ -124,7 +125,7 @@ struct Row {
 };
 
 // The number of positions in a convolution's kernel. Some versions print the shape of the whole
-// weight, whose last dimensions are those of the kernel.
+// weight; its last dimensions are the kernel's.
 std::optional<std::int64_t> KernelPositions(const Row& row) {
   const std::size_t sides = std::max<std::size_t>(row.layer.out.rank(), 2) - 2;
   if (OpOf(row.layer.type) != Op::kConv || sides == 0 || row.kernel.rank() < sides) return {};
@@ -147,7 +148,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
       case Column::kParams: {
         row.repeated = cell == "(recursive)";
         if (row.repeated || cell == "--") break;
-        // Frozen parameters are in parentheses.
+        // A number in parentheses means frozen parameters.
         const bool frozen = cell.starts_with('(') && cell.ends_with(')');
         const auto params = ParseCount(frozen ? cell.substr(1, cell.size() - 2) : cell);
         if (!params) return false;
@@ -156,7 +157,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
         break;
       }
       case Column::kKernel:
-        // A pooling layer shows one number for all sides; it is not used.
+        // The single number that a pooling layer shows for all sides is not used.
         if (cell.starts_with('[') ? !ParseShape(cell, row.kernel)
                                   : cell != "--" && !ParseCount(cell)) {
           return false;
@@ -170,7 +171,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
   return base::Trim(line).empty();
 }
 
-// The rows of the table, in their printed order.
+// The rows of the table, in printed order.
 struct Table {
   std::vector<Layer> rows;
   std::vector<int> depths;
@@ -178,7 +179,7 @@ struct Table {
   std::size_t repeated = 0;  // rows that repeat a module
 
   bool Fits(int depth) const {
-    // Early versions omit the row of the model itself and begin with its children.
+    // Early versions omit the row of the model itself and start with its children.
     return depth <= kMaxDepth && depth <= (depths.empty() ? 1 : depths.back() + 1);
   }
 };
@@ -220,8 +221,8 @@ Result<Table> TakeTable(Lines& lines, const Header& header) {
   return table;
 }
 
-// Moves the rows to the list in the order in which modules finish. Returns the layers at the
-// deepest level, which may be blocks with hidden contents.
+// Moves the rows to the list in finishing order. Returns the layers at the deepest level that may
+// be blocks with hidden contents.
 std::vector<std::size_t> TakeInOrder(LayerList& list, Table& table) {
   const int deepest = std::ranges::max(table.depths);
   std::vector<std::size_t> collapsed;
@@ -260,7 +261,7 @@ Result<LayerList> ReadTorchInfo(Lines& lines) {
   if (totals.pass_mb) list.pass_bytes = *totals.pass_mb * kBytesOfMegabyte;
   if (table.repeated > 0) {
     AddNote(list, Note::Kind::kInferred,
-            fmt::format("rows that call a module again (its parameters count once): {}",
+            fmt::format("rows of repeated calls, whose parameters count only once: {}",
                         table.repeated));
   }
   list.has_input_shapes = std::ranges::find(header.columns, Column::kInput) != header.columns.end();

@@ -1,5 +1,5 @@
-// Reads torchsummary's output: one row per module in the order in which modules finish, such as
-// "Conv2d-1    [-1, 64, 112, 112]    9,408".
+// Reads torchsummary's output. It has one row per module in the order in which the modules finish,
+// such as "Conv2d-1    [-1, 64, 112, 112]    9,408".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace carma::model {
 namespace {
 
-// Parses a row; empty if the line is not a row.
+// Parses a row. Empty if the line is not a row.
 std::optional<Layer> ParseRow(std::string_view line) {
   line = base::Trim(line);
   const std::size_t open = line.find('[');

@@ -1,5 +1,5 @@
-// Reads PyTorch's print(model): a tree of constructors without shapes. pytorch_model_summary adds
-// ", N params" to each module, including the parameters of its children.
+// Reads PyTorch's print(model): a tree of constructors without shapes. pytorch_model_summary
+// appends ", N params" to each module, which includes the parameters of its children.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace carma::model {
 namespace {
 
-// A few nested lines "999 x" could mean any number of rows. 128 experts in each of 60 layers are
-// about 40 000 rows.
+// A limit, because a few nested lines such as "999 x" could mean any number of rows. 128 experts in
+// each of 60 layers are about 40 000 rows.
 constexpr std::size_t kMaxCopiedRows = 50'000;
 
 // The start of a module, parsed from one line.
@@ -25,7 +25,7 @@ struct Opening {
   std::optional<std::int64_t> params;         // as printed, if the module ends in this line
 };
 
-// Parses ", 1,536 params" as 1536. An empty tail is valid. Returns false for anything else.
+// Parses ", 1,536 params" as 1536, and accepts an empty tail. Returns false for anything else.
 bool ParseTail(std::string_view tail, std::optional<std::int64_t>& params) {
   if (tail.empty()) return true;
   if (!tail.starts_with(", ") || !tail.ends_with(" params")) return false;
@@ -33,7 +33,7 @@ bool ParseTail(std::string_view tail, std::optional<std::int64_t>& params) {
   return params.has_value();
 }
 
-// Parses lines such as "(0-11): 12 x BertLayer(", "(conv1): Conv2d(3, 64, …), 9,408 params" or
+// Parses a line such as "(0-11): 12 x BertLayer(", "(conv1): Conv2d(3, 64, …), 9,408 params" or
 // "ResNet(".
 std::optional<Opening> ParseOpening(std::string_view line) {
   Opening opening;
@@ -114,7 +114,7 @@ class TreeReader {
       return lines_.Fail(fmt::format("'{}', expected a module like 'Linear(in_features=4, …)'",
                                      base::Printable(line, 80)));
     }
-    // All other lines between modules are text that a module prints about itself.
+    // Any other line between modules is text that a module prints about itself.
     if (!opening) {
       if (!line.empty()) ++passed_over_;
       return Unit{};
@@ -141,7 +141,8 @@ class TreeReader {
     return Close(opening->params ? opening->params : derived.value_or(0));
   }
 
-  // Ends the innermost module. params: of the module and its children, as printed or derived.
+  // Closes the innermost module. params: the parameters of the module and its children, as printed
+  // or derived.
   Result<Unit> Close(std::optional<std::int64_t> params) {
     Open module = std::move(open_.back());
     open_.pop_back();
@@ -172,7 +173,7 @@ class TreeReader {
     return Unit{};
   }
 
-  // "(0-11): 12 x Layer(…)" stands for twelve equal modules in a row.
+  // "(0-11): 12 x Layer(…)" stands for twelve equal modules.
   Result<Unit> Copy(const Open& module) {
     const std::size_t rows = list_.layers.size() - module.first_row;
     const std::size_t copies = static_cast<std::size_t>(module.copies) - 1;
@@ -196,8 +197,8 @@ class TreeReader {
   }
 
   // Conv1D of transformers has inputs x outputs + outputs parameters but prints neither width. It
-  // reads the output of the last layer or, in a new branch, of the last norm. The first width that
-  // divides the number evenly is used.
+  // reads the output of the last layer or, at the start of a branch, of the last norm. The first of
+  // these two widths that divides the number of parameters evenly is used.
   void InferConv1D(Layer& layer) const {
     for (const auto& width : {last_width_, norm_width_}) {
       if (!width || layer.params == 0 || layer.params % (*width + 1) != 0) continue;
@@ -212,9 +213,9 @@ class TreeReader {
       undetermined_.push_back(type);
   }
 
-  // An output layer as large as the embedding table is the same tensor: language models tie the
-  // two, but a printed tree shows and counts both. The enclosing block may count the layer's bias a
-  // second time.
+  // The parameters to subtract for a tied output layer. Language models tie the output layer to the
+  // embedding table, so an output layer of the same size is taken to be the same tensor. A printed
+  // tree shows and counts both. The enclosing block may also count the layer's bias a second time.
   std::int64_t TiedParams() {
     const Layer* table = nullptr;
     for (const Layer& layer : list_.layers) {
@@ -247,16 +248,18 @@ class TreeReader {
     list_.params -= std::min(list_.params, TiedParams());
     list_.trainable = list_.params;
     if (!told_) {
-      AddNote(list_, Note::Kind::kInferred,
-              fmt::format("no parameters are printed; {} follow from the constructors, without "
-                          "those that blocks hold themselves (tokens, position tables)",
-                          list_.params));
+      AddNote(
+          list_, Note::Kind::kInferred,
+          fmt::format("no parameters are printed; {} were derived from the constructors, without "
+                      "parameters that belong to the blocks themselves (tokens, position tables)",
+                      list_.params));
     }
     if (!undetermined_.empty()) {
-      AddNote(list_, Note::Kind::kUnknownLayer,
-              fmt::format("the weights of some layers do not follow from their constructors and "
-                          "are not counted: {}",
-                          base::Printable(base::Join(undetermined_, ", "))));
+      AddNote(
+          list_, Note::Kind::kUnknownLayer,
+          fmt::format("the weights of some layers cannot be derived from their constructors and "
+                      "are not counted: {}",
+                      base::Printable(base::Join(undetermined_, ", "))));
     }
     if (shared_) {
       AddNote(list_, Note::Kind::kFooter,
@@ -275,7 +278,7 @@ class TreeReader {
     }
     AddNote(list_, Note::Kind::kMissingShapes,
             "a printed module tree has no shapes: it does not show what grows with the batch");
-    // Notes unknown types. Their missing shapes are not reported again.
+    // Adds a note on unknown types. Their missing shapes are not reported again.
     NoteUnknownTypes(list_, {});
   }
 

@@ -1,5 +1,5 @@
-// Reads and writes the file in which `carma profile` stores how workloads use this server's GPUs,
-// with one line for each workload and GPU type (docs/server/profile.md).
+// Reads and writes the profiles file, in which `carma profile` stores how workloads use this
+// server's GPUs. The file has one line for each workload and GPU type (docs/server/profile.md).
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace carma::profile {
 
-// Limits beyond which a file is refused.
+// A file that exceeds one of these limits is rejected.
 inline constexpr std::size_t kMaxProfiles = 100'000;
 inline constexpr std::size_t kMaxProfilesBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxNameBytes = 200;
 
-// Whether the text may name a workload or GPU type: no control characters, and no '#' at the start,
-// which would be a comment in CSV.
+// Whether the text is a valid name of a workload or GPU type. It must not contain control
+// characters, nor begin with '#', which would start a comment in CSV.
 bool IsName(std::string_view text);
 inline constexpr std::string_view kNameRule =
     "expected printable text of 1 to 200 bytes that does not begin with '#'";
@@ -28,17 +28,18 @@ inline constexpr std::string_view kNameRule =
 struct WorkloadProfile {
   std::string workload;
   std::string gpu_type;  // the driver's name; an instance's includes its profile
-  // Signature by which the daemon recognises a submission of the same training
+  // The signature by which the daemon recognises a submission of the same training
   // (estimate/signature.h). Empty if unknown.
   std::string signature;
-  // Measured when alone on a GPU of this type.
+  // The following values were measured while the workload was alone on a GPU of this type.
   std::optional<double> sm_active;  // u: mean SM activity while computing, 0..1
   double load_s = 0;                // from the start until it computes
   double time_s = 0;                // t0: time of computing for all of its work
   std::optional<double> iterations;
   std::optional<std::int64_t> memory_mib;  // peak
-  // Under MPS slowdown_i = 1 + s_i * sum of the neighbours' p_j. Absent if it never had neighbours.
-  // Only the products s_i * p_j can be measured; kPressurePerActivity sets the scale.
+  // Under MPS, slowdown_i = 1 + s_i * sum of the neighbours' p_j. Empty if the workload never had
+  // neighbours. Only the products s_i * p_j can be measured, so kPressurePerActivity sets the
+  // scale.
   std::optional<double> sensitivity;  // s
   std::optional<double> pressure;     // p
   // The evidence.
@@ -49,18 +50,19 @@ struct WorkloadProfile {
   friend bool operator==(const WorkloadProfile&, const WorkloadProfile&) = default;
 };
 
-// The geometric mean of p / u over the workloads of one fit is scaled to this, the mean of the 22
-// measured rows of the built-in catalogue. So measured workloads, workloads of the catalogue and
-// guessed parameters (core/mps_guess.h) can be combined on one GPU.
+// Each fit scales the geometric mean of p / u over its workloads to this value, which is the mean
+// of the 22 measured rows of the built-in catalogue. Measured workloads, workloads of the catalogue
+// and guessed parameters (core/mps_guess.h) can therefore be combined on one GPU.
 inline constexpr double kPressurePerActivity = 0.72;
 
-// Seconds per iteration when alone. Empty if the number of iterations is unknown.
+// Seconds per iteration when the workload is alone. Empty if the number of iterations is unknown.
 std::optional<double> IterationS(const WorkloadProfile& profile);
 
-// CSV with a header line, in the given order. Numbers are read back exactly.
+// CSV with a header line. The profiles keep their order, and numbers are read back exactly.
 std::string ProfilesCsv(std::span<const WorkloadProfile> profiles);
 // where: the file's name for messages. Errors: kInvalid with the line for a missing column, a value
-// out of range, sensitivity without pressure, or a workload twice on one GPU type.
+// out of range, sensitivity without pressure or the reverse, or two lines for a workload on one GPU
+// type.
 Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::string_view where);
 
 }  // namespace carma::profile

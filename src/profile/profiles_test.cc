@@ -25,7 +25,7 @@ WorkloadProfile Full() {
           .fit_error = 0.02};
 }
 
-TEST(Profiles, RoundTrip) {
+TEST(Profiles, RoundTripThroughCsv) {
   const std::vector<WorkloadProfile> profiles{
       Full(), {.workload = "alone", .gpu_type = "T4", .time_s = 1, .runs = 1}};
   const auto again = ParseProfiles(ProfilesCsv(profiles), "profiles.csv");

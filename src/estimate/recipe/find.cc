@@ -22,7 +22,8 @@ namespace {
 constexpr int kMaxNesting = 3;  // of scripts that start scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 
-// Whether the name has the form used on the hub. A name that leads out of the cache is refused.
+// Whether the name is a valid name on Hugging Face's hub. Names that would leave the cache folder
+// are rejected.
 bool IsHubName(std::string_view name) {
   if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
   if (std::ranges::count(name, '/') > 1 || name.front() == '/' || name.back() == '/') return false;
@@ -51,7 +52,7 @@ class Finder {
       LookAtCommand({.words = std::move(words), .line = 0}, "", spec_.workdir, 0);
     }
     KeepTheLast();
-    // The task must remain valid, whatever a file contains.
+    // The task must stay valid regardless of what a file contains.
     for (task::TrainingWord& word : best_.words) word.from = base::Printable(word.from, 500);
     std::erase_if(best_.words, [](const task::TrainingWord& word) {
       return word.value.size() > 1000 || word.value != base::Printable(word.value, 1000);
@@ -60,7 +61,7 @@ class Finder {
   }
 
  private:
-  // Keeps only the last word of each name, which is valid. Overridden words need not be shown.
+  // Keeps only the last word of each name, because earlier words are overridden.
   void KeepTheLast() {
     TrainingWords last;
     for (task::TrainingWord& word : best_.words) {
@@ -87,8 +88,8 @@ class Finder {
     if (depth >= kMaxNesting) return;
     const std::optional<NestedScript> nested = NestedScriptOf(command.words);
     if (!nested) return;
-    // A command sees variables that are exported or set in front of it (CONFIG_FILE=x
-    // ./run_train.sh).
+    // A command's environment contains exported variables and variables set in front of the command
+    // (CONFIG_FILE=x ./run_train.sh).
     std::map<std::string, std::string> inside = command.settings;
     inside.insert(spec_.environment.begin(), spec_.environment.end());
     if (nested->path.empty())
@@ -121,7 +122,8 @@ class Finder {
     Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // Only transformers are supported, so training runs of other models are ignored.
+    // Training runs of models other than transformers are ignored, because only transformers are
+    // supported.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely =
         framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
@@ -144,7 +146,7 @@ class Finder {
     Judge(path, std::move(meaning));
   }
 
-  // Adds the valid words, and a note for each invalid word.
+  // Adds the valid words, and adds a note for each invalid word.
   void AddValid(TrainingWords more, TrainingWords& words) {
     for (task::TrainingWord& word : more) {
       TrainingWords one = {std::move(word)};
@@ -156,8 +158,8 @@ class Finder {
     }
   }
 
-  // Adds a script's Hydra file: --config-path FOLDER --config-name NAME, relative to the script's
-  // folder.
+  // Adds the file of a script that uses Hydra. It is named by --config-path FOLDER --config-name
+  // NAME, relative to the script's folder.
   void AddHydra(const Launch& launch, const std::string& folder, std::vector<Setting>& settings) {
     const StatedSettings said(launch.options);
     const Setting* name = said.Value({"config_name"});
@@ -169,12 +171,12 @@ class Finder {
     const std::string file = name->value.ends_with(".yaml") ? name->value : name->value + ".yaml";
     const std::string whole =
         Below(beside, path == nullptr ? file : fmt::format("{}/{}", path->value, file));
-    // Scripts without Hydra may have options with these names too.
+    // A script without Hydra may also have options with these names, so a missing file is no error.
     if (Read(whole, kMaxConfigBytes)) AddFile(whole, folder, "", settings);
   }
 
-  // Adds words implied by scripts of diffusers. Scripts for adapters are recognised by name and
-  // load the frozen weights in autocast's precision.
+  // Adds words that a diffusers script implies. A script that trains adapters is recognised by its
+  // name, and loads the frozen weights in autocast's precision.
   static void AddDiffusion(const std::string& program, const std::vector<Setting>& settings,
                            TrainingWords& words) {
     const auto add = [&](const char* name, const std::string& value, const std::string& from) {
@@ -212,7 +214,7 @@ class Finder {
     Judge(path, std::move(meaning));
   }
 
-  // Adds words for PyTorch's allocator, which environment variables configure.
+  // Adds words for PyTorch's allocator, which is configured by environment variables.
   void AddAllocator(const ShellCommand& command, TrainingWords& words) const {
     for (const char* const name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
       const auto own = command.settings.find(name);
@@ -222,7 +224,7 @@ class Finder {
     }
   }
 
-  // Settings in the script itself have the lowest precedence; a missing script is ignored.
+  // Settings in the script itself have the lowest precedence. A missing script is ignored.
   void AddProgram(const std::string& program, const std::string& folder,
                   std::vector<Setting>& settings) {
     if (!program.ends_with(".py")) return;
@@ -245,7 +247,7 @@ class Finder {
     }
   }
 
-  // Reads files that settings name: configurations of DeepSpeed, FSDP and adapters.
+  // Reads the files that settings refer to: configurations of DeepSpeed, FSDP and adapters.
   void AddNamedFiles(const std::string& folder, std::vector<Setting>& settings,
                      TrainingWords& words) {
     const std::vector<Setting> named = settings;
@@ -275,7 +277,7 @@ class Finder {
 
   // ---- the model ----
 
-  // The config.json stated by the task; empty if there is none.
+  // The config.json that the task states. Empty if it states none.
   std::string StatedConfig() {
     if (!spec_.model_summary) return "";
     const Result<std::string> text = Read(*spec_.model_summary, kMaxConfigBytes);
@@ -283,7 +285,7 @@ class Finder {
     return *spec_.model_summary;
   }
 
-  // The path of the model's config.json. Empty if it is not found; then a note is added if `told`.
+  // The path of the model's config.json. If there is none, returns "", and adds a note if `told`.
   std::string ConfigOf(const Meaning& meaning, const std::string& folder, bool told,
                        TrainingWords& words) {
     const std::string& model = meaning.model;
@@ -300,12 +302,13 @@ class Finder {
         return part;
     }
     if (told)
-      Note(fmt::format("{}: no config.json of '{}' here nor in Hugging Face's cache: --hf-config",
-                       meaning.model_from, base::Printable(model, 80)));
+      Note(fmt::format(
+          "{}: no config.json of '{}' here or in Hugging Face's cache (pass it with --hf-config)",
+          meaning.model_from, base::Printable(model, 80)));
     return "";
   }
 
-  // The trained part of a diffusers pipeline. Adds words for the untrained parts.
+  // The path of the trained part of a diffusers pipeline. Adds words for the untrained parts.
   std::string PartOf(const std::string& index, TrainingWords& words) {
     const Result<std::string> text = Read(index, kMaxConfigBytes);
     if (!text) return "";
@@ -320,7 +323,8 @@ class Finder {
     return found->config;
   }
 
-  // The model's folder in the cache of Hugging Face's hub, which has folders by name and revision.
+  // The model's folder in the cache of Hugging Face's hub, where each model has a folder per
+  // revision.
   std::string CachedFolder(const std::string& name) {
     if (!IsHubName(name)) return "";
     std::string escaped = name;
@@ -344,7 +348,7 @@ class Finder {
     return found == spec_.environment.end() ? "" : found->second;
   }
 
-  // Keeps the training if it needs more memory than the best so far.
+  // Replaces the best training so far if this training needs more memory.
   void Judge(const std::string& path, Meaning meaning) {
     const Result<std::string> text = Read(path, kMaxConfigBytes);
     if (!text) return;
@@ -352,7 +356,7 @@ class Finder {
     if (!config) return Note(config.error().message);
     const TrainingWords beside = ReadBeside(
         path, *config, [&](const std::string& file) { return Read(file, kMaxConfigBytes); });
-    // Stated settings take precedence, so they come later.
+    // Stated settings come last because they take precedence.
     meaning.words.insert(meaning.words.begin(), beside.begin(), beside.end());
     const Result<TrainingPlan> plan = PlanOf(meaning.words, *config);
     if (!plan) return Note(plan.error().message);

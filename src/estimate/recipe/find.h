@@ -1,4 +1,5 @@
-// Reads settings of a training from a submitted command and the files that it names.
+// Finds the settings of a training in a submitted command and in the files that the command refers
+// to.
 #pragma once
 
 #include <functional>
@@ -17,14 +18,14 @@ struct TrainingFound {
   std::vector<std::string> notes;  // one sentence per problem
 };
 
-// path: absolute. May block as long as a file system does.
+// path: must be absolute. The call may block as long as the file system does.
 using FileReader =
     std::function<Result<std::string>(const std::string& path, std::size_t max_bytes)>;
 
-// Reads the task's script or command as text; nothing is executed. `read` reads the files that it
-// names: configurations of the training, and the model's config.json in its folder or in Hugging
-// Face's cache. If a script starts several training runs, the run that needs the most memory is
-// used. At most kMaxTrainingFiles files of kMaxConfigBytes each.
+// Reads the task's script or command as text; nothing is executed. With `read` it reads the files
+// that the command refers to: configurations of the training, and the model's config.json in its
+// folder or in Hugging Face's cache. If a script starts several training runs, the run that needs
+// the most memory is used. Reads at most kMaxTrainingFiles files of up to kMaxConfigBytes each.
 inline constexpr int kMaxTrainingFiles = 40;
 TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read);
 

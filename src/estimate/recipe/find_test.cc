@@ -1,4 +1,5 @@
-// Tests whole task descriptions with the files that they name. Models and scripts are made up.
+// Tests whole task descriptions together with the files that they refer to. All models and scripts
+// are made up.
 #include "estimate/recipe/find.h"
 
 #include <gmock/gmock.h>
@@ -71,7 +72,7 @@ class FindTrainingTest : public ::testing::Test {
   std::map<std::string, std::string> files_;
 };
 
-TEST_F(FindTrainingTest, TheTrainersOptionsAreUnderstood) {
+TEST_F(FindTrainingTest, ReadsTheTrainersOptions) {
   const TrainingFound found = Script(
       "MODEL=lab/small\n"
       "ARGS=\"--per_device_train_batch_size 4 --gradient_accumulation_steps=8\"\n"
@@ -103,7 +104,7 @@ TEST_F(FindTrainingTest, ReadsSourceAndTargetLengths) {
   EXPECT_EQ(From(found, "target-len"), "train.sh:2: --max_target_length");
 }
 
-TEST_F(FindTrainingTest, LaunchersAndTheirFilesAreRead) {
+TEST_F(FindTrainingTest, ReadsLaunchersAndTheirFiles) {
   files_["/lab/ds.json"] = R"({"zero_optimization":{"stage":3},"bf16":{"enabled":true}})";
   files_["/lab/acc.yaml"] =
       "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"
@@ -135,7 +136,7 @@ TEST_F(FindTrainingTest, LaunchersAndTheirFilesAreRead) {
   EXPECT_EQ(torchrun.data_parallel, DataParallel::kFsdp);
 }
 
-TEST_F(FindTrainingTest, ConfigurationsOfFrameworksAreRead) {
+TEST_F(FindTrainingTest, ReadsConfigurationsOfFrameworks) {
   files_["/lab/axolotl.yml"] =
       "base_model: lab/small\nadapter: qlora\nload_in_4bit: true\nlora_r: 64\n"
       "lora_target_linear: true\nsequence_len: 4096\nsample_packing: true\nmicro_batch_size: 2\n"
@@ -178,7 +179,7 @@ TEST_F(FindTrainingTest, ConfigurationsOfFrameworksAreRead) {
   EXPECT_EQ(plan.ranks, 2);
 }
 
-TEST_F(FindTrainingTest, TheTrainingScriptIsReadAsText) {
+TEST_F(FindTrainingTest, ReadsTheTrainingScriptAsText) {
   files_["/lab/src/t.py"] =
       "model = AutoModelForCausalLM.from_pretrained('lab/small', torch_dtype=torch.bfloat16)\n"
       "peft = LoraConfig(r=4, target_modules='all-linear')\n"
@@ -192,7 +193,7 @@ TEST_F(FindTrainingTest, TheTrainingScriptIsReadAsText) {
   EXPECT_EQ(From(found, "batch"), "t.py:3: per_device_train_batch_size");
 }
 
-TEST_F(FindTrainingTest, AClassifierHasNoScoresOverTheVocabulary) {
+TEST_F(FindTrainingTest, ClassifiersHaveNoScoresOverTheVocabulary) {
   files_["/lab/src/t.py"] =
       "model = AutoModelForSequenceClassification.from_pretrained('lab/small', num_labels=2)\n";
   const TrainingFound found = Script("cd src\npython t.py --max_length 512 --learning_rate 1\n");
@@ -251,7 +252,7 @@ TEST_F(FindTrainingTest, ReadsTrlsPreferenceTrainers) {
   EXPECT_EQ(From(found, "seq-len"), "fit.py:1: max_completion_length");
 }
 
-TEST_F(FindTrainingTest, UnslothsKernelsAreKnown) {
+TEST_F(FindTrainingTest, RecognisesUnslothsKernels) {
   files_["/lab/fit.py"] =
       "model, tokenizer = FastLanguageModel.from_pretrained(model_name='small',\n"
       "    max_seq_length=2048, load_in_4bit=True)\n"
@@ -276,7 +277,7 @@ TEST_F(FindTrainingTest, UsesAStatedConfigForAnyModel) {
   EXPECT_THAT(found.notes, IsEmpty());
 }
 
-TEST_F(FindTrainingTest, MegatronsOptionsAreReadBesideAConfig) {
+TEST_F(FindTrainingTest, ReadsMegatronsOptionsTogetherWithAConfig) {
   const std::string options =
       "ARGS=(--num-layers 16 --hidden-size 1024 --num-attention-heads 8 --seq-length 4096\n"
       "  --micro-batch-size 2 --lr 6e-5 --bf16 --use-distributed-optimizer)\n"
@@ -295,7 +296,7 @@ TEST_F(FindTrainingTest, MegatronsOptionsAreReadBesideAConfig) {
   EXPECT_EQ(plan.checkpointing, Checkpointing::kAttention);
 }
 
-TEST_F(FindTrainingTest, NemosFileIsReadByItsName) {
+TEST_F(FindTrainingTest, FindsNemosFileByItsName) {
   files_["/lab/conf/gpt.yaml"] =
       "trainer:\n  devices: 8\nmodel:\n  tensor_model_parallel_size: 4\n  micro_batch_size: 2\n"
       "  encoder_seq_length: 1024\n  num_layers: 16\n  hidden_size: 1024\n"
@@ -332,7 +333,7 @@ TEST_F(FindTrainingTest, ReadsTheAllocatorsSetting) {
   EXPECT_TRUE(Plan(Script("export " + setting + "\n" + command)).expandable_segments);
 }
 
-TEST_F(FindTrainingTest, ScriptsThatStartScriptsAreFollowed) {
+TEST_F(FindTrainingTest, FollowsScriptsThatStartScripts) {
   files_["/lab/inner.sh"] = "python t.py --model_name_or_path $1 --num_train_epochs 3\n";
   EXPECT_FALSE(Script("bash inner.sh small\n").words.empty());
   EXPECT_FALSE(Script("bash -c 'python t.py --model small --lr 1'\n").words.empty());
@@ -363,15 +364,15 @@ TEST_F(FindTrainingTest, IgnoresCommandsWithoutATransformerTraining) {
 TEST_F(FindTrainingTest, ReportsProblems) {
   EXPECT_THAT(
       Script("python t.py --model_name_or_path lab/other --lr 1\n").notes,
-      ElementsAre("train.sh:2: --model_name_or_path: no config.json of 'lab/other' here nor "
-                  "in Hugging Face's cache: --hf-config"));
+      ElementsAre("train.sh:2: --model_name_or_path: no config.json of 'lab/other' here or in "
+                  "Hugging Face's cache (pass it with --hf-config)"));
   EXPECT_THAT(Script("axolotl train none.yml\n").notes, ElementsAre(HasSubstr("none.yml: none")));
   EXPECT_THAT(Script("python t.py --model small --lr 1 --optim galore --max_length x\n").notes,
               ElementsAre(HasSubstr("train.sh:2: --max_length: seq-len: 'x': expected a number"),
                           HasSubstr("train.sh:2: --optim: optimizer: 'galore': expected adamw")));
 }
 
-TEST_F(FindTrainingTest, SplitsOverManyGpusAreUnderstood) {
+TEST_F(FindTrainingTest, ReadsSplitsOverManyGpus) {
   const TrainingPlan plan = Plan(Script(
       "torchrun --nproc_per_node 16 train.py --model_name_or_path lab/small --lr 1e-5 \\\n"
       "  --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --context-parallel-size 2 "
@@ -384,7 +385,7 @@ TEST_F(FindTrainingTest, SplitsOverManyGpusAreUnderstood) {
   EXPECT_EQ(plan.checkpointing, Checkpointing::kAttention);
 }
 
-TEST_F(FindTrainingTest, TheWeightIndexHasTheSizeOfTheWholeModel) {
+TEST_F(FindTrainingTest, TakesTheModelSizeFromTheWeightIndex) {
   files_
       ["/home/ann/.cache/huggingface/hub/models--lab--small/snapshots/0a1b/"
        "model.safetensors.index.json"] = R"({"metadata":{"total_size":2000000000}})";
@@ -401,7 +402,7 @@ TEST_F(FindTrainingTest, UsesTheTokenizersLengthAsALastResort) {
             64);
 }
 
-TEST_F(FindTrainingTest, TorchtitansFileIsRead) {
+TEST_F(FindTrainingTest, ReadsTorchtitansFile) {
   files_["/lab/t.toml"] =
       "[model]\nname = \"llama3\"\nhf_assets_path = \"./small\"\n[training]\n"
       "local_batch_size = 2\nseq_len = 4096\n[activation_checkpoint]\nmode = \"full\"\n";
@@ -423,7 +424,7 @@ TEST_F(FindTrainingTest, TorchtitansFileIsRead) {
   EXPECT_EQ(From(found, "seq-len"), "t.toml:6: training.seq_len");
 }
 
-TEST_F(FindTrainingTest, ScriptsOfDiffusersAreUnderstood) {
+TEST_F(FindTrainingTest, ReadsScriptsOfDiffusers) {
   files_["/lab/dit/model_index.json"] =
       R"({"_class_name":"SomePipeline","transformer":["diffusers","SD3Transformer2DModel"],)"
       R"("vae":["diffusers","AutoencoderKL"]})";
@@ -451,7 +452,7 @@ TEST_F(FindTrainingTest, ScriptsOfDiffusersAreUnderstood) {
   EXPECT_TRUE(plan->lora_targets.output) << "all four matrices of an attention";
 }
 
-TEST_F(FindTrainingTest, TheTokenizersLimitBoundsAnUnknownLength) {
+TEST_F(FindTrainingTest, LimitsAnUnknownLengthToTheTokenizersMaximum) {
   files_["/lab/small/tokenizer_config.json"] = R"({"model_max_length":384})";
   const TrainingFound found =
       Script("python train.py --model_name_or_path ./small --num_train_epochs 1\n");

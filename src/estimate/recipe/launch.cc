@@ -42,7 +42,7 @@ std::string OptionName(std::string_view word) {
   return name;
 }
 
-// Whether this flag of a launcher has no value, so the next word is a separate argument.
+// Whether this launcher option takes no value, so that the next word is a separate argument.
 bool IsLauncherFlag(std::string_view name) {
   return IsOneOf(name, {"standalone",
                         "no_python",
@@ -72,7 +72,7 @@ class CommandReader {
   CommandReader(Words words, std::string_view place) : words_(words), place_(place) {}
 
   std::optional<Launch> Read() {
-    // Skips any words before the launcher: env, nohup, srun --gres=gpu:2, uv run …
+    // Skips words in front of the launcher, such as env, nohup, srun --gres=gpu:2 or uv run.
     while (at_ < words_.size() && !IsLauncher(words_[at_].text)) ++at_;
     if (at_ == words_.size()) return std::nullopt;
     const bool found = ReadLauncher();
@@ -158,7 +158,7 @@ class CommandReader {
     return true;
   }
 
-  // Reads options up to the program; "-m MODULE" ends them.
+  // Reads the launcher's options up to the program or to "-m MODULE".
   void ReadLauncherOptions() {
     while (at_ < words_.size() && IsOption(words_[at_])) {
       const std::string& word = words_[at_].text;
@@ -183,7 +183,8 @@ class CommandReader {
     return true;
   }
 
-  // Reads "--name value", "--name=value", "--flag", "name=value" and "recipe.yaml".
+  // Reads options and arguments of the forms "--name value", "--name=value", "--flag", "name=value"
+  // and "recipe.yaml".
   void ReadOptions() {
     while (at_ < words_.size()) {
       const ShellWord& word = words_[at_++];
@@ -212,7 +213,7 @@ class CommandReader {
     bool known = true;
     std::vector<std::string> values;
     while (at_ < words_.size() && !IsOption(words_[at_])) {
-      // Overrides of configuration settings may also follow options.
+      // A word such as "name=value" after an option's value is an override and not another value.
       const std::string& value = words_[at_].text;
       if (!values.empty() && value.find('=') != std::string::npos) break;
       known = known && words_[at_].known;
@@ -255,7 +256,7 @@ class CommandReader {
                                [&](const Setting& each) { return IsOneOf(each.key, names); });
   }
 
-  // Finds the framework of a script or a module.
+  // Determines the framework from the program's name or its options.
   void Recognise() {
     const std::string program = base::ToLower(launch_.program);
     const auto has = [&](std::string_view part) { return program.find(part) != std::string::npos; };

@@ -1,4 +1,4 @@
-// Finds the training that a command starts, and its settings.
+// Finds the training that a command starts and reads its settings.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ struct Launch {
   std::vector<std::string> files;  // configurations named without an option, as written
 };
 
-// Understands torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift
-// and Python scripts, with anything before them (env, srun, uv run …). place: where the command was
-// found, for the settings' sources; may be empty. Empty if the command starts no known training
-// program.
+// Recognises torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift
+// and Python scripts, with any words in front of them (env, srun, uv run …). place: where the
+// command was found, for the settings' sources; may be empty. Empty if the command does not start a
+// supported training program.
 std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_view place);
 
 // A script that a shell runs, with its arguments: "bash train.sh 4".

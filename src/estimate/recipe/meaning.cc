@@ -13,7 +13,7 @@
 namespace carma::estimate {
 namespace {
 
-// Adds words topic by topic, beginning with the framework's defaults.
+// Adds words by topic. Each topic starts with the framework's defaults.
 class Reader {
  public:
   Reader(const std::vector<Setting>& settings, Framework framework)
@@ -85,8 +85,8 @@ class Reader {
                       "weight_decay"}) != nullptr;
   }
 
-  // Whether the training is of preferences: PPO and the like have a second model or generate text
-  // between steps.
+  // Whether this is an unsupported preference training. PPO and similar methods use a second model,
+  // or generate text between steps.
   bool IsOfPreferences() {
     constexpr std::string_view kKinds[] = {"ppo", "rm",    "kto",  "orpo",
                                            "ipo", "simpo", "rlhf", "rloo"};
@@ -114,7 +114,7 @@ class Reader {
     if (framework_ == Framework::kTrl) AddUsual("seq-len", "1024");
     if (framework_ == Framework::kLlamaFactory) AddUsual("seq-len", "2048");
     if (framework_ == Framework::kAxolotl) AddUsual("seq-len", "512");
-    // The tokenizer cuts its input even if the trainer allows more.
+    // The tokenizer truncates its input even if the trainer allows longer samples.
     AddNumber("seq-len", {"tokenizer.max_length"});
     AddNumber("seq-len", {"max_seq_length", "max_seq_len", "max_length", "sequence_len",
                           "cutoff_len", "block_size", "model_max_length", "seq_length", "seq_len",
@@ -150,7 +150,7 @@ class Reader {
 
   // ---- full training or adapters ----
 
-  // The setting that selects adapter training; null if there is none.
+  // The setting that selects adapter training. Null if there is none.
   const Setting* SaysLora() {
     const Setting* kind = said_.Value({"finetuning_type", "adapter", "peft_method", "train_type",
                                        "tuner_type", "sft_type", "peft_type", "peft"});
@@ -215,7 +215,7 @@ class Reader {
     Add("lora-targets", list, *named);
   }
 
-  // Turns "['q_proj', 'v_proj']" into plain words, and renames torchtune's "output_proj".
+  // Removes brackets and quotes from "['q_proj', 'v_proj']", and renames torchtune's "output_proj".
   static std::string Plain(std::string_view value) {
     std::string list;
     for (const char c : value) {
@@ -227,7 +227,8 @@ class Reader {
     return list;
   }
 
-  // Sets the bits of quantised weights and returns the setting that states them.
+  // Sets `bits` to the width of quantised weights, and returns the setting that states it. Null if
+  // the weights are not quantised.
   const Setting* Quantised(int& bits) const {
     if (const Setting* yes =
             said_.Yes({"load_in_4bit", "use_4bit", "load_4bit", "use_qlora", "qlora"})) {
@@ -286,7 +287,7 @@ class Reader {
       if (framework_ == Framework::kTorchtune) continue;
       return Add("amp", "on", *setting);
     }
-    // Lightning states mixed precision as "precision": bf16-mixed.
+    // Lightning selects mixed precision with values of "precision" such as bf16-mixed.
     const Setting* precision = said_.Value({"precision"});
     if (precision != nullptr && base::ToLower(precision->value).contains("mixed"))
       return Add("amp", "on", *precision);
@@ -306,7 +307,7 @@ class Reader {
     switch (framework_) {
       case Framework::kTrainer:
       case Framework::kTrl:
-        // from_pretrained of Transformers 4 converts any file to fp32 unless a dtype is given.
+        // In Transformers 4, from_pretrained converts weights to fp32 unless a dtype is stated.
         return AddUsual("weights", "fp32");
       case Framework::kLlamaFactory:
         // LLaMA-Factory loads weights in 16 bits and converts trained weights to fp32.
@@ -344,7 +345,7 @@ class Reader {
       if (said_.Yes({"disable_gradient_checkpointing"}) == nullptr)
         AddUsual("gradient-checkpointing", "full");
     }
-    // TRL checkpoints by default since it renamed its length option to max_length.
+    // TRL checkpoints by default since the release that renamed its length option to max_length.
     if (framework_ == Framework::kTrl && said_.Any({"max_seq_length"}) == nullptr)
       AddUsual("gradient-checkpointing", "full");
     const Setting* asked = said_.Any(
@@ -359,7 +360,7 @@ class Reader {
     const std::string value = base::ToLower(asked->value);
     if (value == "auto") return;
     if (value.contains("offload")) AddOffload("activations", *asked);
-    // Axolotl and Unsloth accept a method in place of true.
+    // Axolotl and Unsloth accept the name of a method in place of true.
     Add("gradient-checkpointing", TruthOf(value) == false ? "none" : "full", *asked);
   }
 
@@ -408,8 +409,8 @@ class Reader {
 
   // ---- several GPUs ----
 
-  // Reads tensor, pipeline and context parallelism by the names of Megatron, programs built on it,
-  // and torchtitan.
+  // Reads tensor, pipeline and context parallelism from the names used by Megatron, by programs
+  // built on Megatron, and by torchtitan.
   void Splits() {
     AddNumber("tp", {"tensor_model_parallel_size", "tensor_parallel_degree"});
     AddNumber("pp", {"pipeline_model_parallel_size", "pipeline_parallel_degree"});
@@ -456,7 +457,7 @@ class Reader {
       AddOffload("optimizer,params", *offload);
   }
 
-  // Reads Lightning's "fsdp", "deepspeed_stage_2_offload" …
+  // Reads Lightning's strategies, such as "fsdp" or "deepspeed_stage_2_offload".
   void LightningStrategy() {
     const Setting* strategy = said_.Value({"strategy"});
     if (strategy == nullptr) return;
@@ -469,7 +470,7 @@ class Reader {
     if (name.contains("deepspeed") && name.contains("offload")) AddOffload("optimizer", *strategy);
   }
 
-  // Settings of accelerate that replace a DeepSpeed file.
+  // Settings of accelerate that are used instead of a DeepSpeed file.
   void DeepSpeed() {
     const Setting* stage = said_.Value({"deepspeed_config.zero_stage", "zero_stage"});
     if (stage == nullptr) return;

@@ -1,4 +1,4 @@
-// Translates the settings of any framework into words that describe a training's memory.
+// Translates the settings of all supported frameworks into words that describe a training's memory.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace carma::estimate {
 
-// Frameworks with different defaults.
+// Frameworks that differ in their defaults.
 enum class Framework {
   kTrainer,  // Hugging Face's Trainer, and scripts with the same option names
   kTrl,      // TRL's SFTTrainer
@@ -35,7 +35,7 @@ struct Meaning {
   std::vector<std::string> notes;  // one sentence each: not modelled or not understood
 };
 
-// settings: in increasing precedence. Their names may have '-' or '_' and upper or lower case.
+// settings: in increasing precedence. Names are matched regardless of case, and '-' equals '_'.
 Meaning MeaningOf(const std::vector<Setting>& settings, Framework framework);
 
 }  // namespace carma::estimate

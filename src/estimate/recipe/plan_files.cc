@@ -21,7 +21,7 @@ Result<base::Json> Parsed(std::string_view text, std::string_view where) {
   return json;
 }
 
-// Collects words with the file and the key as their source.
+// Collects words. The source of each word is the file and the key.
 class Found {
  public:
   explicit Found(std::string_view where) : where_(where) {}
@@ -35,7 +35,7 @@ class Found {
   TrainingWords words_;
 };
 
-// Whether Hugging Face's trainer fills in the value, because the file has "auto".
+// Whether the file has "auto", which Hugging Face's trainer replaces with a value.
 bool IsAuto(const base::Json* value) {
   return value != nullptr && value->is_string() && *value == "auto";
 }
@@ -44,7 +44,7 @@ void GetUnlessAuto(base::JsonReader& in, const char* key, std::int64_t& target, 
   if (!IsAuto(in.Raw(key))) in.Get(key, target, 0, high);
 }
 
-// The device of an offload_* object; "none" if the object is missing.
+// The device of an offload_* object. "none" if the object is missing.
 std::string DeviceOf(base::JsonReader& outer, const char* key) {
   std::string device = "none";
   const base::Json* found = outer.Raw(key);
@@ -71,7 +71,8 @@ void GetZero(base::JsonReader& outer, Found& words) {
   if (in.error()) outer.Take(*in.error());
 }
 
-// bf16 and fp16 also store the weights in that precision, whatever the model's precision.
+// Enabling bf16 or fp16 also stores the weights in that precision, whatever the model's own
+// precision.
 void GetPrecision(base::JsonReader& outer, const char* key, Found& words) {
   const base::Json* found = outer.Raw(key);
   if (found == nullptr) return;
@@ -164,7 +165,7 @@ Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view wh
 
 namespace {
 
-// The folder of a path, with a slash at its end; empty for a bare name.
+// The folder of a path, with a trailing slash. Empty for a bare file name.
 std::string FolderOf(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash + 1));
@@ -172,10 +173,10 @@ std::string FolderOf(std::string_view path) {
 
 using TextReader = std::function<Result<std::string>(const std::string& path)>;
 
-// Parameters of an autoencoder, computed from the widths of its levels. Each level has two residual
-// blocks on the way down, three on the way up, and a convolution that changes the resolution.
-// Encoder and decoder each have two blocks with an attention between them. A residual block has two
-// 3x3 convolutions.
+// The number of parameters of an autoencoder, computed from the widths of its levels. Each level
+// has two residual blocks on the way down, three on the way up, and a convolution that changes the
+// resolution. In addition, encoder and decoder have two blocks each, with an attention between
+// them. A residual block has two 3x3 convolutions.
 double AutoencoderParameters(const base::Json& json) {
   double parameters = 0;
   double last = 0;
@@ -198,7 +199,7 @@ std::string WeightIndexBeside(std::string_view config_path) {
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where) {
   const base::Json json = CARMA_TRY(Parsed(text, where));
   Found words(where);
-  // "No limit" is written as a number with thirty digits.
+  // A tokenizer without a limit has a number of thirty digits here.
   constexpr double kMost = 1e9;
   if (!json.is_object()) return words.Take();
   const auto length = json.find("model_max_length");
@@ -240,7 +241,7 @@ Result<PipelineFound> ReadPipeline(std::string_view text, const std::string& pat
   double frozen = 0;
   Found words("model_index.json");
   for (const auto& [part, library] : json.items()) {
-    // Parts are written as [library, class]; an omitted part is [null, null].
+    // A part is written as [library, class]; an omitted part is [null, null].
     if (!library.is_array() || library.size() != 2 || !library.back().is_string()) continue;
     if (part.find('/') != std::string::npos || part.find("..") != std::string::npos) continue;
     const std::string config = FolderOf(path) + part + "/config.json";

@@ -1,4 +1,4 @@
-// Reads files that contain settings of a transformer's training.
+// Reads the files that contain settings of a transformer's training.
 #pragma once
 
 #include <functional>
@@ -12,34 +12,36 @@
 
 namespace carma::estimate {
 
-// In this header `where` is the file's name; the `from` of a word is that name and the key.
+// In this header, `where` is the file's name, and the `from` of a word is the file's name and the
+// key.
 using TrainingWords = std::vector<task::TrainingWord>;
 
 // Reads a DeepSpeed configuration (JSON): zero_optimization.stage, offload_optimizer and
 // offload_param with a device other than "none", gradient_accumulation_steps,
-// train_micro_batch_size_per_gpu, bf16 and fp16. Values left to the trainer ("auto") are ignored.
-// Errors: kInvalid, one line with the place.
+// train_micro_batch_size_per_gpu, bf16 and fp16. Ignores values that are left to the trainer
+// ("auto"). Errors: kInvalid, one line with the location.
 Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where);
 
 // Reads PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,
-// modules_to_save. The result is an adapter training. Errors: as ReadDeepSpeed(); also for another
-// kind of adapter.
+// modules_to_save. The words describe a training of adapters. Errors: as for ReadDeepSpeed(), and
+// for other kinds of adapters.
 Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
 
-// Reads model.safetensors.index.json beside a config.json: converts metadata.total_size in bytes to
-// parameters of the configured type. Empty for quantised weights. Errors: as ReadDeepSpeed().
+// Reads model.safetensors.index.json, which lies in the folder of a config.json. Converts
+// metadata.total_size, which is in bytes, to parameters of the configured type. Empty for quantised
+// weights. Errors: as for ReadDeepSpeed().
 Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
                                       const TransformerConfig& config);
-// The path of model.safetensors.index.json beside the configuration at `config_path`.
+// The path of model.safetensors.index.json in the folder of `config_path`.
 std::string WeightIndexBeside(std::string_view config_path);
 
-// Reads model_max_length, the length at which the tokenizer cuts texts, from tokenizer_config.json.
-// Empty for the huge number that means no limit. Errors: as ReadDeepSpeed().
+// Reads model_max_length from tokenizer_config.json: the length to which the tokenizer truncates
+// texts. Empty if the value is the huge number that means no limit. Errors: as for ReadDeepSpeed().
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where);
 
-// Words from files beside the configuration at `config_path`: the size of the weights and the
-// length at which the tokenizer cuts texts. Stated words take precedence over these. read: returns
-// a file's text. Missing or malformed files are ignored.
+// Words from files in the folder of `config_path`: the size of the weights, and the length to which
+// the tokenizer truncates texts. Stated words take precedence over these words. read: returns a
+// file's text. Missing or malformed files are ignored.
 TrainingWords ReadBeside(const std::string& config_path, const TransformerConfig& config,
                          const std::function<Result<std::string>(const std::string& path)>& read);
 
@@ -49,15 +51,16 @@ struct PipelineFound {
   std::string config;   // path of the U-Net's or transformer's config.json
   TrainingWords words;  // frozen-parameters, encodes-images
 };
-// text: model_index.json at `path`. Encoders whose config.json is missing or unknown are not
-// counted. Errors: kInvalid if the text is not JSON or has no U-Net or transformer.
+// text: model_index.json, read from `path`. Encoders whose config.json is missing or unsupported
+// are not counted. Errors: kInvalid if the text is not JSON, or has neither a U-Net nor a
+// transformer.
 Result<PipelineFound> ReadPipeline(
     std::string_view text, const std::string& path,
     const std::function<Result<std::string>(const std::string& path)>& read);
 // Whether the text is a model_index.json.
 bool IsPipeline(std::string_view text);
 
-// Whether this module of an adapter is the embedding or the head ("embed_tokens", "lm_head").
+// Whether this adapter module is the embedding or the output head ("embed_tokens", "lm_head").
 bool IsTable(std::string_view module);
 
 }  // namespace carma::estimate

@@ -52,7 +52,7 @@ TEST(AdapterFile, ReadsRankMatricesAndDropout) {
       Plan(ReadAdapterConfig(R"({"target_modules":"all-linear"})", "a.json")).lora_targets.up);
 }
 
-TEST(PlanFiles, ReportsThePlaceOfAMistake) {
+TEST(PlanFiles, ReportsTheLocationOfAMistake) {
   struct Case {
     const char* deepspeed;
     const char* expected;

@@ -1,4 +1,4 @@
-// Reads settings that only Unsloth and TRL's preference and reward trainers state or imply.
+// Reads settings that are specific to Unsloth and to TRL's preference and reward trainers.
 #pragma once
 
 #include <string_view>
@@ -9,18 +9,19 @@
 
 namespace carma::estimate {
 
-// Key of a setting with the trainer's kind: dpo, grpo, ppo …
+// Key of the setting that holds the trainer's kind: dpo, grpo, ppo …
 inline constexpr std::string_view kTrainerKind = "trainer_kind";
-// Key of a setting that means that Unsloth loads the model.
+// Key of the setting that is present if Unsloth loads the model.
 inline constexpr std::string_view kUnsloth = "unsloth";
 
-// The trainer's kind in the name of a script or class ("train_dpo.py", "GRPOConfig"); empty if
-// there is none.
+// The trainer's kind from the name of a script or class ("train_dpo.py", "GRPOConfig"). Empty if
+// the name contains none.
 std::string_view TrainerKindOf(std::string_view name);
 
-// Words that take precedence over those of MeaningOf. For GRPO: the length of prompt and answer
-// together, whether there is a reference model, and the memory share of an engine in the same
-// process. For Unsloth: its kernels, its storage of weights, and the offloading of block inputs.
+// Words that take precedence over those of MeaningOf. For GRPO: the combined length of prompt and
+// answer, whether there is a reference model, and the memory share of an engine in the same
+// process. For Unsloth: its kernels, how it stores the weights, and whether it offloads block
+// inputs.
 TrainingWords WordsOfPostTraining(const std::vector<Setting>& settings);
 
 }  // namespace carma::estimate

@@ -58,7 +58,7 @@ class TitanReader {
     const Setting* files = said_.Any({"model.hf_assets_path", "model.tokenizer_path"});
     if (files != nullptr) {
       std::string folder = files->value;
-      // Older versions name the tokenizer's file, which has its own folder in Meta's releases.
+      // Older versions name the tokenizer's file. In Meta's releases, that file has its own folder.
       if (const std::size_t slash = folder.rfind('/');
           slash != std::string::npos && folder.substr(slash).starts_with("/tokenizer."))
         folder.erase(slash);
@@ -103,8 +103,8 @@ class TitanReader {
       Add("offload", "optimizer,params", moved);
   }
 
-  // "selective" recomputes either everything except attention and every second product, or every
-  // N-th block.
+  // "selective" recomputes either every N-th block, or everything except attention and every second
+  // matrix product.
   void Checkpointing() {
     const Setting* mode = said_.Any({"activation_checkpoint.mode"});
     const std::string name = mode == nullptr ? "selective" : base::ToLower(mode->value);
@@ -118,7 +118,7 @@ class TitanReader {
   }
 
   void Gpus() {
-    // Older versions have these settings in other sections.
+    // In older versions, these settings are in other sections.
     const Keys tensor = {"parallelism.tensor_parallel_degree", "training.tensor_parallel_degree"};
     const Keys stages = {"parallelism.pipeline_parallel_degree",
                          "experimental.pipeline_parallel_degree"};
@@ -151,8 +151,8 @@ class TitanReader {
     if (parts > 1) Add("dp", "fsdp", said_.Any(shards));
   }
 
-  // By default a micro-batch is one sample. Older versions set the number of micro-batches, by
-  // default the number of stages.
+  // A micro-batch is one sample by default. Older versions configure the number of micro-batches,
+  // which defaults to the number of stages.
   void Pipeline(std::int64_t stages) {
     const Keys schedules = {"parallelism.pipeline_parallel_schedule",
                             "experimental.pipeline_parallel_schedule"};

@@ -1,6 +1,6 @@
-// Turns settings of pretraining into words of a plan: torchtitan's, from a TOML file and options
-// named like its keys ("--training.seq_len 8192"), and those of Megatron-LM's scripts and NeMo,
-// which state the model's sizes instead of naming a model.
+// Converts the settings of pretraining programs into words of a plan. Torchtitan's come from a TOML
+// file and from options named like its keys ("--training.seq_len 8192"). Megatron-LM's scripts and
+// NeMo state the model's sizes instead of naming a model.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace carma::estimate {
 
-// Whether the settings are torchtitan's, which is recognised by the names of its sections.
+// Whether the settings are torchtitan's, judged by the names of their sections.
 bool IsOfTorchtitan(const std::vector<Setting>& settings);
 
 struct TorchtitanPlan {
@@ -22,22 +22,21 @@ struct TorchtitanPlan {
   std::vector<std::string> notes;  // one sentence each
 };
 
-// settings: in increasing precedence, including those of the launcher (nproc_per_node, nnodes).
-// Missing settings have the defaults of torchtitan's JobConfig: fp32 shards with 16-bit copies, 8
-// samples, selective checkpointing, a fused AdamW, all other GPUs in FSDP, and sequence parallelism
-// with tensor parallelism.
+// settings: in increasing precedence, including the launcher's settings (nproc_per_node, nnodes).
+// Missing settings get the defaults of torchtitan's JobConfig: fp32 shards with 16-bit copies, 8
+// samples, selective checkpointing, a fused AdamW, all remaining GPUs in FSDP, and sequence
+// parallelism if there is tensor parallelism.
 TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings);
 
-// Whether the settings are Megatron's, which is recognised by its names for the splits and sizes of
-// a model.
+// Whether the settings are Megatron's, judged by its names for the splits and sizes of a model.
 bool IsOfMegatron(const std::vector<Setting>& settings);
 
-// Adds copies of NeMo's settings (model.micro_batch_size, trainer.devices) under Megatron's names,
-// each right after the original.
+// Copies NeMo's settings (model.micro_batch_size, trainer.devices) to Megatron's names. Each copy
+// is inserted right after the original.
 void AddPlainNames(std::vector<Setting>& settings);
 
-// Words for settings that MeaningOf does not cover: Megatron's states, its distributed optimizer,
-// NeMo's lengths.
+// Words for settings that MeaningOf does not cover: Megatron's optimizer states, its distributed
+// optimizer, and NeMo's lengths.
 TrainingWords WordsOfMegatron(const std::vector<Setting>& settings);
 
 }  // namespace carma::estimate

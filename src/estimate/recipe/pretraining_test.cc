@@ -34,7 +34,7 @@ TEST(Torchtitan, ReadsTheTrainingFromAFile) {
   EXPECT_EQ(plan.optimizer, StepOptimizer::kAdamFused);
 }
 
-TEST(Torchtitan, OptionsOverrideTheFileAndLaunchersSetTheGpus) {
+TEST(Torchtitan, OptionsOverrideTheFileAndTheLauncherSetsTheGpus) {
   const TrainingPlan plan = Plan(
       "[training]\nseq_len = 2048\n[activation_checkpoint]\nmode = \"selective\"\n"
       "selective_ac_option = \"2\"\n",
@@ -59,7 +59,7 @@ TEST(Torchtitan, MissingSettingsHaveTorchtitansDefaults) {
   EXPECT_EQ(plan.ranks, 1);
 }
 
-TEST(Torchtitan, ModelIsTheFolderOfItsFiles) {
+TEST(Torchtitan, NamesTheModelByTheFolderOfItsFiles) {
   const struct {
     const char* written;
     const char* folder;

@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 8> kCalls{
     "TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig",      "SFTTrainer",
     "LoraConfig",        "BitsAndBytesConfig",       "get_peft_model", "from_pretrained"};
-// Maximum number of tokens in one call; calls may be nested.
+// Maximum number of tokens in one call, including nested calls.
 constexpr std::size_t kMaxCallTokens = 2'000;
 
 bool IsNameLetter(char c) {
@@ -96,7 +96,7 @@ class PythonReader {
       if (Is(at + 1, '(')) {
         ReadCall(tokens_[at].text, at + 1);
       } else if (Is(at + 1, '=') && !Is(at + 2, '=')) {
-        // Records a name whose value is a literal.
+        // Records variables with a literal value.
         if (auto value = ValueAt(at + 2)) names_[std::string(tokens_[at].text)] = *std::move(value);
       }
     }
@@ -112,8 +112,8 @@ class PythonReader {
     return dotted.substr(dotted.rfind('.') + 1);
   }
 
-  // The literal value at `at`, which ends at a comma, a bracket or the next line's name; empty if
-  // it is an expression.
+  // The literal value at `at`, which ends at a comma, a bracket or the next line's name. Empty if
+  // there is an expression instead of a literal.
   std::optional<std::string> ValueAt(std::size_t at) const {
     const Token& token = tokens_[at];
     if (token.kind == Kind::kText || token.kind == Kind::kNumber) {
@@ -147,7 +147,7 @@ class PythonReader {
     settings_.push_back({std::move(key), std::move(value), fmt::format("{}:{}", where_, line)});
   }
 
-  // Reads a call "name(…)", starting at the parenthesis.
+  // Reads a call "name(…)", starting at its opening parenthesis.
   void ReadCall(std::string_view dotted, std::size_t open) {
     const std::string_view name = LastName(dotted);
     const int line = tokens_[open].line;
@@ -162,7 +162,7 @@ class PythonReader {
     if (name == "add_argument") return ReadArgument(open);
     if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
     if (std::ranges::find(kCalls, name) == kCalls.end()) return;
-    // Tokenizers and processors also have a function from_pretrained, which does not count.
+    // Only from_pretrained of a model counts. Tokenizers and processors have the function too.
     const bool fetches = name == "from_pretrained";
     if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
     if (fetches && dotted.starts_with("Fast")) Emit(std::string(kUnsloth), "true", line);
@@ -174,7 +174,7 @@ class PythonReader {
     ReadNamed(open, name == "LoraConfig" || name == "get_peft_model");
   }
 
-  // Whether the call is of a tokenizer: tokenizer(texts, max_length=128) or
+  // Whether the call concerns a tokenizer: tokenizer(texts, max_length=128) or
   // AutoTokenizer.from_pretrained(…, model_max_length=128).
   static bool IsTokenizer(std::string_view dotted) {
     const std::string name = base::ToLower(dotted);
@@ -199,13 +199,13 @@ class PythonReader {
     return std::min(open + kMaxCallTokens, tokens_.size() - 2);
   }
 
-  // Reads the named arguments of a call, but not those of calls within it.
+  // Reads the named arguments of a call, but not those of nested calls.
   void ReadNamed(std::size_t open, bool adapter) {
     int depth = 0;
     for (std::size_t at = open; at < CallEnd(open); ++at) {
       if (Is(at, '(') || Is(at, '[') || Is(at, '{')) ++depth;
       if ((Is(at, ')') || Is(at, ']') || Is(at, '}')) && --depth == 0) return;
-      // TRL takes the arguments for loading the model in a dictionary.
+      // TRL accepts a dictionary of the arguments for loading the model.
       if (depth == 2 && tokens_[at].kind == Kind::kText && tokens_[at].text.ends_with("dtype") &&
           Is(at + 1, ':')) {
         if (const auto value = ValueAt(at + 2)) Emit("torch_dtype", *value, tokens_[at].line);

@@ -21,7 +21,7 @@ TEST(PythonText, ReadsTheTokenizersMaximum) {
             "t.py:3 tokenizer.max_length=64\n");
 }
 
-TEST(PythonText, ReadsArgumentsOfCalls) {
+TEST(PythonText, ReadsNamedArgumentsOfCalls) {
   EXPECT_EQ(
       Told("MODEL = 'lab/small'  # of the hub\n"
            "LEN = 512\n"

@@ -19,7 +19,8 @@ std::string Below(const std::string& prefix, std::string_view key) {
   return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
 }
 
-// The end of the quoted text that begins at `at`: after its closing quote, or at the end of `text`.
+// The position after the quoted text that begins at `at`. The end of `text` if the quote is not
+// closed.
 std::size_t SkipQuoted(std::string_view text, std::size_t at) {
   const char quote = text[at];
   for (++at; at < text.size(); ++at) {
@@ -32,7 +33,7 @@ std::size_t SkipQuoted(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// Whether a quote opens a scalar: it must be where a scalar may begin.
+// Whether a quote starts a quoted scalar, which is only possible at the beginning of a scalar.
 bool OpensQuote(std::string_view text, std::size_t at) {
   if (text[at] != '"' && text[at] != '\'') return false;
   return at == 0 || std::string_view(" \t[{,:\n").find(text[at - 1]) != std::string_view::npos;
@@ -49,7 +50,7 @@ std::string_view WithoutComment(std::string_view line) {
   return line;
 }
 
-// The value of a scalar, without quotes and escapes.
+// The value of a scalar without its quotes and escapes.
 std::string Unquoted(std::string_view text) {
   text = base::Trim(text);
   if (text.size() < 2 || text.front() != text.back() || (text[0] != '"' && text[0] != '\''))
@@ -65,7 +66,7 @@ std::string Unquoted(std::string_view text) {
   return plain;
 }
 
-// Counts brackets over several pieces of text until all are closed.
+// Counts the open brackets in consecutive pieces of text.
 class Brackets {
  public:
   void Add(std::string_view text) {
@@ -148,7 +149,7 @@ class YamlReader {
 
   static bool IsItem(std::string_view text) { return text == "-" || text.starts_with("- "); }
 
-  // The end of the key in "key: value"; npos if the text is not a mapping.
+  // The position of the colon in "key: value"; npos if the text is not a mapping.
   static std::size_t KeyEnd(std::string_view text) {
     if (text.empty() || text[0] == '[' || text[0] == '{') return std::string_view::npos;
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -161,7 +162,7 @@ class YamlReader {
     return std::string_view::npos;
   }
 
-  // The value, without leading anchors and tags.
+  // The value without the anchors and tags in front of it.
   static std::string_view Value(std::string_view text) {
     text = base::Trim(text);
     while (text.starts_with('&') || text.starts_with('!')) {
@@ -171,7 +172,7 @@ class YamlReader {
     return text;
   }
 
-  // Reads all lines with at least this indentation. Returns the first line after them.
+  // Reads all lines with at least this indentation. Returns the index of the line after them.
   std::size_t ReadBlock(const std::string& prefix, std::size_t at, std::size_t indent, int depth) {
     if (depth > kMaxSettingDepth) {
       Complain(lines_[at].number, fmt::format("expected at most {} levels", kMaxSettingDepth));
@@ -191,7 +192,8 @@ class YamlReader {
     return at;
   }
 
-  // Skips deeper lines that follow line `at`.
+  // Skips the lines after line `at` that are indented more deeply. Returns the index of the next
+  // line.
   std::size_t SkipDeeper(std::size_t at, std::size_t indent) const {
     for (++at; at < lines_.size() && lines_[at].indent > indent;) ++at;
     return at;
@@ -214,7 +216,7 @@ class YamlReader {
     if (at + 1 == lines_.size()) return at + 1;
     const Line& next = lines_[at + 1];
     if (next.indent > line.indent) return ReadBlock(key, at + 1, next.indent, depth + 1);
-    // A list may have the same indentation as its key.
+    // A list may be indented as much as its key.
     if (next.indent == line.indent && IsItem(next.text))
       return ReadList(key, at + 1, line.indent, depth + 1);
     return at + 1;
@@ -237,7 +239,7 @@ class YamlReader {
       } else if (rest[0] == '[' || rest[0] == '{') {
         at = ReadFlow(below, at, rest, depth + 1);
       } else if (IsItem(rest) || KeyEnd(rest) != std::string_view::npos) {
-        // "- key: value" is a block that begins after the dash.
+        // In "- key: value", a block begins after the dash.
         line.indent += 1 + blanks;
         line.text = rest;
         at = ReadBlock(below, at, line.indent, depth + 1);
@@ -252,7 +254,8 @@ class YamlReader {
 
   // ---- in brackets ----
 
-  // value: the text of line `at`, starting at the bracket. Returns the first line after the value.
+  // value: the text of line `at` from the bracket on. Returns the index of the line after the
+  // value.
   std::size_t ReadFlow(const std::string& prefix, std::size_t at, std::string_view value,
                        int depth) {
     const int first = lines_[at].number;
@@ -280,7 +283,7 @@ class YamlReader {
       ++at;
   }
 
-  // A scalar up to one of the ending characters.
+  // Reads a scalar up to one of the characters in `ends`.
   static std::string_view FlowScalar(std::string_view text, std::size_t& at,
                                      std::string_view ends) {
     const std::size_t from = at;

@@ -1,4 +1,4 @@
-// Reads settings from YAML, JSON, TOML and Python files as names and values.
+// Reads settings as names and values from YAML, JSON, TOML and Python files.
 #pragma once
 
 #include <string>
@@ -16,34 +16,34 @@ struct Setting {
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-// Limits on the settings of one file and on their nesting.
+// Limits on the number of settings in a file and on their nesting depth.
 inline constexpr std::size_t kMaxSettings = 5'000;
 inline constexpr int kMaxSettingDepth = 32;
 
-// Reads the part of YAML that training configurations use: mappings and lists (as blocks or in
-// brackets), quotes and comments. Block text (| and >), anchors and aliases are ignored. Only the
-// first of several documents is read. where: the file's name for sources and messages. Errors:
-// kInvalid "where:line: …" for tabs as indentation, brackets or quotes without an end, or exceeded
-// limits.
+// Reads the subset of YAML that training configurations use: mappings and lists (as blocks or in
+// brackets), quotes and comments. Block text (| and >), anchors and aliases are ignored. If the
+// text contains several documents, only the first is read. where: the file's name for sources and
+// messages. Errors: kInvalid "where:line: …" for tabs as indentation, unclosed brackets or quotes,
+// or exceeded limits.
 Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
 
-// Reads a JSON object in the same way; `from` is the file's name. Errors: those of base::ParseJson,
-// with the name; kInvalid if the text is not an object or exceeds the limits.
+// Reads a JSON object like ReadYaml(), with the file's name in `from`. Errors: as for
+// base::ParseJson, prefixed with the file's name; kInvalid if the text is not an object or exceeds
+// the limits.
 Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
 
-// The subset of TOML that training configurations use.
-// Reads tables, arrays of tables (numbered from 0), dotted keys, and values on one line or in
-// brackets over several lines: "[training] seq_len = 8_192" is training.seq_len with the value
-// 8192. Text in triple quotes is ignored. where: the file's name for sources and messages. Errors:
-// kInvalid "where:line: …" for a line that is not a table, key or comment, brackets or quotes
-// without an end, or more than kMaxSettings.
+// Reads the subset of TOML that training configurations use: tables, arrays of tables (numbered
+// from 0), dotted keys, and values on one line or in brackets over several lines. "[training]
+// seq_len = 8_192" is training.seq_len with the value 8192. Text in triple quotes is ignored.
+// where: the file's name for sources and messages. Errors: kInvalid "where:line: …" for a line that
+// is not a table, key or comment, for unclosed brackets or quotes, or for more than kMaxSettings.
 Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view where);
 
-// Reads settings from the text of a training script. Nothing is executed: only literals (numbers,
-// quoted words, lists of them) and names in the file with such values count.
-// Returns the named arguments of calls that configure a training (TrainingArguments, SFTConfig,
-// LoraConfig, BitsAndBytesConfig, from_pretrained …) and the defaults of add_argument, under the
-// names that MeaningOf knows: LoraConfig's r is lora_r. They are in the order of the text, at most
+// Reads settings from the text of a training script. Nothing is executed. Only literals (numbers,
+// quoted words, lists of them) and variables of the file with literal values are used. Returns the
+// named arguments of calls that configure a training (TrainingArguments, SFTConfig, LoraConfig,
+// BitsAndBytesConfig, from_pretrained …) and the defaults of add_argument. Their names are those
+// that MeaningOf expects: LoraConfig's r is lora_r. They are in the order of the text, at most
 // kMaxSettings. where: the file's name.
 std::vector<Setting> ReadPythonText(std::string_view text, std::string_view where);
 

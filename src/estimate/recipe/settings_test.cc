@@ -51,7 +51,7 @@ TEST(Yaml, ReportsTheLineOfAMistake) {
   EXPECT_FALSE(ReadYaml("a: " + std::string(100, '[') + std::string(100, ']'), "f"));
 }
 
-TEST(JsonSettings, HaveTheSameFormAsYaml) {
+TEST(JsonSettings, HaveTheSameFormAsYamlSettings) {
   EXPECT_EQ(Told(ReadJsonSettings(R"({"a":{"b":1.5,"c":[true,"x"]},"d":null})", "f.json")),
             "f.json a.b=1.5\nf.json a.c=true,x\nf.json d=null\n");
   EXPECT_EQ(Told(ReadJsonSettings("[]", "f.json")), "f.json: expected an object");

@@ -10,7 +10,7 @@
 namespace carma::estimate {
 namespace {
 
-// A limit, because variables that contain variables could grow endlessly.
+// Limits the expanded text, because variables that contain variables could grow without end.
 constexpr std::size_t kMaxExpandedBytes = 4 << 20;
 
 bool IsNameStart(char c) {
@@ -32,7 +32,7 @@ std::size_t NameLength(std::string_view text) {
   return length;
 }
 
-// The two parts of "NAME=value" or "NAME+=value"; empty if it is not an assignment.
+// The parts of "NAME=value" or "NAME+=value". Empty if the word is not an assignment.
 struct Assignment {
   std::string name;
   std::string value;
@@ -48,7 +48,8 @@ std::optional<Assignment> AssignmentOf(std::string_view word) {
   return Assignment{std::string(word.substr(0, length)), std::string(rest.substr(1)), adds};
 }
 
-// The words that a word of the text expands to. A variable may contain several words or none.
+// The words that result from expanding one word of the text. A variable may contain several words
+// or none.
 class Fields {
  public:
   void Append(std::string_view text, bool known = true) {
@@ -142,7 +143,7 @@ class ShellReader {
       if (IsOneOf(c, " \t\r\n;&|()<>")) break;
       ReadPiece(fields);
     }
-    // The digits are the number of a descriptor, as in 2>&1.
+    // Digits in front of a redirection are a file descriptor, as in 2>&1.
     if (IsOneOf(Peek(), "<>") && !AtEnd() && IsDigits(fields.Current())) return {};
     return fields.Take();
   }
@@ -205,7 +206,7 @@ class ShellReader {
     Skip(end + 1 - at_);
   }
 
-  // Reads NAME=( … ), starting at the parenthesis.
+  // Reads an array NAME=( … ), starting at the parenthesis.
   void ReadArray(const Assignment& assignment) {
     Skip(1);
     std::vector<ShellWord> items;
@@ -258,7 +259,7 @@ class ShellReader {
     }
   }
 
-  // Skips a command or arithmetic substitution, starting at "$(".
+  // Skips a command substitution or an arithmetic expansion, starting at "$(".
   void SkipParentheses() {
     Skip(1);
     int depth = 0;
@@ -280,7 +281,7 @@ class ShellReader {
     } while (!AtEnd() && depth > 0);
   }
 
-  // Expands "${…}": a name, all items of an array, a default. Other forms are not supported.
+  // Expands "${…}" with a name, all items of an array, or a default. Other forms are not supported.
   void ExpandBraces(bool quoted, Fields& fields) {
     const std::size_t from = at_ + 2;
     int depth = 1;
@@ -329,7 +330,8 @@ class ShellReader {
     return {{args_[number - 1], true}};
   }
 
-  // all: each value becomes a word; otherwise only the first value is used, as in a shell.
+  // all: each value becomes a word of its own. Otherwise, as in a shell, only the first value is
+  // used.
   void Put(const std::vector<ShellWord>& values, bool quoted, bool all, Fields& fields) {
     bool first = true;
     for (const ShellWord& value : values) {
@@ -450,7 +452,7 @@ class ShellReader {
     }
   }
 
-  // Exports "NAME" or "NAME=value". The value is already assigned.
+  // Exports "NAME" or "NAME=value". The caller has already assigned the value.
   void Export(const ShellWord& word) {
     constexpr std::size_t kMostExported = 200;
     const std::string name = word.text.substr(0, NameLength(word.text));

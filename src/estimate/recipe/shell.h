@@ -1,5 +1,5 @@
-// Reads the commands of a shell script as text. Nothing is executed: values that only a running
-// shell knows are marked as unknown.
+// Reads the commands of a shell script as text. Nothing is executed: values that depend on running
+// the script are marked as unknown.
 #pragma once
 
 #include <map>
@@ -22,10 +22,11 @@ struct ShellCommand {
   int line = 0;                                 // of its first word, from 1
 };
 
-// Returns simple commands in the order of the text, ignoring conditions, loops and functions around
-// them. args: the script's arguments; environment: the task's environment. Variables, arrays,
-// defaults (${NAME:-word}), here-documents and continued lines are understood. Returns at most
-// kMaxShellCommands and about as much text as a few scripts have; the rest is left out.
+// Returns simple commands in the order of the text, ignoring the conditions, loops and functions
+// around them. args: the script's arguments; environment: the task's environment. Supports
+// variables, arrays, defaults (${NAME:-word}), here-documents and continued lines. The result is
+// limited to kMaxShellCommands and to the amount of text that a few scripts have; the rest is
+// dropped.
 inline constexpr std::size_t kMaxShellCommands = 2'000;
 std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
                                      const std::map<std::string, std::string>& environment);

@@ -7,7 +7,7 @@
 namespace carma::estimate {
 namespace {
 
-// The commands as lines, with bars between words and '?' for unknown parts.
+// Prints one command per line, with bars between words and '?' for unknown parts.
 std::string Told(std::string_view script, const std::vector<std::string>& args = {},
                  const std::map<std::string, std::string>& environment = {}) {
   std::string told;
@@ -60,7 +60,7 @@ TEST(CommandsOf, KeepsSettingsAndFolders) {
   EXPECT_EQ(exported[0].settings, (std::map<std::string, std::string>{{"A", "1"}, {"B", "2"}}));
 }
 
-TEST(CommandsOf, LimitsVariablesOfVariables) {
+TEST(CommandsOf, LimitsVariablesThatContainVariables) {
   std::string script = "A=0123456789\n";
   for (int i = 0; i < 60; ++i) script += "A=\"$A$A\"\n";
   EXPECT_LE(Told(script + "p $A").size(), 1'000'000U);

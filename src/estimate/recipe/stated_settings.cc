@@ -62,9 +62,9 @@ std::optional<bool> TruthOf(std::string_view value) {
 }
 
 std::string PlaceOf(const Setting& setting) {
-  // These names do not come from a file.
+  // These keys do not occur in a file.
   if (setting.key == kTrainerKind || setting.key == kUnsloth) return setting.from;
-  // The place of an option already contains its name.
+  // The source of an option already contains its name.
   return setting.from.contains("--") ? setting.from : setting.from + ": " + setting.key;
 }
 

@@ -1,4 +1,4 @@
-// Looks up the settings of a training by the different names that frameworks give them.
+// Looks up the settings of a training, for which each framework has its own names.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@ namespace carma::estimate {
 
 using SettingNames = std::initializer_list<std::string_view>;
 
-// Names may have '-' or '_' and upper or lower case. If several names mean the same, the last
-// setting is used.
+// Names are matched regardless of case, and '-' equals '_'. If several names have the same meaning,
+// the last setting is used.
 class StatedSettings {
  public:
   // The settings must outlive this object.
   explicit StatedSettings(const std::vector<Setting>& settings);
-  // The last setting with one of these names; null if none is stated.
+  // The last setting with one of these names. Null if there is none.
   const Setting* Any(SettingNames names) const;
-  // The same, but null if the value is empty, "none", or left to another program ("auto").
+  // Like Any(), but null if the value is empty, "none", or left to another program ("auto").
   const Setting* Value(SettingNames names) const;
-  // The same, but null unless the value means yes.
+  // Like Any(), but null unless the value means yes.
   const Setting* Yes(SettingNames names) const;
   bool No(SettingNames names) const;
 
@@ -39,12 +39,12 @@ class StatedSettings {
   std::map<std::string, Entry, std::less<>> last_;
 };
 
-// Whether the value means yes or no; empty if it means neither.
+// Whether the value means yes (true) or no (false). Empty if it means neither.
 std::optional<bool> TruthOf(std::string_view value);
 
-// The place where the setting was found, with its name.
+// Where the setting was found, with the setting's name.
 std::string PlaceOf(const Setting& setting);
-// Adds a word of the plan, with the setting as its source.
+// Adds a word of the plan whose source is the setting.
 void AddWord(std::string_view name, std::string value, const Setting& setting,
              TrainingWords& words);
 

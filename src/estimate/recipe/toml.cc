@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kMaxKeyBytes = 400;
 
-// The position after the closing quote of the text that begins at `at`, or npos if it is not
-// closed.
+// The position after the closing quote of the text that begins at `at`. npos if there is no closing
+// quote.
 std::size_t EndOfQuoted(std::string_view text, std::size_t at) {
   const char quote = text[at];
   for (std::size_t i = at + 1; i < text.size(); ++i) {
@@ -33,7 +33,7 @@ bool IsQuote(char c) {
   return c == '"' || c == '\'';
 }
 
-// Calls `visit` with each character outside quotes and its position, until `visit` returns false.
+// Calls `visit` with each character outside quotes and its position until `visit` returns false.
 template <class Visit>
 void VisitPlain(std::string_view text, Visit visit) {
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -66,7 +66,7 @@ int Depth(std::string_view text) {
   return depth;
 }
 
-// The first `wanted` outside quotes, or npos.
+// The position of the first `wanted` outside quotes, or npos.
 std::size_t FindPlain(std::string_view text, char wanted) {
   std::size_t found = std::string_view::npos;
   VisitPlain(text, [&](char c, std::size_t at) {
@@ -76,7 +76,7 @@ std::size_t FindPlain(std::string_view text, char wanted) {
   return found;
 }
 
-// The parts between commas outside quotes and inner brackets.
+// Splits a list at the commas that are outside quotes and inner brackets.
 std::vector<std::string_view> PartsOf(std::string_view list) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -107,7 +107,7 @@ std::string Unquoted(std::string_view text) {
   return plain;
 }
 
-// Numbers may have underscores between their digits.
+// Removes underscores from numbers, which TOML allows between digits.
 std::string PlainScalar(std::string_view text) {
   if (!text.empty() && IsQuote(text.front())) return Unquoted(text);
   std::string plain(text);
@@ -144,7 +144,7 @@ class TomlReader {
   }
 
  private:
-  // Skips text in triple quotes, which may span lines. It is never a number or a name.
+  // Skips text in triple quotes, which may span lines. No setting of a training has this form.
   bool SkipsLongText(std::string_view line) {
     if (long_quote_ != 0) {
       if (line.find(std::string(3, long_quote_)) != std::string_view::npos) long_quote_ = 0;

@@ -16,24 +16,26 @@ using model::Op;
 using model::RowKind;
 using model::Shape;
 
-// RoBERTa and similar models count positions from two.
+// RoBERTa and similar models number positions from two.
 constexpr std::int64_t kUnusedPositions = 2;
 
 Shape TextOf(std::int64_t tokens, std::int64_t width) {
   Shape shape;
-  // Three plausible dimensions always fit. A width beyond the limit leaves the shape unknown.
+  // Cannot fail for plausible dimensions. If the width exceeds the limit, the shape stays unknown.
   if (!shape.Push(-1) || !shape.Push(tokens) || !shape.Push(width)) return {};
   return shape;
 }
 
-// True for "embeddings.position_embeddings", "pos_embed" and GPT-2's "wpe", but not for
-// "relative_position_bias" or "pos_tag_embedding", which is about parts of speech.
+// Whether the name is that of a table of positions: "embeddings.position_embeddings", "pos_embed"
+// or GPT-2's "wpe". "relative_position_bias" is not, and neither is "pos_tag_embedding", which is
+// about parts of speech.
 bool NamesPositions(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
   return name == "wpe" || name.starts_with("position_emb") || name.starts_with("pos_emb");
 }
 
-// Where the activation at `at` runs: after the first of two linear layers that match.
+// The index at which the activation listed at `at` runs: between two linear layers whose widths
+// match.
 std::size_t PlaceOf(const std::vector<Layer>& layers, std::size_t at) {
   constexpr std::size_t kReach = 4;
   for (std::size_t i = at - std::min<std::size_t>(at, 1); i >= 1 && at - i < kReach; --i) {

@@ -1,4 +1,4 @@
-// Assumes shapes for a printed module tree, which has none.
+// Assumes shapes for a printed module tree, which shows none.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace carma::estimate {
 // The text length assumed for a list without shapes, unless the model accepts only shorter texts.
 inline constexpr int kAssumedTokens = 512;
 
-// The longest text that the model accepts, in tokens, which is the number of entries in its table
-// of learned positions. Empty if it has no such table with a recognised name.
+// The longest text that the model accepts, in tokens. It is the number of entries in the model's
+// table of learned positions. Empty if there is no table with a recognised name.
 std::optional<std::int64_t> LongestText(const model::LayerList& list);
 std::int64_t AssumedTokens(const model::LayerList& list);
-// Whether the assumed text is the longest that the model accepts.
+// Whether the assumed text length is the longest that the model accepts.
 bool AssumesTheLongest(const model::LayerList& list);
 
-// A copy of the model with assumed shapes [batch, AssumedTokens, width], where the widths come from
-// its linear layers, norms and tables. A module tree lists modules in order of declaration, so an
-// activation listed after two linear layers is moved between them. A list with convolutions or
-// recurrent layers is returned without shapes.
+// A copy of the model with assumed shapes [batch, AssumedTokens, width]. The widths come from the
+// model's linear layers, norms and tables. A module tree lists modules in order of declaration, so
+// an activation listed after two linear layers is moved between them. A list with convolutions or
+// recurrent layers is returned unchanged, without shapes.
 model::LayerList WithAssumedTokens(const model::LayerList& list);
 
 // Whether no row has an output shape.

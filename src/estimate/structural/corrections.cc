@@ -15,8 +15,9 @@ using Maker = Tensor::Maker;
 
 // ---- readings ----
 
-// Blocks that are merged into one convolution after the training: every convolution reads the input
-// of the block, and so does a norm that does not follow a convolution.
+// Blocks of parallel paths that are merged into one convolution after the training. Every
+// convolution reads the input of the block. A norm reads it too unless the norm follows a
+// convolution.
 int ParallelWays(Graph& graph, Row& row, int input) {
   if (!row.ways || input == Tensor::kNobody) return input;
   int& entry = graph.rows()[*row.ways].entry;
@@ -28,8 +29,8 @@ int ParallelWays(Graph& graph, Row& row, int input) {
   return convolution || lone_norm ? entry : input;
 }
 
-// Two norms in a chain make no sense, so the second is a branch that reads the input of the
-// convolution before the first.
+// A norm directly after a norm makes no sense, so the second is a branch. It reads the input of the
+// convolution before the first norm.
 int NormAfterNorm(Graph& graph, Row& row, int input) {
   const Trail& trail = graph.trail;
   if (!row.rule->batch_norm || input != row.before || trail[input].maker != Maker::kNorm)
@@ -40,7 +41,7 @@ int NormAfterNorm(Graph& graph, Row& row, int input) {
   return source != Tensor::kNobody && trail[source].elements == row.in ? source : input;
 }
 
-// Adds a padded copy if the stride does not divide the size.
+// If the stride does not divide the size, the convolution reads a padded copy.
 int TensorFlowPadding(Graph& graph, Row& row, int input) {
   const Shape& out = row.layer->out;
   const Shape read = row.layer->in.empty() ? graph.trail[input].shape : row.layer->in;
@@ -51,11 +52,12 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
   return graph.trail.AddPrivate({.elements = row.in, .shape = read, .maker = Maker::kFunction});
 }
 
-// Two equally wide linear layers that read the same narrower input, one with an activation: x *
-// act(g). Both factors, the activation's result and the product, which has no row, are kept.
+// x * act(g), where two equally wide linear layers read the same narrower input and one of them has
+// an activation. Both factors, the activation's result and the product are kept. The product has no
+// row.
 int GatedForward(Graph& graph, Row& row, int input) {
   Trail& trail = graph.trail;
-  // Some models have a norm between the product and the next layer.
+  // In some models, there is a norm between the product and the next layer.
   const bool norm = row.rule->role == Role::kNorm && row.rule->row_statistics;
   if (!norm && (row.rule->role != Role::kMatrix || !row.rule->linear)) return input;
   if (input != row.before) return input;
@@ -87,9 +89,9 @@ int GatedForward(Graph& graph, Row& row, int input) {
   return trail.AddPrivate({.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
 }
 
-// A tensor is split into slices. All slices but one pass through a convolution, and each result is
-// added to the next slice before its convolution. A final row reads all results side by side. In
-// the variant without these sums, the last slice is pooled.
+// A tensor is split into slices, and all slices but one pass through a convolution. Each result is
+// added to the next slice before its convolution, and a final row reads all results side by side. A
+// variant without these sums pools the last slice.
 int SlicesInSteps(Graph& graph, Row& row, int input) {
   constexpr std::ptrdiff_t kReach = 48;  // rows
   if (!row.rule->convolution || row.in != row.out || input != row.before) return input;
@@ -145,19 +147,20 @@ constexpr ReadingCorrection kReadingCorrections[] = {
 
 // ---- bytes ----
 
-// True if the attention's products have no rows: query, key and value are not in the summary.
+// Whether the attention's products have no rows, so that query, key and value are missing in the
+// summary.
 bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
 
-// The code of this attention uses its own weights. Query, key and value are kept, and a copy of the
-// input if the product after the attention has no row either.
+// The attention's code uses its own weights. Query, key and value are kept. If the product after
+// the attention has no row either, a copy of the input is kept too.
 void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
 }
 
-// The container's only row is the product after the attention.
+// The container's only row is the product that follows the attention.
 void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   if (row.kind == Kind::kBlock || row.rule->relative_positions) return;
   if (row.seen.products == 1 && !row.seen.convolution && row.seen.matrix == 0 &&
@@ -166,15 +169,16 @@ void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// If softmax has its own row, no fused kernel is used, and softmax's input is kept as well.
+// An attention whose softmax has its own row does not use a fused kernel, so softmax's input is
+// kept as well.
 void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
   kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);
   kept.unfused_attention = true;
 }
 
-// A table with one number per head and distance within a square is added to the scores, so
-// softmax's result, one matrix per head, is kept.
+// The attention adds a table to its scores, with one number per head and distance within a square.
+// Softmax's result, one matrix per head, is therefore kept.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -192,9 +196,10 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Positions are added between the products, so no fused kernel can be used. The kept tensors are
-// query, key and value, the queries with each bias, the keys of positions, the result and its copy,
-// softmax's result before and after dropout, and its copy in the order of the last product.
+// Positions are added between the products, so no fused kernel can be used. The kept tensors are:
+// query, key and value; the queries with each bias; the keys of positions; the result and its copy;
+// softmax's result before and after dropout; and a copy of softmax's result in the order of the
+// last product.
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   constexpr double kVectors = 8;
   constexpr double kMatrices = 3;
@@ -210,8 +215,8 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Query, key and value have blocks as well as heads, but fused kernels take only four dimensions
-// including the heads. So the matrix of every block is made and kept.
+// Query, key and value have a dimension for blocks in addition to the heads, but fused kernels take
+// only four dimensions. The attention matrix of every block is therefore computed and kept.
 void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kHeadWidth = 32;  // NesT's, which a summary does not show
   if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
@@ -224,8 +229,8 @@ void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A dropout reads softmax's result, but softmax has no row. Its scaled, biased or masked input is
-// also kept.
+// A dropout reads the result of a softmax that has no row. The softmax's scaled, biased or masked
+// input is also kept.
 void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   if (!row.given_unseen || row.rule->role != Role::kDropout) return;
   if (!IsAttentionMatrix(row.layer->in)) return;
@@ -234,8 +239,8 @@ void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Two linear layers over the heads of [tokens, tokens, heads], with softmax between them. Softmax's
-// result and the copy that the second layer reads are kept.
+// Two linear layers mix the heads of [tokens, tokens, heads], with a softmax between them. The
+// softmax's result and the copy that the second layer reads are kept.
 void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   if (!row.rule->linear || in.rank() != 4 || in[1] != in[2] || in != row.layer->out) return;
@@ -247,9 +252,9 @@ void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
-// A linear layer over pairs of tokens makes a second matrix of weights from their distances. Both
-// matrices are mixed by a number per head and scaled to a sum of 1 again. Softmax's result for
-// both, the input of the division and its result are kept.
+// A linear layer over pairs of tokens computes a second matrix of weights from their distances. The
+// two matrices are mixed with one number per head and normalised to a sum of 1. Both softmax
+// results, the input of the division and its result are kept.
 void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kMatrices = 4;
   const Shape& in = row.layer->in;
@@ -264,10 +269,10 @@ void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A module with parameters makes the scores of positions, [..., queries, keys], from the queries,
-// so no fused kernel is used. Softmax's result and two copies of the queries, for the products with
-// keys and with positions, are kept. Queries in blocks have overlapping copies of their keys and
-// values.
+// A module with parameters computes the scores of positions, [..., queries, keys], from the
+// queries, so no fused kernel is used. Softmax's result is kept, and so are two copies of the
+// queries, for the products with keys and with positions. Queries in blocks also have overlapping
+// copies of their keys and values.
 void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -286,9 +291,9 @@ void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
 }
 
 // A convolution turns the values, an image of one channel [batch, 1, height, width, values], into
-// keys: one matrix per position, by which the queries of all heads are multiplied. The product
-// copies the matrix for each head. The norm before the values' norm is the norm of all heads'
-// queries.
+// one matrix per position. The queries of all heads are multiplied by this matrix, and the product
+// copies it for each head. The number of heads is found through the norm of the queries, which
+// comes before the values' norm.
 void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -302,8 +307,8 @@ void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
-// After a norm of one half of a tensor, a linear layer's result is multiplied by the other half.
-// The product is kept.
+// Half of a tensor passes through a norm and a linear layer, and is then multiplied by the other
+// half. The product is kept.
 void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
   if (!row.rule->linear || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];
@@ -311,9 +316,9 @@ void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
   if (graph.trail[read.from].elements == 2 * read.elements) kept.AddElements(row.out);
 }
 
-// In an attention by matrix products, one learned number per head scales the cosines of queries and
-// keys. Both are kept before and after normalisation. The values are kept in addition to the tensor
-// from which they were cut.
+// An attention by matrix products in which one learned number per head scales the cosines of
+// queries and keys. Queries and keys are kept before and after normalisation. The values are kept
+// in addition to the tensor from which they were cut.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
   constexpr int kMostProducts = 3;  // attentions with more mix other matrices by that number
@@ -321,7 +326,7 @@ void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   kept.AddElements(3 * row.out);
 }
 
-// torch.nn.MultiheadAttention has rows only for its products, and copies its result to [length,
+// torch.nn.MultiheadAttention has rows only for its products. It copies its result to [length,
 // batch].
 void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.before == Tensor::kNobody) return;
@@ -330,8 +335,8 @@ void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(row.in);
 }
 
-// torch.nn.TransformerEncoderLayer has a function between its two linear layers. Its result and the
-// copy after dropout are kept.
+// torch.nn.TransformerEncoderLayer applies a function between its two linear layers. The function's
+// result and the copy after dropout are kept.
 void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.dropout <= 0 || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];
@@ -339,7 +344,7 @@ void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(read.elements);
 }
 
-// If a block's own parameters are as many as its channels, they are a scale: x * gamma keeps x.
+// A block with one own parameter per channel has a layer scale: x * gamma keeps x.
 void LayerScale(const Graph&, const Row& row, Kept& kept) {
   const Shape& out = row.layer->out;
   const std::int64_t params = row.layer->params;
@@ -351,13 +356,14 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
 }
 
 // Networks without norms scale the input of a block. The activation keeps its result, and the
-// convolution keeps the scaled copy.
+// convolution keeps the scaled copy of it.
 void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
 }
 
-// Several tensors of one size are stacked to [ways, channels, height, width], and the module makes
-// a weight for each channel of each tensor. The product with these weights keeps the stack.
+// Several tensors of the same size are stacked to [ways, channels, height, width], and the module
+// computes a weight for each channel of each tensor. The product with these weights keeps the
+// stack.
 void StackedWays(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -366,7 +372,7 @@ void StackedWays(const Graph&, const Row& row, Kept& kept) {
   kept.AddElements(Elements(in));
 }
 
-// The block has two convolutions, each with the tensors kept by its norm and its activation. The
+// A block of two convolutions, each of which keeps the tensors of its norm and its activation. The
 // next row reads the last tensor.
 void BlockInOneRow(const Graph& graph, const Row& row, Kept& kept) {
   if (graph.collapsed && row.rule->role == Role::kOther && row.layer->params > 0 &&

@@ -1,5 +1,5 @@
-// Named corrections for cases in which sizes and types alone mislead. Each has the model that needs
-// it and a test of the same name (corrections_test.cc).
+// Named corrections for cases in which sizes and types alone are misleading. Each correction names
+// a model that needs it, and has a test of the same name (corrections_test.cc).
 #pragma once
 
 #include <span>
@@ -12,21 +12,21 @@ namespace carma::estimate {
 
 enum class CorrectsReading { kBeforeSizes, kAfterSizes };
 
-// Corrects which tensor a row reads, while the graph is made.
+// Corrects which tensor a row reads while the graph is being built.
 struct ReadingCorrection {
   std::string_view name;
   std::string_view model;     // the model that needs it
   std::string_view evidence;  // counted / exact bytes without it -> with it, or its source
   CorrectsReading when;       // before or after an input is chosen by size
-  // input: the tensor made last (kBeforeSizes) or the tensor chosen by size. Returns `input` if it
-  // is right; kNobody stays kNobody.
+  // input: the newest tensor (kBeforeSizes), or the tensor chosen by size. Returns `input` if no
+  // correction is needed; kNobody stays kNobody.
   int (*source)(Graph& graph, Row& row, int input);
 };
 std::span<const ReadingCorrection> ReadingCorrections();
-// Applies the corrections for `moment`, in order.
+// Applies all reading corrections for the moment `when`, in order.
 int CorrectReading(CorrectsReading when, Graph& graph, Row& row, int input);
 
-// Adds bytes kept by operations that have no row, in the third pass of CountKept.
+// Adds the bytes kept by operations without a row, in the third pass of CountKept.
 struct KeptCorrection {
   std::string_view name;
   std::string_view model;

@@ -39,7 +39,7 @@ LayerList Collapsed(LayerList list) {
   return list;
 }
 
-// A small model for each correction of bytes, and the bytes that the correction adds.
+// For each correction of kept bytes, a small model and the bytes that the correction adds.
 struct KeptExample {
   const char* correction;
   LayerList list;
@@ -122,7 +122,7 @@ std::vector<KeptExample> KeptExamples() {
   };
 }
 
-// A small model for each correction of an input: the last operation reads the result of `source`.
+// For each correction of an input, a small model whose last operation reads the result of `source`.
 struct ReadingExample {
   const char* correction;
   LayerList list;
@@ -187,7 +187,7 @@ class ReadingCorrectionTest : public ::testing::TestWithParam<ReadingCorrection>
 
 TEST_P(ReadingCorrectionTest, FindsTheInputOfItsModel) {
   const ReadingCorrection& correction = GetParam();
-  // These have their own tests below, because they need more than one example input.
+  // Corrections that need more than one example input have tests of their own below.
   if (correction.name == "TensorFlow-style padding") return;
   if (correction.name == "gated feed-forward") return;
   if (correction.name == "slices in steps") return;
@@ -196,7 +196,7 @@ TEST_P(ReadingCorrectionTest, FindsTheInputOfItsModel) {
     if (each.correction != correction.name) continue;
     ++found;
     const Graph graph = MakeGraph(each.list);
-    // Every operation makes one tensor; the model's input is the first.
+    // Every operation makes one tensor. The model's input is the first tensor.
     EXPECT_EQ(graph.rows()[each.row].read, static_cast<int>(each.source) + 1);
     EXPECT_NE(graph.rows()[each.row].read, static_cast<int>(each.row)) << "chosen by size";
   }
@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Corrections, ReadingCorrectionTest,
                                              ReadingCorrections().end()),
                          [](const auto& tested) { return AsTestName(tested.param.name); });
 
-TEST(Corrections, TensorFlowStylePaddingReadsACopyOfItsOwn) {
+TEST(Corrections, TensorFlowStylePaddingReadsItsOwnCopy) {
   const Graph graph =
       MakeGraph(List({kConv, kRelu, Module("Conv2dSame", kMaps, Of({-1, 4, 4, 4}), 144)}));
   const Tensor& read = graph.trail[graph.rows().back().read];
@@ -217,7 +217,7 @@ TEST(Corrections, TensorFlowStylePaddingReadsACopyOfItsOwn) {
   EXPECT_TRUE(read.kept);
 }
 
-TEST(Corrections, SlicesInStepsAreSumsUnlessTheLastIsPooled) {
+TEST(Corrections, AddsSlicesInStepsUnlessTheLastIsPooled) {
   const model::Shape whole = Of({-1, 12, 8, 8});
   const Layer step = Module("Conv2d", kMaps, kMaps, 144);
   std::vector<Layer> layers = {
@@ -233,7 +233,7 @@ TEST(Corrections, SlicesInStepsAreSumsUnlessTheLastIsPooled) {
   EXPECT_NE(pooled.trail[pooled.rows()[4].read].maker, Tensor::Maker::kFunction);
 }
 
-TEST(Corrections, AGateOfLowerResolutionIsEnlargedFirst) {
+TEST(Corrections, EnlargesAGateOfLowerResolution) {
   const model::Shape small = Of({-1, 4, 4, 4});
   const auto kept = [&](const model::Shape& out) {
     return CountKept(List({Module("Conv2d", kImage, small, 108), Module("Sigmoid", small, small),
@@ -257,7 +257,7 @@ TEST(Corrections, GatedFeedForwardKeepsBothFactorsAndTheProduct) {
     // too.
     EXPECT_EQ(kept.per_sample, 4 * (2 * 80 + 4 * 320) + 8 * 10);
   }
-  // Query, key and value are as wide as their input.
+  // Query, key and value are as wide as their common input.
   const Layer same = Module("Linear", kTokens, kTokens, 72);
   const Kept plain = CountKept(List({kNorm, same, same, same, same}));
   EXPECT_LE(plain.per_sample, 4 * 6 * 80 + 8 * 10);

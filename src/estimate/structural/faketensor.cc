@@ -1,5 +1,5 @@
-// Estimates like a dry run with PyTorch's FakeTensor, which counts only parameters and the tensors
-// kept for the backward pass.
+// Reproduces the estimate of a dry run with PyTorch's FakeTensor, which counts only parameters and
+// the tensors kept for the backward pass.
 #include "estimate/estimator.h"
 #include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"
@@ -15,7 +15,7 @@ class FakeTensor : public Estimator {
   Result<Answer> Ask(const Question& question) const override {
     if (question.layers == nullptr) return NotFound("there is no model summary");
     const model::LayerList& layers = *question.layers;
-    if (!question.batch) return NotFound("the batch size is not known");
+    if (!question.batch) return NotFound("the batch size is unknown");
     if (!layers.saved && LacksShapes(layers)) return NotFound("the summary gives no shapes");
     const auto batch = static_cast<double>(*question.batch);
     double kept = 0;

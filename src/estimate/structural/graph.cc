@@ -18,15 +18,15 @@ using model::Shape;
 using Kind = Row::Kind;
 using Maker = Tensor::Maker;
 
-// Whether `part` is half of `whole`, as after chunk(): the last dimension is half as wide, the
-// others are equal.
+// Whether `part` is half of `whole`, as after chunk(): the last dimension is half as wide, and all
+// other dimensions are equal.
 bool IsHalf(const Shape& part, const Shape& whole) {
   if (part.empty() || part.rank() != whole.rank() || whole.last() != 2 * part.last()) return false;
   return std::equal(part.dimensions().begin(), part.dimensions().end() - 1,
                     whole.dimensions().begin());
 }
 
-// Whether `part` is a slice of `whole`, as after split(): some channels at the same resolution.
+// Whether `part` is a slice of `whole`, as after split(): fewer channels at the same resolution.
 bool IsSlice(const Shape& part, const Shape& whole) {
   return part.rank() == 4 && whole.rank() == 4 && part[2] == whole[2] && part[3] == whole[3] &&
          part[1] < whole[1];
@@ -49,20 +49,22 @@ class GraphMaker {
   int ReadElsewhere(const Row& row);
   int Join(const Row& row);
   bool HidesWindows(const Row& row) const;
-  // The input of the last matrix product before the current tensor.
+  // The tensor that the last matrix product before the current tensor read.
   int OriginOfCurrent() const {
     int index = current_;
     while (index != Tensor::kNobody && graph_.trail[index].maker != Maker::kMatrix)
       index = graph_.trail[index].from;
     return index == Tensor::kNobody ? 0 : graph_.trail[index].from;
   }
-  // Whether a row of this size reads the results of all slices side by side.
+  // Whether a row of this size reads the results of all slices side by side. If it does, the split
+  // ends.
   bool JoinsSlices(double elements) {
     if (split_ == Tensor::kNobody || graph_.trail[split_].elements != elements) return false;
     split_ = Tensor::kNobody;
     return true;
   }
-  // Whether the row reads the next slice directly after another slice's convolution without a norm.
+  // Whether the row reads the next slice. This is the case if the newest tensor comes directly from
+  // another slice's convolution, without a norm.
   bool ReadsNextSlice(const Row& row) const {
     if (split_ == Tensor::kNobody || !row.rule->convolution) return false;
     return Current().maker == Maker::kMatrix && Current().from == split_ &&
@@ -74,8 +76,9 @@ class GraphMaker {
   bool HasCurrent() const { return current_ != Tensor::kNobody; }
   const Tensor& Current() const { return graph_.trail[current_]; }
   void Keep(int index) { graph_.trail[index].kept = true; }
-  // A gate with lower resolution than the other factor is enlarged first. The copy is kept, and a
-  // concatenation if no module made the other factor.
+  // A gate with a lower resolution than the other factor is enlarged before the product. The
+  // enlarged copy is kept. If no module made the other factor, it is a concatenation and is kept
+  // too.
   bool KeepEnlarged(const Row& row) {
     const Shape& gate = Current().shape;
     const Shape& out = row.layer->out;
@@ -87,7 +90,7 @@ class GraphMaker {
       graph_.trail.AddPrivate({.elements = row.out, .maker = Maker::kFunction, .kept = true});
     return true;
   }
-  // x * gate: both factors are kept.
+  // Both factors of x * gate are kept.
   void KeepFactors(double elements) {
     const int factor =
         graph_.trail.Newest([&](const Tensor& each) { return each.elements == elements; });
@@ -133,8 +136,8 @@ void GraphMaker::Take(Row& row) {
   Operation(row);
 }
 
-// Finds sizes of a row that the summary does not show. Returns false if they do not grow with the
-// batch.
+// Finds sizes of a row that the summary does not show. Returns false for sizes that do not grow
+// with the batch.
 bool GraphMaker::FindSizes(Row& row) {
   if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
   if (row.kind == Kind::kContainer) return true;
@@ -164,8 +167,8 @@ void GraphMaker::Container(Row& row) {
   MakeUnseen(row.out, row.layer->out);
 }
 
-// Whether the printed size lacks a factor, because the dimension printed as the batch also
-// contained the windows.
+// Whether the printed size lacks a factor. This happens if the dimension printed as the batch also
+// contains the windows.
 bool GraphMaker::HidesWindows(const Row& row) const {
   const Shape& out = row.layer->out;
   return !row.knows_input && Current().elements > row.out && out.rank() == 3 &&
@@ -186,7 +189,7 @@ void GraphMaker::Passing(Row& row) {
     if (Current().maker == Maker::kMatrix) Keep(current_);
     MakeUnseen(row.in, row.layer->in);
     row.given_unseen = true;
-    // This is softmax's result, which has no row.
+    // The dropout reads the result of a softmax without a row.
     if (row.rule->role == Role::kDropout && IsAttentionMatrix(row.layer->in)) Keep(current_);
   }
   if (IsAttentionMatrix(row.layer->in)) {
@@ -201,8 +204,8 @@ void GraphMaker::Passing(Row& row) {
 
 // ---- operations ----
 
-// A norm that calls its own activation is printed after the activation, although it runs first. So
-// the norm takes the input that the activation appears to read, and adds no tensor.
+// A norm that calls its own activation is printed after the activation, although it runs before it.
+// The norm therefore takes the input that the activation seems to read, and adds no tensor.
 bool GraphMaker::NormAroundActivation(Row& row) {
   if (row.kind != Kind::kBlock || !row.rule->norm_with_activation || !HasCurrent()) return false;
   if (&row == graph_.rows().data() || Current().from == Tensor::kNobody) return false;
@@ -215,7 +218,7 @@ bool GraphMaker::NormAroundActivation(Row& row) {
   row.before = current_;
   row.read = Current().from;
   row.holds = Holds::kInput;
-  // If the activation keeps its input, it keeps the norm's result, which is another tensor.
+  // An activation that keeps its input keeps the norm's result, which is a separate tensor.
   if (source.kept) row.read = graph_.trail.AddPrivate({.elements = row.in, .shape = row.layer->in});
   Keep(row.read);
   return true;
@@ -247,15 +250,15 @@ int GraphMaker::InputOf(Row& row) {
   return CorrectReading(CorrectsReading::kAfterSizes, graph_, row, input);
 }
 
-// Finds the tensor read by a row that does not read the last tensor: an earlier tensor, or a tensor
+// Finds the tensor that a row reads if it is not the newest tensor. It is an earlier tensor, or was
 // made by code between the modules.
 int GraphMaker::ReadElsewhere(const Row& row) {
   const Tensor& current = Current();
-  // The row reads one half of the last tensor. This view keeps the whole tensor.
+  // The row reads one half of the newest tensor. This view keeps the whole tensor alive.
   if (row.rule->row_statistics && IsHalf(row.layer->in, current.shape)) return current_;
   if (JoinsSlices(row.in)) return Join(row);
-  // The product of attention weights and values, in the order of the tokens, is a new tensor even
-  // if an older one has the same size.
+  // The product of attention weights and values, reordered by token, is a new tensor even if an
+  // older tensor has the same size.
   if (weighs_values_ && row.rule->linear) return Join(row);
   const int source = graph_.trail.Newest(
       [&](const Tensor& each) { return each.elements == row.in && Trail::IsReadable(each); });
@@ -265,15 +268,15 @@ int GraphMaker::ReadElsewhere(const Row& row) {
     return graph_.trail.AddPrivate(
         {.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
   }
-  // An older tensor of that size belongs to another block.
+  // An older tensor of this size belongs to another block.
   if (source < OriginOfCurrent() && !product && row.rule->convolution &&
       IsSlice(row.layer->in, current.shape)) {
     split_ = current_;
     return current_;
   }
   if (product) Keep(current_);  // a matrix product reads query, key, value
-  // The row is a second linear layer with the same input and width, as in x * act(g), not the
-  // result of attention.
+  // The row is a second linear layer with the same input and width, as in x * act(g). It does not
+  // read the result of an attention.
   const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
                        row.out == current.elements && current.from == source;
   if (sibling) return source;
@@ -285,7 +288,7 @@ int GraphMaker::Join(const Row& row) {
   Tensor made{.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction};
   const Shape& out = row.layer->out;
   if (made.shape.empty() && out.rank() == 4) {
-    // Records the channels of the concatenation, so that it is recognised when other rows read it.
+    // Records the channels of the concatenation, so that later rows that read it are recognised.
     const auto positions = static_cast<double>(out[2] * out[3]);
     made.shape.Push(-1);
     made.shape.Push(std::max<std::int64_t>(1, std::llround(row.in / positions)));
@@ -295,8 +298,8 @@ int GraphMaker::Join(const Row& row) {
   return graph_.trail.Add(made);
 }
 
-// Whether the last convolution is the shortcut of a residual block: the next row reads the same
-// input, and the shortcut's result is later added to another tensor of its size. A sum keeps
+// Whether the last convolution is the shortcut of a residual block. The next row then reads the
+// same input, and the shortcut's result is later added to another tensor of its size. A sum keeps
 // nothing.
 bool GraphMaker::IsShortcut(const Row& row, int source) const {
   const Tensor& current = Current();

@@ -1,9 +1,9 @@
-// Finds which row reads which tensor, the first of the three passes of CountKept (kept.h).
+// Finds which row reads which tensor. This is the first of the three passes of CountKept (kept.h).
 //
-// A summary lists modules in the order in which they finish. A row reads the tensor made last if
-// the size fits, or else an earlier tensor (a branch, a shortcut) or the result of code between the
-// modules (a sum, a product, a concatenation, attention; docs/inside/estimators.md, "Functional
-// code"). If sizes mislead, a named correction replaces them (corrections.h).
+// A summary lists modules in the order in which they finish. If the size fits, a row reads the
+// newest tensor. Otherwise it reads an earlier tensor (a branch, a shortcut) or the result of code
+// between the modules (a sum, a product, a concatenation, attention; docs/inside/estimators.md,
+// "Functional code"). Where sizes are misleading, a named correction decides (corrections.h).
 #pragma once
 
 #include "estimate/structural/rows.h"
@@ -23,7 +23,7 @@ struct Graph {
 };
 
 // Borrows the list. A tensor is `kept` if a row holds it (keep_rules.h), or if code between the
-// modules multiplied it with another tensor.
+// modules multiplied it by another tensor.
 Graph MakeGraph(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -13,8 +13,8 @@ const model::Shape kImage = Of({-1, 3, 8, 8});
 const model::Shape kMaps = Of({-1, 4, 8, 8});
 const model::Shape kWide = Of({-1, 16, 8, 8});
 
-// Every operation makes one tensor. The model's input is tensor 0, and the result of row i is
-// tensor i + 1 unless code between the modules makes tensors.
+// Every operation makes one tensor. Tensor 0 is the model's input. Tensor i + 1 is the result of
+// row i unless code between the modules makes tensors.
 TEST(Graph, AChainReadsTheLastTensor) {
   const model::LayerList list =
       List({Module("Conv2d", kImage, kMaps, 108), Module("BatchNorm2d", kMaps, kMaps, 8),
@@ -47,7 +47,7 @@ TEST(Graph, AGateKeepsBothFactors) {
   EXPECT_EQ(graph.trail[graph.rows()[4].read].maker, Tensor::Maker::kFunction) << "the product";
 }
 
-TEST(Graph, AnUnknownSizeIsJoinedAndForgottenAfterItsBlock) {
+TEST(Graph, JoinsAnUnknownSizeAndForgetsItAfterItsBlock) {
   const model::Shape joined = Of({-1, 7, 8, 8});
   const model::LayerList list =
       List({Module("Conv2d", kImage, kMaps, 108), Module("ReLU", kMaps, kMaps),

@@ -14,7 +14,8 @@ bool Is(const Row& row, const Tensor&) {
   return row.rule->role == kRole;
 }
 
-// torchsummary does not show whether an activation is in place, but most that can be are.
+// torchsummary does not show whether an activation works in place. Most activations that support it
+// do.
 bool IsLeakyInPlace(const Row& row, const Tensor&) {
   return row.rule->leaky && (row.layer->inplace || row.layer->kind == model::RowKind::kUnknown);
 }
@@ -44,7 +45,7 @@ constexpr KeepRule kKeepRules[] = {
     {"max pooling", &Is<Role::kMaxPool>, Holds::kInput,
      "derivatives.yaml, max_pool2d_with_indices: self"},
     {"mean of parts", &IsMeanOfParts, Holds::kInput,
-     "derivatives.yaml, avg_pool2d: self; mean, of everything, needs the sizes alone"},
+     "derivatives.yaml, avg_pool2d: self; a mean over everything needs only the sizes"},
     {"a type without a rule", &Is<Role::kOther>, Holds::kInput,
      "judgement: most operations need their inputs"},
 };
@@ -56,7 +57,7 @@ constexpr BesidesRule kBesidesRules[] = {
               row.step == Step::kOperation;
      },
      [](const Row& row, Kept& kept) {
-       // LayerNorm2d works on the channels of an image, other norms on the last dimension.
+       // LayerNorm2d normalises over the channels of an image, other norms over the last dimension.
        const model::Shape& out = row.layer->out;
        const bool channels = row.rule->images && out.rank() == 4;
        const std::int64_t width = Dimension(out, channels ? 1 : out.rank() - 1);
@@ -84,7 +85,7 @@ constexpr BesidesRule kBesidesRules[] = {
        return row.rule->role == Role::kKeepsTwo && row.step == Step::kOperation;
      },
      [](const Row& row, Kept& kept) { kept.AddElements(row.out); },
-     "relu and pow, one after the other: result of the one, self of the other"},
+     "relu, then pow: the result of relu, self of pow"},
     {"layers written out in Python: NewGELU, QuickGELU, RMSNorm, EvoNorm …",
      "4 per element for each further operation",
      [](const Row& row) { return row.rule->extra_outputs > 0 && row.step == Step::kOperation; },

@@ -1,5 +1,5 @@
-// Two tables of facts about PyTorch: the tensors and bytes that each kind of layer keeps for its
-// backward pass. They are the second pass of CountKept (kept.h). "derivatives.yaml" is PyTorch's
+// Tables of facts about PyTorch: which tensors and bytes each kind of layer keeps for its backward
+// pass. This is the second pass of CountKept (kept.h). "derivatives.yaml" stands for PyTorch's
 // tools/autograd/derivatives.yaml, which lists what every operation saves.
 #pragma once
 
@@ -11,20 +11,20 @@
 
 namespace carma::estimate {
 
-// Which whole tensor an operation holds. It has 4 bytes per element and is counted once even if
-// several operations hold it.
+// Which whole tensor an operation holds. The tensor has 4 bytes per element, and is counted once
+// even if several operations hold it.
 struct KeepRule {
   std::string_view pattern;
   bool (*fits)(const Row& row, const Tensor& read);
   Holds holds;
   std::string_view evidence;
 };
-// The first matching rule is used.
+// The rules in order of precedence. Only the first matching rule applies.
 std::span<const KeepRule> KeepRules();
-// Returns kNothing if no rule matches. read: the tensor that the row reads.
+// The tensor that the row holds; kNothing if no rule matches. read: the tensor that the row reads.
 Holds HoldsOf(const Row& row, const Tensor& read);
 
-// Memory that an operation keeps in addition. All matching rules add up.
+// Additional memory that an operation keeps. All matching rules are added up.
 struct BesidesRule {
   std::string_view pattern;
   std::string_view bytes;
@@ -33,7 +33,7 @@ struct BesidesRule {
   std::string_view evidence;
 };
 std::span<const BesidesRule> BesidesRules();
-// Adds the extra copies that the row keeps, and the bytes of the BesidesRules that match the row.
+// Adds the additional copies kept by the row, and the bytes of each matching BesidesRule.
 void AddBesides(const Graph& graph, const Row& row, Kept& kept);
 
 }  // namespace carma::estimate

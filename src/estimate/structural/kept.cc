@@ -19,7 +19,7 @@ using model::Shape;
 
 constexpr std::int64_t kLeastVocabulary = 4096;
 
-// Measures dense convolutions with larger kernels than 1x1, because they have workspaces.
+// Measures dense convolutions with kernels larger than 1x1, because only these need a workspace.
 void MeasureConvolution(const Graph& graph, const Row& row, Kept& kept) {
   const Layer& layer = *row.layer;
   kept.has_conv = true;
@@ -32,7 +32,7 @@ void MeasureConvolution(const Graph& graph, const Row& row, Kept& kept) {
     kept.widest_conv = std::max(kept.widest_conv, kElementBytes * (row.in + row.out));
 }
 
-// Measures figures other than kept memory that the estimate needs.
+// Measures what the estimate needs in addition to kept memory.
 void Measure(const Graph& graph, const Row& row, Kept& kept) {
   const bool makes_new =
       row.step == Step::kOperation || (row.step == Step::kPassing && row.dropout > 0);
@@ -44,8 +44,8 @@ void Measure(const Graph& graph, const Row& row, Kept& kept) {
   kept.has_embedding = kept.has_embedding || model::OpOf(row.layer->type) == model::Op::kEmbedding;
 }
 
-// A language model's scores count three times: the caller holds them, log-softmax keeps its result,
-// and the gradient is as large.
+// The scores of a language model count three times: the caller holds them, log-softmax keeps its
+// result, and their gradient has the same size.
 double LogitsOf(const Graph& graph, const Kept& kept) {
   if (graph.last == Tensor::kNobody || !kept.has_embedding) return 0;
   const Tensor& last = graph.trail[graph.last];
@@ -65,8 +65,8 @@ double LargestInside(const Graph& graph, const Kept& kept) {
   return largest;
 }
 
-// Measures tensors of operations that autocast runs in fp32: inputs of LayerNorm, each counted
-// once, and results of softmax.
+// Measures tensors that autocast computes in fp32: inputs of LayerNorm, each counted once, and
+// results of softmax.
 void MeasureWide(const Graph& graph, Kept& kept) {
   std::vector<bool> counted(graph.trail.all().size());
   for (const Row& row : graph.rows()) {

@@ -1,8 +1,8 @@
-// Computes what autograd keeps for the backward pass from a list of layers, in three passes:
-//   graph.h        finds which row reads which tensor, and which tensors stay
+// Computes from a list of layers what autograd keeps for the backward pass, in three passes:
+//   graph.h        finds which row reads which tensor, and which tensors are kept
 //   keep_rules.h   adds bytes by kind of layer, from a table of facts about PyTorch
-// corrections.h adds the bytes that both miss, each with the model that needs it
-// docs/inside/estimators.md, section "Kept bytes", shows how to add to the tables.
+//   corrections.h  adds bytes that the first two miss, each with a model that needs them
+// docs/inside/estimators.md, section "Kept bytes", explains how to extend the tables.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace carma::estimate {
 
 inline constexpr double kElementBytes = 4;
 
-// Amounts are bytes, with four bytes per element. "Per sample" amounts grow with the batch.
+// Amounts are in bytes, with four bytes per element. "Per sample" amounts grow with the batch.
 struct Kept {
   double per_sample = 0;
   double operations = 0;      // rows without children; also the number of tensors
@@ -26,17 +26,18 @@ struct Kept {
   double logits = 0;          // per sample: a language model's scores, as the loss keeps them
   bool has_conv = false;
   bool has_embedding = false;
-  // Whether attention consists of separate matrix products, whose bytes are the least certain.
+  // Whether attention consists of separate matrix products. The bytes kept by such an attention are
+  // the least certain.
   bool unfused_attention = false;
-  // Bytes of each layer's trained parameters, in descending order.
+  // Bytes of the trained parameters of each layer, in descending order.
   std::vector<double> weights;
 
   void AddElements(double elements) { per_sample += kElementBytes * elements; }
 };
 
-// list: with output shapes; input shapes make the result more accurate. A list without any shape is
-// treated as a model of tokens (assumed_shapes.h) if its layers show their widths. per_sample is 0
-// if nothing is known.
+// list: must have output shapes; input shapes make the result more accurate. A list without any
+// shapes is treated as a model of tokens (assumed_shapes.h) if its layers show their widths.
+// per_sample is 0 if nothing is known.
 Kept CountKept(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -79,12 +79,13 @@ TEST(Kept, InfersCodeBetweenTheModules) {
   const Layer relu = Module("ReLU", kSmall, kSmall);
   const Shape blocks = Of({-1, 2, 5, 32});
   const Case cases[] = {
-      // The shortcut's result is kept for a sum; the sum itself keeps nothing.
+      // The shortcut's result is used in a sum, which keeps nothing.
       {"a shortcut convolution is not kept",
        {stem, relu, Module("Conv2d", kSmall, kWide, 64), Module("Conv2d", kSmall, kSmall, 144),
         Module("ReLU", kSmall, kSmall), Module("Conv2d", kSmall, kWide, 64)},
        192 + 256 + 256},
-      // For x * gate, both factors and the product, which the last convolution reads, are kept.
+      // x * gate keeps both factors. The product is kept too, because the last convolution reads
+      // it.
       {"a gate keeps both factors",
        {stem, Module("BatchNorm2d", kSmall, kSmall, 8),
         Module("Conv2d", Of({-1, 4, 1, 1}), Of({-1, 4, 1, 1}), 16),
@@ -130,7 +131,7 @@ TEST(Kept, InfersCodeBetweenTheModules) {
     EXPECT_EQ(CountKept(List(each.rows)).per_sample, 4 * each.elements) << each.name;
 }
 
-TEST(Kept, ReadsABlockOfParallelWaysFromItsEntry) {
+TEST(Kept, ParallelPathsReadTheInputOfTheirBlock) {
   std::vector<Layer> rows = {Module("Conv2d", kImage, kSmall, 108),
                              Module("ReLU", kSmall, kSmall),
                              Module("Conv2d", kSmall, kSmall, 144),
@@ -138,14 +139,14 @@ TEST(Kept, ReadsABlockOfParallelWaysFromItsEntry) {
                              Module("Conv2d", kSmall, kSmall, 16),
                              Module("BatchNorm2d", kSmall, kSmall, 8),
                              Module("RepVggBlock", kSmall, kSmall, 0, false, RowKind::kContainer)};
-  // Both convolutions read the tensor that the ReLU keeps; each norm keeps its convolution's
-  // result.
+  // Both convolutions read the tensor that the ReLU keeps. Each norm keeps the result of its
+  // convolution.
   EXPECT_EQ(CountKept(List(rows)).per_sample, 4 * (192 + 256 + 256 + 256));
   rows.back().type = "Sequential";  // a chain: the second convolution keeps the first norm's result
   EXPECT_EQ(CountKept(List(rows)).per_sample, 4 * (192 + 256 + 256 + 256 + 256));
 }
 
-TEST(Kept, CountsDropoutMasksAndTheCopyWithHoles) {
+TEST(Kept, CountsDropoutMasksAndResults) {
   LayerList list =
       List({Module("Linear", kTokens, kHidden, 288), Module("ReLU", kHidden, kHidden),
             Module("Dropout", kHidden, kHidden), Module("Linear", kHidden, kTokens, 264)});
@@ -155,7 +156,8 @@ TEST(Kept, CountsDropoutMasksAndTheCopyWithHoles) {
   EXPECT_EQ(CountKept(list).masks, 320);
 }
 
-// If the parameters show the input size, the text alone should give the same numbers.
+// If the parameters reveal the input sizes, the list without input shapes must give the same
+// numbers.
 TEST(Kept, NeedsNoInputShapes) {
   struct Case {
     const char* name;
@@ -185,7 +187,8 @@ TEST(Kept, NeedsNoInputShapes) {
 }
 
 TEST(Kept, FindsWindowsThatTheBatchHides) {
-  // There are 4 windows of 4 x 4 tokens; torchsummary prints the batch instead of the windows.
+  // There are 4 windows of 4 x 4 tokens. torchsummary prints the batch in place of the number of
+  // windows.
   const LayerList truth = List({Module("LayerNorm", Of({-1, 8, 8, 6}), Of({-1, 8, 8, 6}), 12),
                                 Module("Linear", Of({-4, 16, 6}), Of({-4, 16, 18}), 126),
                                 Module("Linear", Of({-4, 16, 6}), Of({-4, 16, 6}), 42)});
@@ -204,7 +207,7 @@ TEST(Kept, MeasuresTheWidestDenseConvolution) {
   EXPECT_TRUE(kept.has_conv);
 }
 
-TEST(Kept, ADropoutsResultMayBeTheLargestTensor) {
+TEST(Kept, CountsADropoutsResultAsTheLargestTensor) {
   const Shape matrix = Of({-1, 2, 10, 10});
   Layer dropout = Module("Dropout", matrix, matrix);
   dropout.dropout = 0.1;

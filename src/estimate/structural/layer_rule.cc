@@ -22,7 +22,7 @@ bool IsAny(std::string_view name, std::initializer_list<std::string_view> names)
   return std::ranges::find(names, name) != names.end();
 }
 
-// The order matters: words for a layer's effect are checked before other words.
+// The order matters: words that state a layer's effect are checked before other words.
 Role RoleOf(std::string_view name) {
   if (name.starts_with("dropout") || name.ends_with("dropout")) return Role::kDropout;
   if (StartsWithAny(name, {"identity", "flatten", "unflatten", "droppath", "stochasticdepth",
@@ -32,7 +32,7 @@ Role RoleOf(std::string_view name) {
   if (StartsWithAny(name, {"starrelu", "squaredrelu"})) return Role::kKeepsTwo;
   if (HasAny(name, {"maxpool"})) return Role::kMaxPool;
   if (HasAny(name, {"avgpool"})) return Role::kAvgPool;
-  // The derivative of these functions depends only on the result.
+  // For these functions, the derivative depends only on the result.
   if (IsAny(name, {"relu", "sigmoid", "tanh"}) || name.starts_with("softmax") ||
       name.starts_with("logsoftmax")) {
     return Role::kKeepsOutput;
@@ -58,8 +58,8 @@ Role RoleOf(std::string_view name) {
   return Role::kOther;
 }
 
-// Whether a block runs as a sum of parallel paths during training and is merged into one
-// convolution afterwards.
+// Whether the block sums parallel paths during training and is merged into one convolution
+// afterwards.
 bool IsReparameterised(std::string_view name) {
   return StartsWithAny(name, {"mobileoneblock", "repvgg", "qarepvgg", "reparam", "repconv"}) ||
          name == "repmixer";

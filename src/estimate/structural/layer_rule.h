@@ -1,4 +1,4 @@
-// Decides by class name which tensors a type of layer keeps for its backward pass.
+// Decides by class name which tensors a layer keeps for its backward pass.
 #pragma once
 
 #include <string_view>
@@ -41,7 +41,7 @@ struct LayerRule {
   double extra_outputs = 0;         // additional tensors of the output's size
 };
 
-// The rule for a class name, in upper or lower case.
+// The rule for a class name, regardless of case.
 LayerRule RuleOf(std::string_view type);
 
 }  // namespace carma::estimate

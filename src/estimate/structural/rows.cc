@@ -27,7 +27,8 @@ Kind KindOf(const Layer& layer) {
   return model::IsOperation(layer) ? Kind::kOperation : Kind::kContainer;
 }
 
-// Keeps one rule per type. A model has few types, and a row often has one of the last types.
+// Caches one rule per type. A model has few types, and most rows have a type that was used
+// recently.
 class Rules {
  public:
   explicit Rules(std::deque<TypeRule>& rules) : rules_(rules) {}
@@ -52,9 +53,9 @@ class Rules {
   std::array<const TypeRule*, kGuesses> last_{};
 };
 
-// A block's rows come before the block itself and are recognised by their names. Without names,
-// they are the rows that can belong to such a block: convolutions, norms, their wrappers, and a
-// last activation.
+// Marks the rows of a block with parallel paths, which are listed before the block. They are
+// recognised by their names. In a list without names, these are the preceding rows that can belong
+// to the block: convolutions, norms, their wrappers, and an activation at the end.
 void MarkWays(std::vector<Row>& rows, std::size_t container) {
   const std::string& name = rows[container].layer->name;
   const auto belongs = [&](std::size_t at) {

@@ -1,5 +1,5 @@
-// The rows of a layer list. Each row has the rule for its type and, once the graph is made
-// (graph.h), the tensors that it reads and keeps.
+// The rows of a layer list. Each row has the rule for its type. Once the graph is built (graph.h),
+// it also has the tensors that it reads and keeps.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace carma::estimate {
 
-// The role of a row in a training step. kNone: keeps nothing that grows with the batch.
+// The role of a row in a training step. kNone: the row keeps nothing that grows with the batch.
 enum class Step {
   kNone,
   kContainer,  // the modules inside have rows of their own
@@ -25,10 +25,10 @@ enum class Step {
   kOperation,
 };
 
-// Which tensor a row's backward pass needs (keep_rules.h).
+// Which tensor the backward pass of a row needs (keep_rules.h).
 enum class Holds { kNothing, kInput, kOutput, kCopy };
 
-// Facts about the current attention, from the operations since the last norm.
+// Facts about the current attention, collected from the operations since the last norm.
 struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;
@@ -48,7 +48,7 @@ struct Row {
   bool before_attention = false;    // the next block to finish is an attention
   std::optional<std::size_t> ways;  // first row of its block of parallel paths
 
-  // The graph fills in the rest.
+  // The following fields are set by the graph.
   Step step = Step::kNone;
   Holds holds = Holds::kNothing;
   int before = Tensor::kNobody;  // the last tensor before this row
@@ -74,7 +74,7 @@ Rows RowsOf(const model::LayerList& list);
 
 // Whether the shape is [..., tokens, tokens].
 bool IsAttentionMatrix(const model::Shape& shape);
-// Whether the row multiplies with a weight: convolutions, linear layers, and unknown types with
+// Whether the row multiplies by a weight: convolutions, linear layers, and unknown types with
 // parameters.
 bool IsProduct(const Row& row);
 

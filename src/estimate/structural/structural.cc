@@ -1,5 +1,5 @@
-// Predicts the peak of a training step from the structure of the model. docs/inside/estimators.md
-// has the formula and its constants, docs/evidence/estimators.md its errors.
+// Predicts the peak of a training step from the structure of the model. The formula and its
+// constants are explained in docs/inside/estimators.md, its errors in docs/evidence/estimators.md.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -21,37 +21,38 @@
 namespace carma::estimate {
 namespace {
 
-// The torchinfo arguments that print all layers and their inputs.
+// How to print all layers and their inputs with torchinfo.
 constexpr std::string_view kFullDepth =
     "depth=20 and col_names=(\"input_size\", \"output_size\", \"num_params\"), or use "
     "carma_summary.py";
 
 constexpr double kMibBytes = 1024.0 * 1024.0;
 
-// Copies of the parameters while activations exist: weights, and gradients, which do not all exist
-// at the same time as all activations. The optimizer's states are extra.
+// Copies of the parameters while activations exist: the weights, and part of the gradients, because
+// not all gradients and all activations exist at the same time. The optimizer's states are not
+// included.
 constexpr double kRunCopies = 1.7;
-// The same number if gradients are never freed.
+// The same number if the gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
 // Copies during the optimizer's step, including the temporaries of kernels that process all tensors
 // at once.
 constexpr double kStepCopies = 3.5;
-// Copies of a tensor that is larger than the memory freed by the backward pass: weight, gradient
-// and one temporary each need new memory.
+// Copies of a tensor that is larger than any memory freed by the backward pass. Its weight, its
+// gradient and one temporary each need new memory.
 constexpr double kLargeStepCopies = 3.0;
 
 constexpr double kKeptFactor = 1.01;     // rounding and unusable remainders of the allocator
 constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
-// Tensors of at most 10 MiB share segments of 20 MiB with gaps between them; larger tensors have
-// their own segments. This is the extra share of kept memory for small tensors; for tensors of 10
-// MiB it is half.
+// Share of kept memory lost in gaps. Tensors of at most 10 MiB share segments of 20 MiB with gaps
+// between them; larger tensors have their own segments. The share holds for small tensors, and is
+// half as large for tensors of 10 MiB.
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
-// Memory besides weights and states, as a multiple of torchinfo's total (twice the outputs of all
-// modules with parameters and without children), without the allocator's share. The kinds of
-// printed rows show what that total leaves out; docs/inside/estimators.md, "Bound".
+// Memory beyond weights and states, as a multiple of torchinfo's total, without the allocator's
+// share. That total is twice the outputs of all modules with parameters and without children. The
+// kinds of printed rows show what it leaves out (docs/inside/estimators.md, "Bound").
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
 constexpr double kLayerNormsOnly = 0.93;    // norms with no separate result; attention matrices
@@ -68,7 +69,7 @@ double KeptOfPass(const model::LayerList& list) {
     batch_norm |= rule.batch_norm;
     layer_norm |= rule.row_statistics;
     keeps_input |= rule.role == Role::kKeepsInput;
-    // In a block of convolution, norm and activation, the norm is in the total.
+    // In a block of convolution, norm and activation, the norm is included in the total.
     activation_in_norm |= rule.norm_with_activation && !rule.convolution;
   }
   if (!batch_norm && !layer_norm && !activation_in_norm) return kNothingSeen;
@@ -79,9 +80,9 @@ double KeptOfPass(const model::LayerList& list) {
   return factor;
 }
 
-// Kept bytes of a model with mostly hidden layers (model::HidesMost): its summary prints blocks as
-// one row. Computed from the total output size below the table; visible rows (convolutions, tables,
-// scores) count as usual. Empty if the size or its batch is unknown.
+// Kept bytes of a model whose layers are mostly hidden (model::HidesMost), because its summary
+// prints blocks as one row. Computed from the total output size below the table. Visible rows
+// (convolutions, tables, scores) are counted as usual. Empty if the size or its batch is unknown.
 std::optional<Kept> KeptByTotals(const model::LayerList& list) {
   if (!list.pass_bytes || !list.batch) return std::nullopt;
   const Kept visible = CountKept(list);
@@ -103,7 +104,8 @@ double SumOf(const std::vector<Term>& terms) {
   return sum_mib;
 }
 
-// Numbers from the question that all terms use. Sizes are relative: 1 for four bytes, 0.5 for two.
+// Numbers from the question that are used by all terms. Sizes are relative: 1 for four bytes, 0.5
+// for two.
 struct Numbers {
   double batch = 0;
   double activation_size = 1;
@@ -118,8 +120,8 @@ struct Numbers {
   double counted_size = 1;  // size of a counted element relative to the requested size
 };
 
-// Before PyTorch 2.0, zero_grad() by default filled gradients with zeros instead of freeing them,
-// so from the second step on they exist at the same time as all activations.
+// Before PyTorch 2.0, zero_grad() filled gradients with zeros by default instead of freeing them.
+// From the second step on, all gradients therefore exist at the same time as all activations.
 bool KeepsGradients(const model::LayerList& layers) {
   return layers.torch && layers.torch->starts_with("1.");
 }
@@ -128,18 +130,18 @@ double SizeOf(Precision precision) {
   return precision == Precision::kFp32 ? 1 : 0.5;
 }
 
-// The precision in which a dry run counted, as stated in the list; fp32 if it states none.
+// The precision in which the dry run counted, as stated in the list. fp32 if none is stated.
 Precision CountedIn(const model::LayerList& layers) {
   if (!layers.saved || !layers.precision) return Precision::kFp32;
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
 }
 
-// The number of trained parameters; all parameters if the list does not state it.
+// The number of trained parameters, or of all parameters if the list does not state it.
 std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
 
-// Takes the held memory from the dry run if it ran in the question's precision.
+// Uses the held memory that the dry run counted if it ran in the question's precision.
 void TakeHeld(const Question& question, Numbers& numbers) {
   const std::optional<model::HeldBytes>& held = question.layers->held;
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;
@@ -170,7 +172,7 @@ Numbers NumbersOf(const Question& question, const Kept& kept) {
       StatesOf(question.optimizer.value_or(Optimizer::kAdam)) * numbers.trained_mib;
   TakeHeld(question, numbers);
   if (KeepsGradients(*question.layers)) numbers.run_copies = kRunCopiesKept;
-  // A dry run with autocast has already counted autocast's copies.
+  // A dry run with autocast has already counted the copies that autocast makes.
   if (precision == Precision::kMixed && counted != Precision::kMixed)
     numbers.copies_mib = (numbers.trained_mib + numbers.frozen_mib) / 2;
   for (const double bytes : kept.weights) {
@@ -192,7 +194,7 @@ double ContextMib(const Question& question, const Kept& kept) {
   return question.site == nullptr ? shipped_mib : question.site->ContextMib(shipped_mib);
 }
 
-// The factor that converts bytes counted in fp32 or 16 bits to the question's precision.
+// The factor that converts counted bytes to the question's precision.
 double ShrinkOf(const Kept& kept, const Numbers& numbers) {
   const double all = std::max(kept.per_sample, 1.0);
   const double masks = kept.masks / all;
@@ -210,13 +212,13 @@ double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
 }
 
 // The memory of the scores in the loss. A dry run with a loss over the scores has already counted
-// one of its three parts, log-softmax's result.
+// one of the three parts: log-softmax's result.
 double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& numbers) {
   const bool counted = layers.saved && (layers.loss == "cross-entropy" || layers.loss == "own");
   return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMibBytes;
 }
 
-// All terms of the formula's `rest`, in the order in which they are shown and summed.
+// All terms of the formula's `rest`, in the order in which they are displayed and summed.
 std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   const auto of_batch = [&](double factor, double bytes) {
     return factor * bytes * numbers.batch * numbers.activation_size / kMibBytes;
@@ -231,8 +233,8 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
           {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
-// How much more the optimizer's step needs than the rest; at most 0 if the step fits. If a dry run
-// has counted the step's temporaries, they replace one copy of all gradients.
+// How much more the optimizer's step needs than the rest; at most 0 if the step fits into it. If a
+// dry run has counted the step's temporaries, they replace one copy of all gradients.
 double StepMib(const Numbers& numbers, double rest_mib) {
   const double copy = numbers.step_mib ? 1 : 0;
   return numbers.frozen_mib + numbers.states_mib + numbers.step_mib.value_or(0) +
@@ -240,7 +242,7 @@ double StepMib(const Numbers& numbers, double rest_mib) {
          (kLargeStepCopies - copy) * numbers.large_mib - rest_mib;
 }
 
-// One or two unfamiliar class names mean little, because the model's own class is one.
+// One or two unfamiliar class names mean little, because one of them is the model's own class.
 bool HasOwnCode(const model::LayerList& layers) {
   constexpr std::size_t kMany = 3;
   return UnfamiliarModules(layers) >= kMany;
@@ -251,15 +253,15 @@ bool HasContainers(const model::LayerList& layers) {
       layers.layers, [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
 }
 
-// Other precisions count as not compared, because all measured runs were in fp32. The same holds
-// for bytes counted in a precision other than the question's.
+// All measured runs were in fp32, so estimates for other precisions count as uncompared. The same
+// applies to bytes that were counted in another precision than the question's.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
   const Precision asked = question.precision.value_or(Precision::kFp32);
   if (layers.saved && CountedIn(layers) != asked) return Evidence::kText;
   if (layers.saved)
     return asked == Precision::kFp32 ? Evidence::kExactBytes : Evidence::kUncompared;
-  // Texts may be longer than assumed.
+  // The texts may be longer than the assumed length.
   if (layers.collapsed || (no_shapes && !AssumesTheLongest(layers))) return Evidence::kPartial;
   if (!layers.has_input_shapes) return Evidence::kText;
   if (asked != Precision::kFp32) return Evidence::kUncompared;
@@ -268,14 +270,14 @@ Evidence EvidenceOf(const Question& question, bool no_shapes) {
   return HasContainers(layers) ? Evidence::kCompared : Evidence::kShapes;
 }
 
-// The factor applies only to the memory that the model adds to the context, because the context
-// itself is known.
+// The context is known, so the factor applies only to the memory that the model adds to it.
 std::int64_t BoundMib(const Question& question, double context_mib, double point_mib,
                       Evidence evidence) {
   const double shipped_mib =
       context_mib + (point_mib - context_mib) * ShippedFactor(evidence, question.coverage);
   double factor = shipped_mib / point_mib;
-  // Ratios learned from tasks with complete summaries do not apply to incomplete summaries.
+  // The site's ratios come from tasks with complete summaries and do not apply to incomplete
+  // summaries.
   if (question.site != nullptr && evidence != Evidence::kTotals)
     factor = question.site->Factor(question.coverage, factor);
   return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));
@@ -294,26 +296,26 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   }
   if (evidence == Evidence::kTotals) {
     warnings.push_back(
-        fmt::format("blocks printed as one row hold most of the parameters: estimated from the "
-                    "totals below the table, with a doubled margin; print all with {}",
+        fmt::format("most parameters are in blocks printed as one row: estimated from the "
+                    "totals below the table, with a doubled margin; print all layers with {}",
                     kFullDepth));
   } else if (question.layers->collapsed) {
     warnings.emplace_back(
-        "blocks are printed as one row, so what they keep is a guess: print the summary at full "
+        "blocks are printed as one row, so their kept memory is a guess: print the summary at full "
         "depth");
   }
   if (!question.layers->saved && HasOwnCode(*question.layers)) {
-    warnings.push_back(
-        fmt::format("{} custom module types: what code between the rows keeps is unknown, so "
-                    "the bound is wider (carma_summary.py counts it)",
-                    UnfamiliarModules(*question.layers)));
+    warnings.push_back(fmt::format(
+        "{} custom module types: the memory kept by code between the rows is unknown, so "
+        "the bound is wider (carma_summary.py counts this memory)",
+        UnfamiliarModules(*question.layers)));
   }
   if (kept.unfused_attention)
-    warnings.emplace_back("attention by separate matrix products: less certain than usual");
+    warnings.emplace_back(
+        "attention uses separate matrix products, so the estimate is less certain than usual");
   if (question.gpus > 1) {
     warnings.push_back(fmt::format(
-        "for each of {} GPUs, with its own part of the batch and a whole copy of the model",
-        question.gpus));
+        "each of {} GPUs holds a full copy of the model and its part of the batch", question.gpus));
   }
   if (question.site != nullptr) {
     if (std::string remark = question.site->Remark(); !remark.empty())
@@ -322,20 +324,21 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   return warnings;
 }
 
-// The terms of the formula above the context, in the order in which they are shown and summed.
+// The terms of the formula without the context, in the order in which they are displayed and
+// summed.
 std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);
   terms.push_back({"step of the optimizer", std::max(0.0, StepMib(numbers, rest_mib))});
-  // DistributedDataParallel reduces copies of the gradients and keeps the copies.
+  // DistributedDataParallel reduces copies of the gradients and does not free them.
   if (question.gpus > 1)
     terms.push_back({"shared gradients", kCollectivesMib + numbers.trained_mib});
   return terms;
 }
 
-// At the batch where an activation becomes larger than a tensor of weights, the tensor stops
-// counting as large and the formula's result falls, but memory does not. So this returns the
-// highest need of a smaller batch, found just below such batches.
+// The highest need of any smaller batch. A tensor of weights stops counting as large at the batch
+// where an activation becomes larger than it. There the formula's result falls, although the memory
+// does not. The highest need is therefore found just below such a batch.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;
@@ -365,13 +368,13 @@ Result<Answer> Structural::Ask(const Question& question) const {
                                                      : question.summary_trouble);
   }
   const model::LayerList& layers = *question.layers;
-  if (!question.batch) return NotFound("the batch size is not known");
+  if (!question.batch) return NotFound("the batch size is unknown");
   const bool hides_most = model::HidesMost(layers);
   const std::optional<Kept> by_totals = hides_most ? KeptByTotals(layers) : std::nullopt;
   if (hides_most && !by_totals) {
     return NotFound(
-        "blocks printed as one row hold most of the parameters, and what they keep is not known: "
-        "print all with {}",
+        "most parameters are in blocks printed as one row, whose kept memory is unknown: "
+        "print all layers with {}",
         kFullDepth);
   }
   const bool no_shapes = LacksShapes(layers);

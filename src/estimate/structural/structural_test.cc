@@ -16,7 +16,7 @@ using model::Layer;
 using model::LayerList;
 using model::Shape;
 
-// A convolution of 64 channels on 64 x 64, a norm and a linear layer with 16 M weights.
+// A convolution with 64 channels on 64 x 64, a norm, and a linear layer with 16 M weights.
 LayerList SmallNet() {
   LayerList list;
   list.has_input_shapes = true;
@@ -54,8 +54,8 @@ double TermOf(const Answer& answer, std::string_view name) {
 }
 
 TEST(Structural, CountsOneLargeTensorFiveTimes) {
-  // 381 MiB of weights, larger than any activation, count five times: weight, gradient, a temporary
-  // and Adam's two states. The optimizer's step does not count them again.
+  // The 381 MiB of weights exceed any activation, so they count five times: weight, gradient, a
+  // temporary and Adam's two states. The optimizer's step does not count them again.
   LayerList list;
   list.has_input_shapes = true;
   Layer layer;
@@ -72,7 +72,7 @@ TEST(Structural, CountsOneLargeTensorFiveTimes) {
               5 * weights_mib, 1);
 }
 
-// The kept memory with the gaps between its tensors, one tensor per layer.
+// The kept memory including the gaps between its tensors, of which there is one per layer.
 double WithGaps(double kept_mib, const LayerList& list) {
   const double mean_mib = kept_mib / static_cast<double>(list.layers.size());
   return (1.01 + 0.061 / (1 + mean_mib / 20)) * kept_mib;
@@ -124,8 +124,9 @@ TEST(Structural, CountsOptimizersAndPrecisions) {
   EXPECT_LT(point(Optimizer::kAdam, Precision::kHalf), point(Optimizer::kAdam, Precision::kMixed));
 }
 
-// Activations of a small batch leave no gap large enough for the temporaries of 64 MiB of weights.
-TEST(Structural, LargeWeightsNeedTheirOwnMemoryAtTheStep) {
+// A small batch's activations leave no gap that is large enough for the temporaries of 64 MiB of
+// weights.
+TEST(Structural, LargeWeightsNeedTheirOwnMemoryInTheStep) {
   const auto structural = MakeStructural();
   const LayerList list = SmallNet();
   EXPECT_GT(TermOf(*structural->Ask(Ask(list, 8)), "step of large tensors"), 80);
@@ -146,7 +147,7 @@ TEST(Structural, ContextDependsOnTheLibrariesAndTheSite) {
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1455) << "no cuDNN code";
 }
 
-TEST(Structural, CountsTheCodeThatAVersionOfPyTorchLoads) {
+TEST(Structural, CountsTheCodeThatEachPyTorchVersionLoads) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   list.torch = "2.11.0+cu130";
@@ -163,8 +164,8 @@ TEST(Structural, CountsTheCodeThatAVersionOfPyTorchLoads) {
 }
 
 TEST(Structural, KeepsGradientsThatPyTorchOnlyClears) {
-  // The difference is three tenths of 64 MiB of weights, which are usually freed while all
-  // activations exist.
+  // The difference is three tenths of 64 MiB of weights: the gradients that are usually freed while
+  // all activations exist.
   LayerList list = SmallNet();
   list.torch = "1.12.1+cu113";
   const double freed_mib = [&] {
@@ -178,7 +179,8 @@ TEST(Structural, KeepsGradientsThatPyTorchOnlyClears) {
 }
 
 TEST(Structural, UsesTheHeldMemoryOfADryRun) {
-  // 64 MiB of weights, 48 of them in a frozen model in four bits, and an optimizer in 8 bits.
+  // 64 MiB of weights, 48 MiB of which belong to a frozen model in four bits, and an optimizer in 8
+  // bits.
   LayerList list = SmallNet();
   const double plain_mib =
       TermOf(*MakeStructural()->Ask(Ask(list, 512)), "parameters and optimizer");
@@ -197,7 +199,7 @@ TEST(Structural, UsesTheHeldMemoryOfADryRun) {
       << "counted in another precision";
 }
 
-TEST(Structural, PrefersBytesOfADryRun) {
+TEST(Structural, PrefersBytesCountedByADryRun) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   list.saved = model::SavedBytes{.per_sample = 8.0 * 278'528, .constant = 0};
@@ -206,7 +208,7 @@ TEST(Structural, PrefersBytesOfADryRun) {
   EXPECT_NEAR(TermOf(*answer, "kept for backward"), WithGaps(twice_mib, list), 1);
 }
 
-// carma_summary.py --precision amp already counts 16-bit tensors and the copies of weights.
+// carma_summary.py --precision amp already counts 16-bit tensors and the 16-bit copies of weights.
 TEST(Structural, ConvertsBytesOfADryRunFromTheirPrecision) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
@@ -268,7 +270,8 @@ TEST(Structural, DeclinesIfMostIsHidden) {
   EXPECT_NE(answer.error().message.find("depth=20"), std::string::npos) << answer.error().message;
 }
 
-// If the totals give the size of all outputs, the outputs of hidden layers are taken from them.
+// If the totals state the size of all outputs, the outputs of hidden layers are derived from the
+// totals.
 TEST(Structural, UsesTheTotalsIfMostLayersAreHidden) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
@@ -305,7 +308,7 @@ TEST(Structural, UsesTheTotalsIfMostLayersAreHidden) {
   EXPECT_EQ(structural->Ask(here)->bound_mib, answer->bound_mib) << "nor do lessons apply to it";
 }
 
-TEST(Structural, AHeadDoesNotRepresentTheBlocksBeforeIt) {
+TEST(Structural, DoesNotEstimateBlocksFromTheHead) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   list.format = model::SummaryFormat::kTorchInfo;
@@ -349,7 +352,7 @@ TEST(Structural, CrossEntropyOfADryRunIsCountedOnce) {
   EXPECT_GT(loss_mib("sum"), 0);
   EXPECT_NEAR(loss_mib("cross-entropy"), loss_mib("sum") * 2 / 3, 0.1);
   EXPECT_NEAR(loss_mib("own"), loss_mib("sum") * 2 / 3, 0.1);
-  // The scores are in the loss; the largest other tensor is the table's result.
+  // The scores are counted in the loss. The largest other tensor is the table's result.
   EXPECT_NEAR(TermOf(*structural->Ask(Ask(list, 8)), "largest tensor"),
               0.81 * 8 * 4 * 128 * 64 / (1 << 20), 0.01);
 }

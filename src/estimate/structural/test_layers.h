@@ -39,7 +39,7 @@ inline model::LayerList List(std::vector<model::Layer> layers) {
   return list;
 }
 
-// The same rows in torchsummary's format.
+// The rows of the list as torchsummary would give them.
 inline model::LayerList AsText(model::LayerList list) {
   for (model::Layer& layer : list.layers) {
     layer.in = model::Shape();

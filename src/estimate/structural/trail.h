@@ -1,4 +1,4 @@
-// The tensors that the graph (graph.h) has made so far, newest last.
+// The tensors that the graph (graph.h) has made so far, in order; the newest is last.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class Trail {
     recent_.push_back(static_cast<int>(tensors_.size()) - 1);
     return recent_.back();
   }
-  // Adds a tensor that only one row reads, so that Newest() does not find it.
+  // Adds a tensor that only one row reads. Newest() does not find it.
   int AddPrivate(const Tensor& tensor) {
     tensors_.push_back(tensor);
     return static_cast<int>(tensors_.size()) - 1;
@@ -61,7 +61,7 @@ class Trail {
   Tensor& operator[](int index) { return tensors_[static_cast<std::size_t>(index)]; }
   const Tensor& operator[](int index) const { return tensors_[static_cast<std::size_t>(index)]; }
 
-  // The newest tensor that fits, or kNobody.
+  // The newest recent tensor that fits, or kNobody.
   template <class Fits>
   int Newest(Fits fits) const {
     const std::size_t first = recent_.size() > kMemory ? recent_.size() - kMemory : 0;
@@ -70,11 +70,11 @@ class Trail {
     }
     return Tensor::kNobody;
   }
-  // The result of a matrix product that is not kept cannot be read again.
+  // A matrix product's result that is not kept cannot be read again.
   static bool IsReadable(const Tensor& tensor) {
     return tensor.kept || tensor.maker != Tensor::Maker::kMatrix;
   }
-  // Results of code between modules are only read within their block.
+  // Tensors made by code between modules are read only within their block.
   void LeaveBlock(int current) {
     std::erase_if(recent_, [&](int index) {
       return index != current && (*this)[index].maker == Tensor::Maker::kFunction;

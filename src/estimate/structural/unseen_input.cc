@@ -11,23 +11,23 @@ namespace {
 
 using model::Shape;
 
-// The square root of a square number; empty for other numbers.
+// The square root, if it is an integer; otherwise empty.
 std::optional<std::int64_t> Root(double number) {
   const auto root = static_cast<std::int64_t>(std::lround(std::sqrt(number)));
   if (static_cast<double>(root * root) != number) return std::nullopt;
   return root;
 }
 
-// The kernel sizes in common use: 1x1, 3x3 …, patches, and 1x3, 1x5, 1x7.
+// Common kernel sizes in elements: 1x1, 3x3 …, patches, and 1x3, 1x5, 1x7.
 constexpr std::array<std::int64_t, 14> kKernels{1,  3,  5,  7,  4,   9,   16,
                                                 25, 36, 49, 64, 121, 256, 1024};
 
-// 64 weights per output are more likely a 1x1 convolution of 64 channels than a depthwise 8x8,
-// because depthwise kernels have odd sides.
+// Depthwise kernels have odd sides. A convolution with 64 weights per output therefore reads 64
+// channels with a 1x1 kernel rather than one channel with an 8x8 kernel.
 constexpr std::int64_t kLargestDepthwise = 49;
 
-// Candidates for the weights per output channel, most likely first, without the bias and the extra
-// weights of a standardised convolution.
+// Candidates for the number of weights per output channel, most likely first. The bias and the
+// extra weights of a standardised convolution are not included.
 struct Candidates {
   std::array<std::int64_t, 3> values{};
   std::size_t count = 0;
@@ -49,7 +49,8 @@ Candidates WeightsPerOutput(const model::Layer& layer, const LayerRule& rule) {
   return candidates;
 }
 
-// The elements of the image that a model's first convolution reads, with 3 channels or 1.
+// The number of elements of the image that the model's first convolution reads. The image has 3
+// channels or 1.
 double ImageElements(const model::Layer& layer, const LayerRule& rule) {
   const auto positions = static_cast<double>(layer.out[2] * layer.out[3]);
   for (const std::int64_t weights : WeightsPerOutput(layer, rule)) {
@@ -58,7 +59,7 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
       const std::int64_t positions_read = weights / channels;
       const auto kernel = Root(static_cast<double>(positions_read));
       if (!kernel) continue;
-      // Even kernels cut patches; large kernels have a stride of two.
+      // Kernels with an even side cut patches. Large kernels have a stride of two.
       const std::int64_t stride = *kernel % 2 == 0 ? *kernel : *kernel > 3 ? 2 : 1;
       return static_cast<double>(channels * stride * stride) * positions;
     }
@@ -66,9 +67,10 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
   return Elements(layer.out);
 }
 
-// Guesses, from the weights of the layer that reads it, how many channels a concatenation of the
-// last tensor with others has; 0 if the layer reads no concatenation. In order of preference:
-// - a number that the concatenation with one earlier tensor explains
+// Guesses the number of channels of a concatenation of the last tensor with others, from the
+// weights of the layer that reads it. 0 if the layer reads no concatenation. In order of
+// preference:
+// - a number for which there is an earlier tensor with the missing channels
 // - with a kernel of 3x3 to 7x7, at most four times the current channels (a skip from far back)
 // - the number of weights per output channel, as for a 1x1 kernel
 std::int64_t JoinedChannels(const Candidates& weights, const Tensor& current, const Trail& trail) {
@@ -131,8 +133,8 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
   return current->elements;
 }
 
-// The input width of a linear layer, derived from its parameters: with a bias if that divides
-// evenly.
+// The input width of a linear layer, derived from its number of parameters. The layer is assumed to
+// have a bias if the number is a multiple of the outputs.
 double WidthRead(const model::Layer& layer) {
   if (layer.in_features) return static_cast<double>(*layer.in_features);
   const std::int64_t outputs = layer.out.last();
@@ -185,7 +187,8 @@ UnseenInput::Read UnseenInput::OfLinear(const model::Layer& layer, const Tensor*
     return {.elements = tokens * windows * width, .windows = windows};
   }
   if (layer.out.rank() > 2) return {.elements = tokens * width};
-  // The row reads one vector per sample: the tokens before it were averaged, or one was selected.
+  // The row reads one vector per sample: the tokens before it were averaged, or one token was
+  // selected.
   if (before.rank() == 3 &&
       current->elements == static_cast<double>(Dimension(before, 1)) * width) {
     return {.elements = width};
@@ -201,8 +204,8 @@ UnseenInput::Read UnseenInput::OfElementwise(const model::Layer& layer,
   const bool same_tokens =
       layer.out.rank() == 2 ||
       (before.rank() == layer.out.rank() && before.rank() > 1 && before[1] == layer.out[1]);
-  // The row seems to have fewer elements than its input but the same shape, so the first dimension
-  // contained more than the batch.
+  // The row seems to have fewer elements than its input but has the same shape, so the first
+  // dimension contained more than the batch.
   if (same_width && same_tokens && current.elements > printed &&
       std::fmod(current.elements, printed) == 0) {
     return {.elements = current.elements, .windows = current.elements / printed};

@@ -1,5 +1,4 @@
-// Infers the input of a row if the summary does not show it (torchsummary, some output of
-// torchinfo).
+// Infers the input of a row if the summary does not show it (torchsummary, some torchinfo output).
 #pragma once
 
 #include "estimate/structural/layer_rule.h"
@@ -8,10 +7,10 @@
 
 namespace carma::estimate {
 
-// torchsummary prints only outputs, with the batch size in place of their first dimension. So the
-// size of a row's input is derived from its parameters (a 1x1 convolution with 64 weights per
-// output reads 64 channels). Windows folded into the first dimension appear as fewer tokens than in
-// the output of the row before. Each model needs its own object, which stores the windows.
+// torchsummary prints only outputs, with the batch size as first dimension. The size of a row's
+// input is therefore derived from its parameters: a 1x1 convolution with 64 weights per output
+// reads 64 channels. Windows that were folded into the first dimension show as fewer tokens than in
+// the output of the row before. The object stores the windows, so each model needs its own object.
 class UnseenInput {
  public:
   struct Read {

@@ -1,8 +1,8 @@
-// Compares the closed form with what autograd keeps of one block, counted by saved_tensors_hooks on
-// blocks in plain PyTorch like those of Transformers and diffusers: distinct tensors without
-// weights, and for fused attention what its kernels keep. The numbers are bytes per token and
-// element of the width, in fp32, in bf16 and under autocast. They include the statistics of norms
-// and attention, which the closed form omits.
+// Compares the closed form with what autograd keeps of one block. The kept bytes were counted with
+// saved_tensors_hooks on blocks in plain PyTorch that match those of Transformers and diffusers.
+// Weights and duplicate tensors are excluded; for fused attention, the tensors kept by its kernels
+// are included. The numbers are bytes per token and element of the width, in fp32, in bf16 and
+// under autocast. They include the statistics of norms and attention, which the closed form omits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

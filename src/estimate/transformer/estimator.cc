@@ -1,4 +1,4 @@
-// Makes the closed form for transformers available as an estimator.
+// Wraps the closed form for transformers as an estimator.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace carma::estimate {
 namespace {
 
-// The terms add up to the memory that nvidia-smi shows.
+// The terms add up to the memory that nvidia-smi reports.
 std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;
   std::vector<Term> terms{{std::string(kContextTerm), estimate.context_mib},
@@ -27,11 +27,11 @@ std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
                           {"activations", parts.activations},
                           {"working copies", parts.working},
                           {std::string(kFragmentationTerm), estimate.fragmentation_mib}};
-  if (parts.beside > 0) terms.push_back({"models beside", parts.beside});
+  if (parts.beside > 0) terms.push_back({"other models", parts.beside});
   return terms;
 }
 
-// Uses the context measured in finished tasks on this server.
+// Replaces the shipped context by the context measured in finished tasks on this server.
 void SuitSite(const Site& site, TransformerEstimate& estimate) {
   const double shipped_mib = ShippedMib({Loading::kLazy, Libraries::kSequences});
   const double shift_mib = site.ContextMib(shipped_mib) - shipped_mib;
@@ -57,7 +57,7 @@ void TakeLength(const Question& question, TrainingPlan& plan, std::vector<std::s
   }
 }
 
-// Adds to the assumption how a stated length would change the result.
+// Appends to the assumption how the result would change with a shorter, stated length.
 void AddShorter(const Question& question, TrainingPlan plan, const TransformerEstimate& estimate,
                 std::vector<std::string>& warnings) {
   constexpr std::int64_t kShare = 4;
@@ -69,7 +69,7 @@ void AddShorter(const Question& question, TrainingPlan plan, const TransformerEs
   const auto assumed = std::ranges::find_if(
       warnings, [](const std::string& each) { return each.starts_with(kLengthUnknown); });
   if (assumed == warnings.end()) return;
-  *assumed += fmt::format("; with {} it would need {} instead of {}", plan.sequence,
+  *assumed += fmt::format("; with {} tokens the task would need {} instead of {}", plan.sequence,
                           base::FormatMib(shorter->shown.point_mib),
                           base::FormatMib(estimate.shown.point_mib));
 }
@@ -78,7 +78,7 @@ class Transformer : public Estimator {
  public:
   Result<Answer> Ask(const Question& question) const override {
     if (question.transformer == nullptr || !question.plan) {
-      return NotFound(question.summary_trouble.empty() ? "no config.json of a transformer"
+      return NotFound(question.summary_trouble.empty() ? "there is no config.json of a transformer"
                                                        : question.summary_trouble);
     }
     TrainingPlan plan = *question.plan;

@@ -25,7 +25,7 @@ TransformerConfig Small() {
   return config;
 }
 
-TEST(TransformerEstimator, AssumesTheLastLengthOrShowsTheEffectOfAStatedOne) {
+TEST(TransformerEstimator, AssumesTheLastLengthOrShowsTheEffectOfStatingOne) {
   const TransformerConfig config = Small();
   Question question;
   question.transformer = &config;
@@ -35,7 +35,8 @@ TEST(TransformerEstimator, AssumesTheLastLengthOrShowsTheEffectOfAStatedOne) {
   const auto transformer = MakeTransformer();
   const auto assumed = transformer->Ask(question);
   ASSERT_TRUE(assumed);
-  EXPECT_THAT(assumed->warnings, Contains(HasSubstr("(--seq-len); with 512 it would need")));
+  EXPECT_THAT(assumed->warnings,
+              Contains(HasSubstr("(--seq-len); with 512 tokens the task would need")));
   History history;
   task::Observation run;
   run.signature = "another";
@@ -52,7 +53,7 @@ TEST(TransformerEstimator, AssumesTheLastLengthOrShowsTheEffectOfAStatedOne) {
   EXPECT_THAT(known->warnings, Not(Contains(HasSubstr("2048"))));
 }
 
-TEST(TransformerEstimator, TheContextIsThatOfTheServer) {
+TEST(TransformerEstimator, UsesTheContextMeasuredOnTheServer) {
   const TransformerConfig config = Small();
   Question question;
   question.transformer = &config;

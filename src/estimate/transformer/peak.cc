@@ -1,4 +1,4 @@
-// Computes the peak of each rank at each moment of a step, and its bounds.
+// Computes the peak of each rank at each moment of a step, and the bounds of the estimate.
 #include "estimate/transformer/peak.h"
 
 #include <fmt/format.h>
@@ -21,13 +21,13 @@ constexpr double kGibMib = 1024;
 
 // CUDA context, libraries and their workspaces in a training process.
 const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
-// Extra memory of collective operations and their streams on a GPU with sharded weights: this share
-// of the moved bytes, up to a limit.
+// Extra memory of collective operations and their streams on a GPU with sharded weights. It is a
+// share of the moved bytes, up to a limit.
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
 // Reserved bytes per byte of logits and activations, because blocks of changing sizes leave gaps.
-// There is one factor per cause, from runs of fixed length; the last is for sizes that never
-// repeat.
+// There is one factor for each cause. All but the last were fitted to runs of fixed length; the
+// last is for sizes that never repeat.
 constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
@@ -35,16 +35,18 @@ constexpr double kSpreadKept = 1.05;  // without checkpointing, because kept blo
 constexpr double kStepKept = 0.3;     // plus this share of gradients and of the step's temporaries
 constexpr double kSpreadKeptVariable = 1.5;
 constexpr double kSpreadVariable = 2.7;
-// Segments that grow in place leave hardly any gaps: 1.01 to 1.17 on an H100.
+// Segments that grow in place leave hardly any gaps: factors of 1.01 to 1.17 were measured on an
+// H100.
 constexpr double kSpreadExpandable = 1.1;
 constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: a block decides
 
-// Quantiles of measured / predicted over the runs, slightly raised from 0.9 on. The last column is
-// an educated guess.
+// Quantiles of measured / predicted over the runs, raised slightly from coverage 0.9 on. The last
+// column is an educated guess.
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// For kinds of training that were never measured: chosen to be twice as far above 1.
+// For kinds of training that were never measured. The excess over 1 is doubled, which was chosen,
+// not fitted.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
@@ -121,9 +123,9 @@ double MovingMib(const Moment& moment) {
   return moment.parts.logits + moment.parts.activations;
 }
 
-// Activations use blocks of many sizes, which are still cached when the optimizer allocates its
-// memory in the first step. So both count, and the gaps between blocks too. moments: the step
-// first.
+// Activations use blocks of many sizes. These blocks are still cached when the optimizer allocates
+// its memory in the first step, so both count, and so do the gaps between the blocks. moments: the
+// step must be the first.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
   const Moment& busiest = *std::ranges::max_element(
@@ -131,8 +133,8 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   const double moving = MovingMib(busiest);
   const double spread = SpreadOf(busiest, all.shares_weights, plan);
   double free_running = moments.front().parts.Sum() + busiest.parts.working + spread * moving;
-  // If the activations of all blocks are kept, the memory freed by them is nearly enough for the
-  // step.
+  // If the activations of all blocks are kept, the memory that they free is nearly enough for the
+  // optimizer's step.
   if (!RunsBlocksAgain(plan) && !all.shares_weights) {
     const MemoryParts& step = moments.front().parts;
     free_running = needed + (spread - 1) * moving + kStepKept * (step.gradients + step.working);
@@ -141,8 +143,8 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
     free_running += std::min(kShardingMib, kShardingShare * moving) +
                     std::max(0.0, all.waiting - all.gradients) / kMib;
   }
-  // When memory is short, the allocator returns cached blocks, so the peak is between the need and
-  // the size of the GPU.
+  // When memory is short, the allocator releases cached blocks. The peak is then between the needed
+  // memory and the size of the GPU.
   if (plan.gpu_mib && free_running + kContextMib > *plan.gpu_mib) {
     const double room = std::max(*plan.gpu_mib - kContextMib, needed);
     return (needed + room) / 2;
@@ -150,7 +152,7 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   return std::max(needed, free_running);
 }
 
-// FSDP's mixed precision runs blocks on 16-bit copies, whatever the precision of its shards.
+// FSDP's mixed precision runs blocks on 16-bit copies, regardless of the precision of its shards.
 TrainingPlan AsActivations(const TrainingPlan& plan) {
   TrainingPlan acts = plan;
   if (plan.data_parallel == DataParallel::kFsdp && Shards(plan) > 1 && plan.amp)
@@ -158,8 +160,9 @@ TrainingPlan AsActivations(const TrainingPlan& plan) {
   return acts;
 }
 
-// Bytes per token while an autoencoder reads images: at full resolution, its first block holds its
-// input and the results of a norm, an activation and a convolution, each of 128 channels.
+// Bytes per token while an autoencoder encodes images. At full resolution, the autoencoder's first
+// block holds its input and the results of a norm, an activation and a convolution, with 128
+// channels each.
 double EncodingBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!plan.encodes_images) return 0;
   constexpr double kElements = 4 * 128;
@@ -199,22 +202,22 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
   return peak;
 }
 
-// The number of micro-batches that the first stage keeps, counted as passes through all of its
-// layers.
+// The number of micro-batches that the first stage keeps. A micro-batch counts as one if it has
+// passed through all layers of the stage.
 double InFlight(const TrainingPlan& plan) {
   if (plan.in_flight > 0) return static_cast<double>(plan.in_flight);
   const auto stages = static_cast<double>(plan.pipeline);
   const auto parts = static_cast<double>(plan.micro_batches);
   const auto parts_of_gpu = static_cast<double>(plan.stages_per_gpu);
   double most = stages;
-  // In an interleaved schedule, the first stage runs ahead of all others.
+  // With an interleaved schedule, the first stage runs ahead of all others.
   if (plan.schedule == Schedule::kInterleaved)
     most = (2 * (stages - 1) + (parts_of_gpu - 1) * stages + 1) / parts_of_gpu;
   if (plan.schedule == Schedule::kGpipe) most = std::max(parts, stages);
   return parts > 0 ? std::min(most, parts) : most;
 }
 
-// The first stage keeps the most micro-batches; the last has the loss.
+// The first stage keeps the most micro-batches. The last stage has the loss.
 std::vector<Stage> StagesOf(const TransformerConfig& config, const TrainingPlan& plan) {
   const auto layers = static_cast<double>(config.layers);
   if (plan.pipeline == 1) return {{.layers = layers}};
@@ -238,13 +241,13 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
     return wrong(fmt::format("--micro-batches {}: expected at most --batch-size {}",
                              plan.micro_batches, plan.batch));
   if (plan.ranks < 1 || plan.tensor_parallel < 1 || plan.pipeline < 1 || plan.context_parallel < 1)
-    return wrong("expected at least one GPU in every direction");
+    return wrong("expected at least one GPU for each kind of parallelism");
   if (plan.pipeline > config.layers)
     return wrong(fmt::format("{} pipeline stages: expected at most one for each of the {} layers",
                              plan.pipeline, config.layers));
   if ((config.blocks || !config.towers.empty()) &&
       plan.tensor_parallel * plan.pipeline * plan.context_parallel > 1)
-    return wrong("models of this kind are not split by --tp, --pp or --cp: expected --dp alone");
+    return wrong("models of this kind cannot be split by --tp, --pp or --cp: expected only --dp");
   if (plan.method == Method::kFull && plan.quantisation != Quantisation::kNone)
     return wrong(
         "quantised weights cannot be trained in full: expected --method lora, or --weights bf16 "
@@ -252,21 +255,21 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   return Unit{};
 }
 
-// Whether a part outside the stack is counted only by its weights. Models with samples of one
+// Whether parts outside the stack are counted only by their weights. Models with samples of one
 // length or with other kinds of blocks are counted completely.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&
          config.usual_length == 0;
 }
 
-// Properties of the training that no measured run had, or only runs from a source that gives few
-// details. Empty if the comparison includes training with these properties.
+// Lists properties of the training that no measured run had, or only runs from a source with few
+// details. Empty if the runs cover all properties of the training.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
   if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
   if (config.repeats_block) unseen.emplace_back("one block repeated");
-  // For U-Nets, only full training was compared.
+  // All measured U-Nets were trained in full and without checkpointing.
   const bool in_full = plan.method == Method::kFull && !RunsBlocksAgain(plan);
   if (config.blocks && !(config.diffuses && in_full)) unseen.emplace_back("blocks of this kind");
   if (config.diffuses && !config.blocks) unseen.emplace_back("diffusion over patches");
@@ -291,29 +294,29 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   return base::Join(unseen, ", ");
 }
 
-// Parts of the model that config.json does not describe are counted by their weights.
+// Counts the parts of the model that config.json does not describe, but only by their weights.
 TransformerConfig WithAllParameters(const TransformerConfig& described, const TrainingPlan& plan) {
   TransformerConfig config = described;
   if (plan.parameters == 0) return config;
   const double more = static_cast<double>(plan.parameters) - config.TotalParameters();
   config.stated_parameters = static_cast<double>(plan.parameters);
-  // A small difference is due to biases and rounding, not to an additional part.
+  // A small difference comes from biases and rounding, not from an additional part.
   if (more > 0.02 * config.TotalParameters() && !config.one_length) config.other_parameters += more;
   return config;
 }
 
-// Adds a sentence for each part that the estimate leaves out or assumes.
+// Adds a sentence for each part that the estimate omits or assumes.
 void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
                  const std::string& unseen, std::vector<std::string>& warnings) {
   if (!unseen.empty())
     warnings.push_back(fmt::format("few measured runs use {}, so the bound is wider", unseen));
   if (plan.rollout_share > 0 && !plan.gpu_mib)
     warnings.emplace_back(
-        "the engine that generates answers is not counted: the GPU's memory is not known");
+        "the engine that generates answers is not counted: the GPU's memory is unknown");
   if (plan.variable_length)
     warnings.emplace_back(
-        "lengths vary: the sequence length is taken as the longest, and the memory gaps that "
-        "varying lengths cause are the least certain part");
+        "lengths vary: the sequence length is used as the maximum, and the size of the memory gaps "
+        "that varying lengths cause is uncertain");
   if (!config.uncounted.empty() && plan.parameters == 0) {
     warnings.push_back(
         fmt::format("config.json describes parts that are not counted: {} (--parameters states the "
@@ -322,10 +325,10 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
   }
   const bool deepspeed = plan.deepspeed && plan.method == Method::kFull;
   if (plan.ranks == 1 && (deepspeed || IsZero(plan.data_parallel)))
-    warnings.emplace_back("DeepSpeed's buckets, up to 3.7G, are counted on one GPU too");
+    warnings.emplace_back("DeepSpeed's buckets, up to 3.7G, are counted even on a single GPU");
   if (plan.offload_parameters && IsZero(plan.data_parallel))
     warnings.emplace_back(
-        "only the offloaded weights that ZeRO holds on the GPU at a time are counted, up to 1.9G");
+        "of the offloaded weights, only those that ZeRO keeps on the GPU count, up to 1.9G");
   for (const std::string& remark : config.remarks) warnings.push_back(remark);
   if (config.diffuses && plan.frozen_parameters == 0)
     warnings.emplace_back(
@@ -333,8 +336,9 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
         "--frozen-parameters, --encodes-images)");
   if (CountsBeside(config)) {
     warnings.emplace_back(
-        "only the weights of the parts beside the text stack are counted: include their tokens in "
-        "the sequence length; the activations they keep are unknown (carma_summary.py measures "
+        "only the weights of the parts outside the text stack are counted: add their tokens to "
+        "the sequence length; the activations of these parts are unknown (carma_summary.py "
+        "measures "
         "them)");
   }
   if (config.experts > 1 && plan.method == Method::kLora)

@@ -1,4 +1,4 @@
-// Computes the memory of a transformer's training in closed form (docs/inside/estimators.md,
+// Computes the memory of a transformer's training with a closed form (docs/inside/estimators.md,
 // "Transformers").
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace carma::estimate {
 
-// The moments of a step at which memory can be highest.
+// The moments of a step at which memory can reach its peak.
 enum class TrainingPhase {
   kStep,   // the optimizer's step: no activations, all gradients and states
   kLoss,   // the loss: inputs of all blocks, scores over the vocabulary
@@ -41,7 +41,7 @@ struct MemoryParts {
   double Sum() const;  // "allocated" in PyTorch's terms
 };
 
-// A prediction, and a bound that covers the requested share of runs.
+// A prediction and a bound. The bound covers the requested share of runs.
 struct MemoryBound {
   std::int64_t point_mib = 0;
   std::int64_t bound_mib = 0;  // at least the point
@@ -63,7 +63,7 @@ struct TransformerEstimate {
 };
 
 // coverage: 0.5..0.999. Pure. Errors: kInvalid for an impossible plan (no tokens, more stages than
-// layers, quantised weights trained in full).
+// layers, full training of quantised weights).
 Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
                                                 const TrainingPlan& plan, double coverage);
 

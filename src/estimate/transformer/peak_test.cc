@@ -1,4 +1,5 @@
-// docs/evidence/estimators.md explains each number here. The models are made up.
+// Tests the closed form for transformers on made-up models. docs/evidence/estimators.md explains
+// each number.
 #include "estimate/transformer/peak.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
 
-// A model of 16 blocks of 12 million parameters, with a vocabulary of 32 000.
+// A model with 16 blocks of 12 million parameters each and a vocabulary of 32 000.
 TransformerConfig Model() {
   TransformerConfig config;
   config.family = "llama";
@@ -50,7 +51,7 @@ double BytesPerParameter(const TransformerEstimate& estimate) {
   return estimate.parts.Sum() * kMib / estimate.parameters;
 }
 
-TEST(TransformerPeak, FewTokensInFullNeedTenBytesPerParameterAtTheStep) {
+TEST(TransformerPeak, FullTrainingOfFewTokensNeedsTenBytesPerParameter) {
   const TransformerEstimate estimate = Asked(Plan(8, 1));
   EXPECT_EQ(estimate.phase, TrainingPhase::kStep);
   EXPECT_NEAR(BytesPerParameter(estimate), 10, 0.01);
@@ -76,8 +77,8 @@ TEST(TransformerPeak, ManyTokensPeakAtTheLoss) {
   const TransformerEstimate few = Asked(LoraPlan(1024, 8));
   const TransformerEstimate many = Asked(LoraPlan(1024, 16));
   EXPECT_EQ(few.phase, TrainingPhase::kLoss);
-  // A token adds the inputs of 16 blocks, twelve bytes per score, and eight per channel around the
-  // loss.
+  // Each token adds the inputs of 16 blocks, twelve bytes per score, and eight bytes per channel
+  // around the loss.
   const double slope = 2.0 * 16 * 1024 + 12.0 * 32'000 + 8.0 * 1024;
   EXPECT_NEAR((many.parts.Sum() - few.parts.Sum()) * kMib / 8192, slope, 1e-6 * slope);
 }
@@ -89,12 +90,12 @@ TEST(TransformerPeak, ModelsPreparedForQuantisedTrainingHaveFp32ScoresAndStream)
     plan.fp32_residual = plan.fp32_rest = true;
     return Asked(plan).parts.Sum();
   };
-  // This is, within 2 %, the slope of a published table of the longest lengths that fit.
+  // Within 2 %, this is the slope of a published table of the longest sequences that fit.
   const double slope = 4.0 * 16 * 1024 + 16.0 * 32'000 + 8.0 * 1024;
   EXPECT_NEAR((prepared(16) - prepared(8)) * kMib / 8192, slope, 1e-6 * slope);
 }
 
-TEST(TransformerPeak, AFusedLossLeavesTheBlockToDecide) {
+TEST(TransformerPeak, PeaksInABlockWithAFusedLoss) {
   TrainingPlan plan = LoraPlan(1024, 16);
   plan.loss = Loss::kFused;
   const TransformerEstimate estimate = Asked(plan);
@@ -103,14 +104,14 @@ TEST(TransformerPeak, AFusedLossLeavesTheBlockToDecide) {
   EXPECT_LT(estimate.fragmentation_mib, 0.4 * estimate.parts.Sum());
 }
 
-TEST(TransformerPeak, CheckpointingKeepsTheInputsOfBlocksOnly) {
+TEST(TransformerPeak, CheckpointingKeepsOnlyTheInputsOfBlocks) {
   TrainingPlan plan = LoraPlan(1024, 4);
   const double with = Asked(plan).parts.activations;
   plan.checkpointing = Checkpointing::kNone;
   EXPECT_GT(Asked(plan).parts.activations, 10 * with);
 }
 
-TEST(TransformerPeak, EveryOtherBlockCheckpointedKeepsHalfOfBoth) {
+TEST(TransformerPeak, CheckpointingEveryOtherBlockKeepsTheMean) {
   TrainingPlan plan = Plan(1024, 4);
   const double all = Asked(plan).parts.activations;
   plan.checkpointing = Checkpointing::kNone;
@@ -121,13 +122,13 @@ TEST(TransformerPeak, EveryOtherBlockCheckpointedKeepsHalfOfBoth) {
   EXPECT_NEAR(half, (all + none) / 2, 0.02 * none);
 }
 
-TEST(TransformerPeak, OperatorsKeptAreAttentionAndEverySecondProduct) {
+TEST(TransformerPeak, SelectiveCheckpointingKeepsAttentionAndEverySecondProduct) {
   TrainingPlan plan = Plan(1024, 4);
   const double full = Asked(plan).parts.activations;
   plan.checkpointing = Checkpointing::kOperators;
   const double operators = Asked(plan).parts.activations;
-  // The results of attention, queries, values, the last product and one product of the feed-forward
-  // part are kept.
+  // The kept tensors are the results of attention, queries, values, the last product and one
+  // product of the feed-forward part.
   EXPECT_NEAR(operators - full, 2.0 * (4 * 1024 + 2816) * 16 * 4096 / kMib, 1);
 }
 
@@ -204,9 +205,9 @@ TEST(TransformerPeak, ZeroMovesGradientsToTheHostWithTheOptimizer) {
   EXPECT_GT(Asked(plan).parts.gradients, 0);
 }
 
-// Without scores, the peak is in the last block's backward pass; BERT's loss reads its scores in 16
-// bits under autocast (docs/evidence/estimators.md).
-TEST(TransformerPeak, EncodersUnderAutocastHaveCopiesForEachMatrixAndASmallerLoss) {
+// A model without scores peaks in the backward pass of its last block. BERT's loss reads its scores
+// in 16 bits under autocast (docs/evidence/estimators.md).
+TEST(TransformerPeak, AutocastCopiesInputsOfEachEncoderMatrix) {
   TransformerConfig bert = Model();
   bert.gated = bert.rms_norm = false;
   bert.feed_forward = 4 * bert.hidden;
@@ -223,7 +224,7 @@ TEST(TransformerPeak, EncodersUnderAutocastHaveCopiesForEachMatrixAndASmallerLos
   EXPECT_NEAR(Asked(plan, bert).parts.activations * kMib, tokens * (42 * 16 + 16) * 1024, 1);
 }
 
-TEST(TransformerPeak, OffloadedActivationsLeaveTwoBlocks) {
+TEST(TransformerPeak, OffloadingActivationsLeavesTwoBlocks) {
   TrainingPlan plan = Plan(4096, 8);
   plan.checkpointing = Checkpointing::kNone;
   const double all = Asked(plan).parts.activations;
@@ -251,7 +252,7 @@ TEST(TransformerPeak, EagerAttentionKeepsAMatrixOfTheLengthSquared) {
   EXPECT_NEAR(Asked(plan).parts.Sum(), flash, 1) << "only attention is recomputed";
 }
 
-TEST(TransformerPeak, QuantisedBlocksShrinkAndTheRestDoesNot) {
+TEST(TransformerPeak, QuantisationShrinksOnlyTheBlocks) {
   TrainingPlan plan = LoraPlan(8, 1);
   const double plain = Asked(plan).parts.weights;
   plan.quantisation = Quantisation::kNf4;
@@ -288,7 +289,7 @@ TEST(TransformerPeak, AccumulatedGradientsAreWholeUnderFsdp) {
   EXPECT_NEAR(BytesPerParameter(Asked(plan)), 10, 0.01) << "on one GPU, the step is the peak";
 }
 
-TEST(TransformerPeak, WithoutPaddingOnlyTheLongestSampleCountsInFull) {
+TEST(TransformerPeak, CountsTheMeanLengthWithoutPadding) {
   TrainingPlan plan = LoraPlan(2000, 5);
   plan.mean_length = 250;
   EXPECT_NEAR(Asked(plan).parts.Sum(), Asked(LoraPlan(3000, 1)).parts.Sum(), 1);
@@ -309,7 +310,7 @@ TEST(TransformerPeak, ZeroSharesMoreWithEveryStage) {
   }
 }
 
-TEST(TransformerPeak, TheLargestStageOfAPipelineDecides) {
+TEST(TransformerPeak, UsesTheLargestStageOfAPipeline) {
   TrainingPlan plan = Plan(2048, 4);
   plan.loss = Loss::kFused;
   const double whole = Asked(plan).parts.Sum();
@@ -361,7 +362,7 @@ TEST(TransformerPeak, NeededIsBelowReservedIsBelowShown) {
   EXPECT_GT(estimate.needed.bound_mib, estimate.needed.point_mib);
 }
 
-TEST(TransformerPeak, UncomparedKindsHaveAWiderBoundAndAWarning) {
+TEST(TransformerPeak, UnmeasuredKindsHaveAWiderBoundAndAWarning) {
   const auto widened = [](const TrainingPlan& plan) {
     const TransformerEstimate estimate = Asked(plan);
     const bool told = !estimate.warnings.empty() &&
@@ -405,12 +406,12 @@ TEST(TransformerPeak, ADecoderKeepsASecondAttentionAndTheEncodersKeys) {
   const double one = Asked(plan, config).parts.activations;
   config.decoder_layers = 8;
   const double both = Asked(plan, config).parts.activations;
-  // Half of the blocks add a norm, and query, key, value and result: 16 h per token.
+  // Half of the blocks add a norm, query, key, value and a result: 16 h per token.
   EXPECT_NEAR(both - one, 16.0 * 8 * 1024 * 4096 / kMib, 1);
   plan.target = 256;
   const TransformerEstimate shorter = Asked(plan, config);
-  // The encoder's block, and the second attention of the decoder's block, which has a quarter of
-  // the tokens.
+  // An encoder block keeps `block`. A decoder block has a quarter of the tokens, and adds `second`
+  // for its second attention.
   const double block = one / 16;
   const double second = (8.0 + 4 + 4 * 4) * 1024 * 1024 / kMib;
   EXPECT_NEAR(shorter.parts.activations, 8 * block + 8 * (block / 4 + second), 1);
@@ -463,7 +464,7 @@ TEST(TransformerPeak, ExpandableSegmentsReduceOnlyTheGaps) {
   EXPECT_EQ(kept.reserved.point_mib, Asked(plan).reserved.point_mib) << "never worse";
 }
 
-TEST(TransformerPeak, HoldsOtherPartsAndNamesUncountedOnes) {
+TEST(TransformerPeak, CountsOtherPartsAndNamesUncountedParts) {
   TransformerConfig config = Model();
   config.uncounted = {"resampler"};
   TrainingPlan plan = LoraPlan(8, 1);
@@ -494,12 +495,12 @@ TEST(TransformerPeak, PreferencesRunTwoAnswersAndHoldAFrozenModel) {
   EXPECT_EQ(Asked(plan).parts.beside, 0);
 }
 
-TEST(TransformerPeak, AnEngineThatWritesAnswersTakesItsShareOfTheGpu) {
+TEST(TransformerPeak, ARolloutEngineTakesItsShareOfTheGpu) {
   TrainingPlan plan = Plan(512, 4);
   plan.objective = Objective::kGroups;
   plan.rollout_share = 0.3;
   EXPECT_THAT(Asked(plan).warnings,
-              ::testing::Contains(::testing::HasSubstr("GPU's memory is not known")));
+              ::testing::Contains(::testing::HasSubstr("GPU's memory is unknown")));
   plan.gpu_mib = 80'000;
   EXPECT_NEAR(Asked(plan).parts.beside, 24'000, 1);
 }
@@ -585,9 +586,9 @@ TEST(TransformerPeak, HoldsFrozenModelsAndAWeightAverage) {
   EXPECT_NEAR((Asked(plan).parts.beside - before) * kMib, 2e9 + 2 * Model().TotalParameters(), 1e6);
 }
 
-// milabench trains Stable Diffusion 1.5 at 512 pixels on an H100 with autocast and AdamW: NVML
-// showed 43 769 MiB with 24 images and 73 777 with 48. peft published 8.12 GB for adapters with
-// checkpointing, two images and unfused attention, including the text encoder.
+// milabench trains Stable Diffusion 1.5 at 512 pixels on an H100 with autocast and AdamW. NVML
+// showed 43 769 MiB with 24 images and 73 777 MiB with 48. For adapters with checkpointing, two
+// images and unfused attention, peft published 8.12 GB including the text encoder.
 TEST(TransformerPeak, AUNetNeedsTheMeasuredMemory) {
   const auto unet = ParseTransformerConfig(
       R"({"_class_name":"UNet2DConditionModel","attention_head_dim":8,
@@ -628,10 +629,10 @@ TEST(TransformerPeak, BucketsOfZeroHoldTrainedParameters) {
   EXPECT_NEAR(Asked(plan).parts.working, ddp, 20) << "adapters are small";
 }
 
-// Korthikanti et al., 2022: a block of GPT keeps 34 bytes per token and element of its width,
-// without the matrix of attention. The README of Megatron-LM states 18 bytes per parameter, and
+// According to Korthikanti et al., 2022, a block of GPT keeps 34 bytes per token and element of its
+// width, without the attention matrix. The README of Megatron-LM states 18 bytes per parameter, and
 // 6 + 12 / d with the distributed optimizer.
-TEST(TransformerPeak, MegatronHasEighteenBytesAParameterAndKeepsThirtyFourAnElement) {
+TEST(TransformerPeak, MegatronNeedsThePublishedBytes) {
   TransformerConfig gpt = Model();
   gpt.gated = gpt.rms_norm = false;
   gpt.feed_forward = 4 * gpt.hidden;
@@ -646,7 +647,7 @@ TEST(TransformerPeak, MegatronHasEighteenBytesAParameterAndKeepsThirtyFourAnElem
   plan.loss = Loss::kFused;
   plan.sequence = 8192;
   plan.batch = 4;
-  // The last block's backward pass makes two gradients of the feed-forward part's width.
+  // The last block's backward pass allocates two gradients as wide as the feed-forward part.
   const double tokens = 4 * 8192;
   const double kept = tokens * 34 * 1024 * 16;
   const double made = tokens * 16 * 1024;

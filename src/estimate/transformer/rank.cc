@@ -1,4 +1,4 @@
-// Computes the memory of one rank that stays on its GPU from step to step.
+// Computes the memory of one rank that stays on its GPU between steps.
 #include "estimate/transformer/rank.h"
 
 #include <algorithm>
@@ -6,15 +6,15 @@
 namespace carma::estimate {
 namespace {
 
-// DeepSpeed's buckets for reducing and gathering at their default sizes; 4 GB according to Qwen's
-// tables.
+// DeepSpeed's buckets for reducing and gathering have this size by default; Qwen's
+// tables show 4 GB.
 constexpr double kDeepSpeedBucketBytes = 4e9;
-// Offloaded parameters that ZeRO's third stage keeps on the GPU, at its default limit.
+// Offloaded parameters that ZeRO's third stage keeps on the GPU at its default limit.
 constexpr double kLiveParameterBytes = 2e9;
 
-// Bytes per parameter of the blocks' matrices, for example 4 bits and their scales (nf4: one fp32
-// scale per 64 weights, quantised again with double quantisation; GPTQ: a scale and a zero per
-// 128).
+// Bytes per parameter of the blocks' matrices, including scales. nf4 has 4 bits and one fp32 scale
+// per 64 weights, which double quantisation quantises again. GPTQ has a scale and a zero per 128
+// weights.
 double BytesOf(Quantisation quantisation, double plain) {
   switch (quantisation) {
     case Quantisation::kNone:
@@ -54,8 +54,9 @@ double StateBytes(StepOptimizer optimizer, double gradient) {
   return 0;
 }
 
-// The foreach implementations, PyTorch's default, make a copy as large as all trained parameters.
-// Fused and 8-bit kernels make none, nor does SGD without momentum and decay.
+// The foreach implementations, which PyTorch uses by default, make a copy as large as all trained
+// parameters. Fused and 8-bit kernels make no copy, and neither does SGD without momentum and
+// decay.
 bool CopiesInStep(StepOptimizer optimizer) {
   return optimizer == StepOptimizer::kAdam || optimizer == StepOptimizer::kMomentum;
 }
@@ -64,8 +65,8 @@ bool ShardsGradients(const TrainingPlan& plan) {
   return plan.data_parallel == DataParallel::kZero2 || plan.data_parallel == DataParallel::kZero3;
 }
 
-// In 16-bit training with DeepSpeed, weights and gradients have 16 bits, master copies and states
-// 32. held: the parameters that would be on this GPU without sharding.
+// In 16-bit training with DeepSpeed, weights and gradients have 16 bits, and master copies and
+// states have 32. held: the parameters that would be on this GPU without sharding.
 void UseDeepSpeed(const TrainingPlan& plan, double parameters, double held, Static& all) {
   const double ranks = Shards(plan);
   all.weights = plan.data_parallel == DataParallel::kZero3 ? 2 * parameters / ranks : 2 * held;
@@ -74,8 +75,8 @@ void UseDeepSpeed(const TrainingPlan& plan, double parameters, double held, Stat
   all.step = 4 * parameters / ranks;  // gradients in fp32 for the step
 }
 
-// Megatron needs 18 bytes per parameter, or 6 and a share of 12 with the distributed optimizer (its
-// README). It sums gradients in place, and its Adam is fused.
+// Megatron needs 18 bytes per parameter according to its README. With the distributed optimizer, it
+// needs 6 bytes and a share of 12. It sums gradients in place, and its Adam is fused.
 void UseMegatronStates(const TrainingPlan& plan, double held, Static& all) {
   all.weights = 2 * held;
   all.gradients = 4 * held;
@@ -87,10 +88,10 @@ bool Pipelines(const TrainingPlan& plan) {
   return plan.pipeline > 1 && plan.in_flight != 1;
 }
 
-// Adds the memory of collective operations and of unsharded weights. held: as in UseDeepSpeed.
+// Adds the memory of collective operations and of unsharded weights. held: as for UseDeepSpeed().
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
-  // The buckets exist even on one GPU and contain trained parameters. A small model fills only one.
+  // The buckets exist even on one GPU. They hold trained parameters: a small model fills only one.
   if (IsZero(plan.data_parallel) || (plan.deepspeed && plan.method == Method::kFull))
     all.buckets = std::min(kDeepSpeedBucketBytes,
                            8 * (plan.method == Method::kFull ? parameters : all.trained));
@@ -101,7 +102,7 @@ void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, S
   if (all.shares_weights) {
     all.root = 2 * sizes.rest;
     all.one_block = BytesOf(plan.quantisation, 2) * (sizes.block - sizes.elsewhere);
-    // A stage's weights stay gathered for all its micro-batches.
+    // The weights of a stage stay gathered until all of its micro-batches are done.
     if (Pipelines(plan) && plan.data_parallel == DataParallel::kFsdp)
       all.root = 2 * held, all.one_block = 0;
     if (plan.saves_whole_model) all.whole = 2 * parameters;
@@ -201,9 +202,9 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 
 namespace {
 
-// A reference model is sharded like the trained model and has no gradients or states. The engine's
-// memory stays reserved. Other frozen models are not sharded; they have 16 bits if any part of the
-// training does.
+// The reference model is sharded like the trained model, and has no gradients or states. The engine
+// keeps its memory reserved. Other frozen models are not sharded. They have 16 bits if any part of
+// the training has.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
   constexpr double kBytesPerMib = 1 << 20;
   const bool on_host = plan.offload_parameters;
@@ -232,7 +233,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   const double held = parameters - elsewhere;
 
   double plain = BytesOf(plan.weights);
-  // FSDP's mixed precision keeps its shards in fp32 and makes 16-bit copies of gathered weights.
+  // FSDP's mixed precision keeps its shards in fp32 and gathers them as 16-bit copies.
   if (full && fsdp && plan.amp) plain = 4;
   const bool quantised = plan.quantisation != Quantisation::kNone;
   const double block_bytes = BytesOf(plan.quantisation, plain);
@@ -260,18 +261,18 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   } else if (full && (plan.deepspeed || IsZero(plan.data_parallel))) {
     UseDeepSpeed(plan, parameters, held, all);
   }
-  // Autocast makes a 16-bit copy of every matrix. The backward pass of trained matrices needs it.
+  // Autocast copies every matrix to 16 bits. The backward pass of trained matrices needs these.
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;
-  // FSDP reduces gradients only in the last pass, so until then each rank holds all gradients.
+  // FSDP reduces gradients only in the last pass. Until then, each rank holds all gradients.
   const bool pipelines = Pipelines(plan);
   if (plan.accumulates || pipelines)
     all.waiting =
         fsdp ? (full ? (pipelines && plan.amp ? 4 : 2) : gradient) * all.trained : all.gradients;
   if (plan.step_in_backward) all.gradients = all.waiting = all.step = 0;
   if (plan.offload_optimizer) all.optimizer = all.step = 0;
-  // ZeRO's stages 2 and 3 then reduce gradients in buckets and also move them to the host.
+  // ZeRO's stages 2 and 3 also move the gradients to the host, after reducing them in buckets.
   if (plan.offload_optimizer && ShardsGradients(plan)) all.gradients = all.waiting = 0;
   if (plan.offload_parameters) all.weights = all.gradients = all.step = 0;
   const double averaged = plan.averages ? gradient * all.trained / by_weights : 0;

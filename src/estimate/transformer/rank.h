@@ -1,5 +1,5 @@
-// Computes which part of a model one rank of a transformer's training holds, and the bytes that
-// stay on its GPU from step to step. peak.cc adds what grows with the tokens (tokens.h).
+// Computes which part of a model one rank holds in a transformer's training, and the bytes that
+// stay on its GPU between steps. peak.cc adds the memory that grows with the tokens (tokens.h).
 #pragma once
 
 #include "estimate/training_plan.h"
@@ -10,11 +10,11 @@ namespace carma::estimate {
 bool RunsBlocksAgain(const TrainingPlan& plan);
 bool IsZero(DataParallel kind);
 // Number of GPUs among which sharded memory is divided: the data-parallel GPUs times the GPUs that
-// share a sample, as in torchtitan's FSDP mesh and in the distributed optimizers of Megatron and
-// DeepSpeed.
+// share a sample. This is how torchtitan's FSDP mesh and the distributed optimizers of Megatron and
+// DeepSpeed divide it.
 double Shards(const TrainingPlan& plan);
 
-// One pipeline stage on one tensor-parallel rank.
+// A pipeline stage on one tensor-parallel rank.
 struct Stage {
   double layers = 0;
   bool first = true;     // holds the embedding
@@ -51,7 +51,7 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
 // The adapters of a model with other kinds of blocks (BlockList).
 Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 
-// Memory that stays from step to step.
+// Memory that stays on the GPU between steps.
 struct Static {
   double weights = 0;  // all amounts in bytes
   double copies = 0;   // 16-bit copies of weights, until a block's backward pass

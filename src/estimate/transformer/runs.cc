@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
 constexpr double kMibPerGib = 1024;
 
-// Reads the cell's number into `target`; an empty cell does not change it. Returns false if the
-// cell is invalid, with the reason in `error`.
+// Reads a number from a cell. An empty cell leaves `target` unchanged. An invalid cell sets
+// `error`. Returns true if a number was read.
 bool Take(const base::CsvRow& row, const char* column, double low, double high,
           std::int64_t& target, std::optional<base::Error>& error) {
   const Result<std::optional<double>> number = row.Number(column, low, high);
@@ -55,7 +55,7 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
     config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
   if (*parameters) config.stated_parameters = **parameters * 1e9;
   config.family = row.Text("family");
-  // Further properties from a family's code, if the column names a family in Transformers.
+  // Adds properties that a family has in its code, if the family is one of Transformers'.
   if (const TransformerFamily* known = FindFamily(config.family)) {
     config.norms_heads = known->norms_heads;
     config.norms = known->norms;
@@ -106,7 +106,7 @@ std::unexpected<base::Error> TooLittle(std::string text) {
   return NotFound(std::move(text));
 }
 
-// The libraries used by the sources. They have different defaults.
+// The libraries that the sources use and that differ in their defaults.
 enum class Library { kHuggingFace, kLitGpt, kTorchtune };
 Library LibraryOf(std::string_view framework) {
   if (Has(framework, "LitGPT")) return Library::kLitGpt;
@@ -130,7 +130,8 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // Recipes that use PEFT quantise the constants again; for LitGPT, the row states this.
+  // Recipes with PEFT quantise the constants again. For LitGPT, the row states whether this is
+  // done.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return Unit{};
@@ -141,8 +142,8 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   if (plan.lora_rank == 0) plan.lora_rank = 8;
   const Result<std::optional<double>> dropout = row.Number("lora_dropout", 0, 1);
   plan.lora_dropout = dropout && dropout->value_or(0) > 0;
-  // Only the words of "DEFAULT (qkv)", "q,v,o + mlp" or a Python list are kept. The head's adapter
-  // is too small to count.
+  // Reduces "DEFAULT (qkv)", "q,v,o + mlp" or a Python list to words. The head's adapter is dropped
+  // because it is too small to count.
   std::string words;
   for (const char c : row.Text("lora_targets")) {
     if (c == '(') words.clear();
@@ -168,8 +169,8 @@ Result<Unit> SetPrecision(const base::CsvRow& row, Library library, TrainingPlan
   plan.weights = *dtype;
   const std::string_view amp = row.Text("amp");
   plan.amp = !amp.empty() && !amp.ends_with("-true");
-  // Recipes that use PEFT cast all weights except those of bitsandbytes to fp32. fms-acceleration
-  // casts only the norms, and with FSDP nothing.
+  // Recipes with PEFT cast all weights except those of bitsandbytes to fp32. fms-acceleration casts
+  // only the norms, and casts nothing with FSDP.
   const bool own = Has(row.Text("framework"), "fms-acceleration");
   const bool nf4 =
       plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double;
@@ -204,7 +205,7 @@ Result<Unit> SetOptimizer(const base::CsvRow& row, TrainingPlan& plan) {
   return Unit{};
 }
 
-// The number after `word` in a sentence; empty if the word is missing.
+// The number that follows `word` in the text. Empty if the word is missing.
 std::optional<std::int64_t> NumberAfter(std::string_view text, std::string_view word) {
   const std::size_t found = text.find(word);
   if (found == std::string_view::npos) return std::nullopt;
@@ -218,7 +219,8 @@ bool IsMegatron(std::string_view framework) {
   return Has(framework, "Megatron") || Has(framework, "NeMo");
 }
 
-// Reads "selective (every 2nd block)", "selective 2", "selective half", "selective op".
+// Reads forms such as "selective (every 2nd block)", "selective 2", "selective half" and "selective
+// op".
 void SetCheckpointing(const base::CsvRow& row, Library library, TrainingPlan& plan) {
   const std::string kept = base::ToLower(row.Text("ckpt"));
   const bool if_sharded = library == Library::kLitGpt && plan.ranks == 1;
@@ -283,14 +285,14 @@ Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t 
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }
   plan.ranks = ranks > 0 ? ranks : copies;
-  // The table counts all GPUs that hold a part of the weights, so GPUs that share a sample would
-  // count twice.
+  // The table counts all GPUs that hold a part of the weights. GPUs that share a sample would
+  // therefore count twice.
   if (plan.ranks > copies && plan.ranks % plan.context_parallel == 0)
     plan.ranks /= plan.context_parallel;
   return Unit{};
 }
 
-// Whether the library uses Hugging Face's Trainer or works like it.
+// Whether the library uses Hugging Face's Trainer or behaves like it.
 bool IsOfTrainer(std::string_view framework) {
   const std::string name = base::ToLower(framework);
   constexpr std::string_view kNames[] = {"hf",      "trainer", "trl",    "axolotl",
@@ -300,7 +302,8 @@ bool IsOfTrainer(std::string_view framework) {
          std::ranges::any_of(kNames, [&](std::string_view each) { return Has(name, each); });
 }
 
-// Sets options of tensor parallelism and pipelines, from a column or by the framework's default.
+// Sets the options of tensor parallelism and pipelines from the row's columns or the framework's
+// defaults.
 void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, TrainingPlan& plan) {
   const std::string_view framework = row.Text("framework");
   const bool titan = Has(base::ToLower(framework), "torchtitan");
@@ -321,8 +324,8 @@ void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, Train
     plan.amp = false;
 }
 
-// If a row names the distributed optimizer, all GPUs with the same part of the model share its
-// states.
+// With the distributed optimizer, all GPUs that hold the same part of the model share its states.
+// The row names this optimizer if it was used.
 void SetMegatron(const base::CsvRow& row, std::int64_t gpus, TrainingPlan& plan) {
   UseMegatron(plan);
   if (!Has(base::ToLower(row.Text("optimizer")), "distributed") &&
@@ -333,8 +336,8 @@ void SetMegatron(const base::CsvRow& row, std::int64_t gpus, TrainingPlan& plan)
   plan.ranks = std::max(plan.ranks, gpus / one_copy);
 }
 
-// The memory of a GPU such as "A100-80GB", which has 79.2 GiB: nvidia-smi's total is 1 % below the
-// name.
+// The memory of a GPU with a name such as "A100-80GB". nvidia-smi's total is 1 % below the size in
+// the name: 79.2 GiB.
 std::optional<double> GpuMib(std::string_view name) {
   const std::size_t dash = name.rfind('-');
   if (dash == std::string_view::npos || !name.ends_with("GB")) return std::nullopt;
@@ -343,11 +346,11 @@ std::optional<double> GpuMib(std::string_view name) {
   return 0.99 * static_cast<double>(*size) * kMibPerGib;
 }
 
-// The longest sample in a few hundred steps as a share of the cap, according to the source that
-// states both.
+// The longest sample in a few hundred steps, as a share of the cap. One source states both values.
 constexpr double kLongestOfCap = 0.6;
 
-// Takes lengths from the note if the row states none: "variable, mean 445 tokens, cap 4096".
+// Reads the lengths from a note such as "variable, mean 445 tokens, cap 4096", for rows that state
+// none.
 bool SetLengths(std::string_view note, TrainingPlan& plan) {
   const std::optional<std::int64_t> cap = NumberAfter(note, "cap ");
   if (!cap) return false;
@@ -379,11 +382,12 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
   const std::string_view lengths = row.Text("seq_note");
   plan.variable_length =
       Has(lengths, "variable") || Has(lengths, "max length") || Has(lengths, "dataset");
-  // Sources that state the batch of a pass but not the number of passes use several passes.
+  // A source that states the batch of a pass but not the number of passes is assumed to use several
+  // passes.
   plan.accumulates = steps > 1 || (!stated && plan.variable_length);
   tokens = tokens || SetLengths(lengths, plan);
-  if (!tokens) return TooLittle("no length of the samples");
-  if (!batch) return TooLittle("no batch size");
+  if (!tokens) return TooLittle("the length of the samples is not stated");
+  if (!batch) return TooLittle("the batch size is not stated");
   plan.unties_head = library == Library::kLitGpt;
   plan.expandable_segments = row.Text("expandable") == "1";
   plan.gpu_mib = GpuMib(row.Text("gpu"));
@@ -472,7 +476,7 @@ Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
   all.configs = std::move(known.configs);
   for (const std::string& path : runs) CARMA_TRY(AddRuns(path, known.by_name, all));
   if (all.runs.empty()) {
-    return Invalid("{}: no row has both a memory and a model in {}", base::Join(runs, ", "),
+    return Invalid("{}: no row has both a memory value and a model in {}", base::Join(runs, ", "),
                    base::Join(models, ", "));
   }
   return all;

@@ -14,7 +14,7 @@
 
 namespace carma::estimate {
 
-// The quantity that a source reports as memory.
+// What a source reports as memory.
 enum class MemoryKind {
   kAllocated,  // PyTorch's max_memory_allocated
   kReserved,   // max_memory_reserved
@@ -47,14 +47,14 @@ struct TrainingRuns {
   std::vector<std::string> troubles;  // rows with an unreadable cell: place and reason
 };
 
-// runs, models: at least one file each; `models` has the sizes of the runs' models. The columns are
-// those of docs/inside/estimators.md, "Tables of runs". Unreadable rows of `runs` get no answer and
-// are listed in `troubles`. Errors: those of base::ReadFile; kInvalid with file and line for a
-// table of models; kInvalid if no row has a model.
+// runs, models: at least one file each. `models` contains the sizes of the runs' models.
+// docs/inside/estimators.md, "Tables of runs", describes the columns. Unreadable rows of `runs` get
+// no answer and are listed in `troubles`. Errors: as for base::ReadFile; kInvalid with file and
+// line for a table of models; kInvalid if no row has a model.
 Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                       const std::vector<std::string>& models);
 
-// The value of `field` (source, family, model, method, quantisation, parallel, gpus) for --by;
+// The value of `field` for --by: source, family, model, method, quantisation, parallel or gpus.
 // kInvalid for any other field.
 Result<std::string> FieldOf(const TrainingRun& run, std::string_view field);
 

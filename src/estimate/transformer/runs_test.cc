@@ -1,4 +1,4 @@
-// Tests of reading tables of runs. All rows are made up.
+// Tests how tables of runs are read. All rows are made up.
 #include "estimate/transformer/runs.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ class RunTables : public ::testing::Test {
   std::string dir_;
 };
 
-TEST_F(RunTables, ARowHasAPlanAndMeasurements) {
+TEST_F(RunTables, ReadsPlanAndMeasurementsOfARow) {
   const auto set = Read(
       "1,lab,HF Trainer,small,lora,nf4,bf16,bf16,adamw_torch,4096,packed,4,2,16,\"q,k,v,o\",full,"
       "flash2,triton kernels,fsdp-full,2,A100-80GB,2,10.5,\"nvidia-smi peak\",8.25,torch max "
@@ -61,7 +61,7 @@ TEST_F(RunTables, ARowHasAPlanAndMeasurements) {
   EXPECT_DOUBLE_EQ(set->configs[run.config].TotalParameters(), 0.25e9);
 }
 
-TEST_F(RunTables, ASumOverGpusIsDivided) {
+TEST_F(RunTables, DividesASumOverGpus) {
   const auto set = Read(
       "1,lab,HF Trainer,lab/small,full,,bf16,,adamw,256,exact,1,,,,full,flash2,,,1,,4,40,\"as "
       "printed, SUM over GPUs\",,,\n");
@@ -214,7 +214,7 @@ TEST_F(RunTables, TakesNormsFromTheFamily) {
   EXPECT_TRUE(set->configs[set->runs[0].config].norms_heads);
 }
 
-TEST_F(RunTables, GpusThatShareASampleAreNotCountedTwice) {
+TEST_F(RunTables, DoesNotCountGpusThatShareASampleTwice) {
   std::string header = kHeader;
   header.insert(header.find("\n"), ",cp");
   Write("runs.csv", header +

@@ -1,4 +1,4 @@
-// Counts memory that grows with the number of tokens.
+// Computes the memory that grows with the number of tokens.
 #include "estimate/transformer/tokens.h"
 
 #include <algorithm>
@@ -6,18 +6,18 @@
 namespace carma::estimate {
 namespace {
 
-// Sequence parallelism gathers a norm's result over all tokens before the matrices that read it.
-// Their backward pass makes an equally large gradient before it is scattered. Both are in 16 bits.
-// Returns the bytes of one such tensor, less the part of the residual stream that a GPU keeps
-// anyway.
+// With sequence parallelism, a norm's result is gathered over all tokens before the matrices that
+// read it. The backward pass of these matrices makes a gradient of the same size before it is
+// scattered. Both tensors are in 16 bits. Returns the bytes of one such tensor, less the part of
+// the residual stream that a GPU keeps anyway.
 double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
   return plan.sequence_parallel ? 2 * (sizes.hidden - sizes.stream) : 0;
 }
 
 // Adds log-softmax, its gradient and the gradient of the scores over the vocabulary. They are fp32
-// if autocast or the model's code casts them, as the code of causal models does. Without a cast in
-// the code, autocast's log-softmax reads 16-bit scores and makes their gradient in 16 bits. Whether
-// a custom loop also holds the scores is unknown; the Trainer does not.
+// if autocast or the model's code casts them; the code of causal models does. Without a cast in the
+// code, log-softmax under autocast reads 16-bit scores and computes their gradient in 16 bits. A
+// custom loop may also hold the scores, which is unknown; the Trainer does not.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
@@ -32,7 +32,7 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
   if (plan.fp32_rest) bytes = 16;  // head and scores are fp32
   switch (loss) {
     case Loss::kStock:
-      // Except with FSDP, the caller holds the scores until the end of the step.
+      // The caller holds the scores until the end of the step, except with FSDP.
       if (!shares_weights) per.held = copy * sizes.vocabulary;
       break;
     case Loss::kInPlace:
@@ -54,9 +54,8 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
   per.above = (plan.fused_layers ? 4 : 8) * sizes.stream + 2 * GatheredBytes(plan, sizes);
 }
 
-// Bytes per element of the attention matrix if no fused kernel avoids it: softmax's result (fp32
-// under autocast and in the code of RMSNorm families), its 16-bit copy, a dropout's mask and
-// result.
+// Bytes per element of the attention matrix without a fused kernel: softmax's result (fp32 under
+// autocast and in the code of RMSNorm families), its 16-bit copy, and a dropout's mask and result.
 double MatrixBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
   if (plan.amp) return 6 + (config.drops_scores ? 5 : 0);
@@ -64,22 +63,23 @@ double MatrixBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return (config.rms_norm || config.wide_scores ? 6 : 2) + (config.drops_scores ? 3 : 0);
 }
 
-// Bytes per element of the attention matrix for the backward pass: the gradients of softmax's
-// result and of its input.
+// Bytes per element of the attention matrix during the backward pass: the gradients of softmax's
+// result and input.
 double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool wide = plan.amp || config.rms_norm || config.wide_scores;
   return plan.weights == Dtype::kFp32 || wide ? 8 : 4;
 }
 
-// Without checkpointing, tensors needed only for the gradients of PEFT's frozen weights are not
-// kept. Adapters of other libraries (in 16 bits) were compared without this rule.
+// Without checkpointing, tensors that only the gradients of PEFT's frozen weights would need are
+// not kept. This rule is not used for adapters of other libraries (in 16 bits), because those were
+// fitted without it.
 bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }
 
-// The bytes of both norms. Transformers' RMSNorm keeps its input in fp32, the quotient if its
-// weight is trained, and the result; LayerNorm keeps its input and its result. Under autocast the
-// result is fp32, and each matrix keeps its own copy.
+// The bytes of both norms. Transformers' RMSNorm keeps its input in fp32, its result and, if its
+// weight is trained, the quotient. LayerNorm keeps its input and its result. Under autocast the
+// result is fp32, and each matrix keeps a copy of its own.
 double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
   if (!config.rms_norm && plan.amp)
@@ -91,18 +91,18 @@ double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return KeepsLess(plan) ? 8 : 16;
 }
 
-// The bytes of the norm before a decoder's second attention, which only queries read, and of the
-// copies of the encoder's result that keys and values make.
+// The bytes of the norm before a decoder's second attention. Only the queries read this norm.
 double CrossNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.rms_norm && plan.amp) return 6;
   return NormBytes(config, plan) / 2;
 }
+// The bytes of the copies of the encoder's result that the keys and values of this attention make.
 double CrossCopyBytes(const TrainingPlan& plan) {
   return plan.amp && plan.method == Method::kFull ? 4 : 0;
 }
 
-// The bytes of the feed-forward part per element of its inner width. A frozen matrix does not need
-// its input.
+// The bytes of the feed-forward part, per element of its inner width. The input of a frozen matrix
+// is not needed.
 double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool frozen = plan.method == Method::kLora;
   double bytes = config.gated ? (frozen ? 6 : 8) : (frozen ? 2 : 4);
@@ -111,9 +111,9 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
 }
 
-// Bytes per element that norms of queries and keys keep: the norm's input in fp32, the quotient if
-// its weight is trained, and in diffusers' code also the input in 16 bits. The norm's result is
-// rotated immediately; only the rotated tensor is kept, which is counted elsewhere.
+// Bytes per element that the norms of queries and keys keep: the input in fp32, the quotient if the
+// norm's weight is trained, and in diffusers' code also the input in 16 bits. The norm's result is
+// rotated immediately. Only the rotated tensor is kept, and it is counted elsewhere.
 double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.norms_heads) return 0;
   const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
@@ -122,10 +122,10 @@ double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) 
   return fp32 ? 8 : 6;
 }
 
-// Bytes per element of the stream for scales and gates that depend on the sample: the results of
-// both norms and of both parts are factors. If the layers that make the scales are frozen, nothing
-// is kept. A block with two parts side by side has one norm and one common result, but concatenates
-// the inputs of its last matrix.
+// Bytes per element of the stream for scales and gates that depend on the sample. The results of
+// both norms and of both parts are factors and therefore kept. If the layers that compute the
+// scales are frozen, nothing is kept. A block with two parallel parts has one norm and one common
+// result, but concatenates the inputs of its last matrix.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
   const double beside = config.side_by_side;
@@ -133,7 +133,7 @@ double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan
   return plan.weights == Dtype::kFp32 ? 16 - 12 * beside : 8 - 6 * beside;
 }
 
-// Adds the bytes that one block keeps: inputs of norms, attention, the feed-forward part and
+// Adds the bytes that one block keeps: the inputs of norms, attention, feed-forward part and
 // adapters.
 void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
               const Adapters& adapters, const Stack& stack, PerToken& per) {
@@ -156,7 +156,7 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       (config.drops_out ? 2 * sizes.stream : 0) + (config.drops_forward ? sizes.forward : 0);
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
-  // Usually each attention and the feed-forward part have a norm.
+  // Each attention and the feed-forward part usually have one norm.
   double norms = static_cast<double>(config.norms) / 2 * NormBytes(config, plan);
   if (stack.read > 0) norms += CrossNormBytes(config, plan) + stack.read * CrossCopyBytes(plan);
   per.block =
@@ -164,24 +164,24 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       matrix + masks + adapted * (frozen ? adapters.inputs : 0) +
       HeadNormBytes(config, plan) * (sizes.query + sizes.key) +
       ModulationBytes(config, plan) * sizes.stream;
-  // Adds the inputs gathered for attention and for the feed-forward part. Megatron gathers them
-  // again instead of keeping them.
+  // Adds the gathered inputs of attention and feed-forward part. Megatron does not keep them but
+  // gathers them again.
   if (!plan.megatron) per.block += 2 * grown * GatheredBytes(plan, sizes);
-  // The copy after dropout is kept instead of the copy before it.
+  // After a dropout, the copy of its result is kept instead of the copy of its input.
   per.kept = per.block;
   if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;
   per.temporaries = std::max(
       grown * ((config.gated ? 6 : 4) * sizes.forward + 2 * GatheredBytes(plan, sizes)), gradients);
 }
 
-// The residual stream itself is kept if the norms read a copy of it.
+// Whether the residual stream itself is kept. This is the case if the norms read a copy of it.
 bool KeepsStream(const TransformerConfig& config, const TrainingPlan& plan) {
   return config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
 }
 
-// Bytes that a block keeps if only cheap operations are recomputed: the results of attention and of
-// every second matrix product (queries, values, one product of the feed-forward part, and the last
-// product).
+// Bytes that a block keeps if only cheap operations are recomputed. The results of attention and of
+// every second matrix product are kept: queries, values, one product of the feed-forward part, and
+// the last product.
 double ProductBytes(const Sizes& sizes, const TrainingPlan& plan) {
   const double size = plan.weights == Dtype::kFp32 && !plan.amp ? 4 : 2;
   return size * (sizes.output + sizes.query + sizes.value + sizes.forward + sizes.stream);
@@ -192,7 +192,7 @@ double ProductBytes(const Sizes& sizes, const TrainingPlan& plan) {
 PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
                     const Adapters& adapters, const Stack& stack, bool shares_weights) {
   PerToken per;
-  // Autocast runs LayerNorm in fp32, and tensors that are added to its result become fp32 too.
+  // Autocast runs LayerNorm in fp32, so tensors that are added to its result become fp32 too.
   const bool wide =
       plan.weights == Dtype::kFp32 || plan.fp32_residual || (plan.amp && !config.rms_norm);
   AddBlock(config, plan, sizes, adapters, stack, per);
@@ -211,7 +211,7 @@ PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, c
     const double apart = KeepsStream(config, plan) ? residual : 0;
     per.inputs = stack.layers * (per.kept + apart) * sizes.in_flight;
   }
-  // The inputs of two blocks are being moved at any time.
+  // At any time, the inputs of two blocks are on the GPU because they are being moved.
   if (plan.offload_activations) per.inputs *= std::min(1.0, 2 / std::max(1.0, stack.layers));
   return per;
 }
@@ -239,15 +239,15 @@ PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& pla
 
 namespace {
 
-// Workspace of a convolution and its two gradients per byte of its input and output, as in the
-// formula for model summaries (docs/inside/estimators.md).
+// Workspace and gradients of a convolution per byte of its input and output, as in the formula for
+// model summaries (docs/inside/estimators.md).
 constexpr double kConvolutionBytes = 3.52;
 
 double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const TrainingPlan& plan,
                const Sizes& sizes) {
   const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
   const double plain = fp32 ? 4 : 2;
-  // RMSNorm keeps a copy of its input in fp32, and its quotient.
+  // RMSNorm keeps an fp32 copy of its input, and its quotient.
   const double wide = fp32 || plan.amp ? 4 : config.rms_norm ? 3 : 2;
   const double read = plan.method == Method::kLora ? 0 : block.read;
   double bytes = wide * block.wide + plain * (block.kept + read) + (plan.amp ? 2 * block.cast : 0);
@@ -257,9 +257,9 @@ double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const T
   return bytes;
 }
 
-// Bytes of the adapters' inputs. Each adapter makes a copy in its own precision. If the model has
-// the same precision, queries, keys and values read one tensor, and attention already keeps the
-// input of the output projection.
+// Bytes of the adapters' inputs. Each adapter copies its input to its own precision. If the model
+// has the same precision, queries, keys and values read the same tensor, and attention already
+// keeps the input of the output projection.
 double AdapterBytes(const TransformerConfig& config, const TrainingPlan& plan,
                     const Adapters& adapters) {
   if (plan.method != Method::kLora) return 0;

@@ -1,5 +1,5 @@
-// Counts the bytes of a transformer's training that grow with the tokens: activations, temporaries,
-// the loss.
+// Computes the memory of a transformer's training that grows with the tokens: activations,
+// temporaries, the loss.
 #pragma once
 
 #include "estimate/transformer/rank.h"
@@ -16,14 +16,14 @@ struct PerToken {
   double held = 0;         // of the scores, while the first blocks run backward
   double above = 0;        // around the loss, except for the scores
   double stays = 0;        // not freed until the loss by FSDP with frozen weights
-  // In the middle of a U-Net's backward pass: bytes still kept, and the share of all gradients that
-  // already exist. 0: not considered.
+  // In the middle of a U-Net's backward pass: the bytes that are still kept, and the share of all
+  // gradients that already exists. 0: not considered.
   double midway = 0;
   double midway_gradients = 0;
   double encodes = 0;  // while an autoencoder makes the first block's input
 };
 
-// Blocks that run on the same tokens: all blocks, or those of an encoder or a decoder.
+// Blocks that run on the same tokens: all blocks of a model, or those of its encoder or decoder.
 struct Stack {
   double layers = 0;
   double keys = 0;   // tokens that attention sees; for a decoder, both attentions together
@@ -34,16 +34,16 @@ struct Stack {
 // shares_weights: as in Static.
 PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
                     const Adapters& adapters, const Stack& stack, bool shares_weights);
-// Bytes of an encoder and a decoder together, per token of the decoder. tokens: number of the
-// decoder's tokens; the encoder has sizes.tokens.
+// Bytes of an encoder and a decoder together, per token of the decoder. tokens: the decoder's
+// tokens; the encoder has sizes.tokens.
 PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& plan,
                         const Sizes& sizes, const Adapters& adapters, double tokens,
                         bool shares_weights);
 
-// Bytes per token of a model with other kinds of blocks (config.blocks).
+// Bytes per token of a model with blocks of other kinds (config.blocks).
 PerToken PerTokenOfBlocks(const TransformerConfig& config, const TrainingPlan& plan,
                           const Sizes& sizes, const Adapters& adapters, bool shares_weights);
-// Adds stacks that run on other inputs of the same samples (config.towers).
+// Adds the stacks that run on other inputs of the same samples (config.towers).
 void AddTowers(const TransformerConfig& config, const TrainingPlan& plan, PerToken& per);
 
 }  // namespace carma::estimate

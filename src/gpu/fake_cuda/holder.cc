@@ -1,4 +1,4 @@
-// The program that the tests of cuda_context.cc run as the child.
+// The program that runs as the child in the tests of cuda_context.cc.
 #include "gpu/cuda_context.h"
 
 int main() {

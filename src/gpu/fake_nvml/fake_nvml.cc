@@ -14,7 +14,8 @@ using namespace carma::gpu::nvml;
 
 namespace {
 
-// Makes the GPUs described in the environment, for processes whose memory the test cannot set.
+// Creates the GPUs described in the environment variable. It is for processes in which the test
+// cannot set the GPUs directly.
 FakeNvml AtLoad() {
   FakeNvml fake;
   const char* const words = std::getenv(kFakeNvmlVariable);
@@ -49,7 +50,7 @@ Return Check(const char* function) {
   return Listed(Fake().errors, function);
 }
 
-// A handle is the GPU's index plus one and, in the higher bits, the instance's index plus one.
+// A handle is the GPU's index plus one. Its higher bits are the instance's index plus one.
 constexpr std::uintptr_t kInstanceUnit = 0x1'0000;
 Device HandleOf(std::size_t gpu, std::size_t instance_plus_one = 0) {
   return reinterpret_cast<Device>(instance_plus_one * kInstanceUnit + gpu + 1);
@@ -67,7 +68,7 @@ Return Check(const char* function, Device device) {
   const FakeNvmlInstance* instance = Instance(device);
   return Listed(instance ? instance->errors : Gpu(device).errors, function);
 }
-// Like real drivers, returns errors for values that instances do not have.
+// Returns an error for values that instances do not have, as real drivers do.
 Return CheckWhole(const char* function, Device device) {
   return Instance(device) ? kInvalidArgument : Check(function, device);
 }
@@ -221,7 +222,8 @@ FAKE_EXPORT Return nvmlGpmSampleFree(GpmSample sample) {
   delete reinterpret_cast<FakeNvmlGpu*>(sample);
   return Listed(Fake().errors, "nvmlGpmSampleFree");
 }
-// A sample holds the GPU's metrics at that time. A pair of samples has the metrics of the second.
+// A sample stores the GPU's metrics at its time. The metrics of a pair of samples are those of the
+// second sample.
 FAKE_EXPORT Return nvmlGpmSampleGet(Device device, GpmSample sample) {
   *reinterpret_cast<FakeNvmlGpu*>(sample) = Gpu(device);
   return CheckWhole("nvmlGpmSampleGet", device);
@@ -307,7 +309,7 @@ FAKE_EXPORT Return nvmlDeviceGetMaxMigDeviceCount(Device device, std::uint32_t* 
   *count = Gpu(device).mig_slices;
   return CheckWhole("nvmlDeviceGetMaxMigDeviceCount", device);
 }
-// Instances are numbered with gaps, as if some were destroyed.
+// Instance numbers have gaps, as if some instances had been destroyed.
 FAKE_EXPORT Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, std::uint32_t index,
                                                        Device* instance) {
   if (const Return code = CheckWhole("nvmlDeviceGetMigDeviceHandleByIndex", device)) return code;

@@ -1,5 +1,5 @@
-// A scripted NVML for tests of the probe. Tests set its answers in one struct, which the library
-// exports as `carma_fake_nvml`.
+// A scripted NVML for tests of the probe. The library exports its answers as one struct,
+// `carma_fake_nvml`, which the tests set.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct FakeNvmlInstance {
   std::map<std::string, nvml::Return> errors;  // by function name, for this instance only
 };
 
-// A control group's limits on a GPU as set in the driver, in bytes.
+// A control group's memory limits on a GPU as set in the driver, in bytes.
 struct FakeNvmlLimit {
   std::uint64_t soft = 0;
   std::uint64_t hard = nvml::kNoMemoryLimit;
@@ -40,7 +40,8 @@ struct FakeNvmlGpu {
   std::vector<nvml::ProcessInfo> compute, graphics, mps;
   double sm_percent = 0;
   bool gpm = true;
-  // Further GPM metrics by number, in NVML's units. Metrics missing here are not supported.
+  // Further GPM metrics by number, in NVML's units. Metrics that are missing here are not
+  // supported.
   std::map<std::uint32_t, double> gpm_metrics;
   std::uint32_t utilization = 0;
   std::uint32_t power_mw = 0;
@@ -59,10 +60,11 @@ struct FakeNvmlGpu {
   std::map<std::string, nvml::Return> errors;     // by function name, for this GPU only
   std::uint32_t recovery_action = 0;
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
-  // Processes that appear between the call that counts them and the call that lists them.
+  // Number of processes that appear between the call that counts processes and the call that lists
+  // them.
   int late_processes = 0;
   std::map<std::string, FakeNvmlLimit> memory_limits;  // by the group's path
-  // What each NVLink leads to: a PCI address, "switch", or "" for an unused link.
+  // What is at the other end of each NVLink: a PCI address, "switch", or "" for an unused link.
   std::vector<std::string> links;
 };
 
@@ -88,8 +90,8 @@ struct FakeNvml {
 };
 
 inline constexpr const char* kFakeNvmlSymbol = "carma_fake_nvml";
-// The GPUs that exist when the library is loaded: "gpu" is a healthy GPU, "gpu remap-failed" a
-// broken one.
+// Describes the GPUs that exist when the library is loaded: "gpu" is a healthy GPU, "gpu
+// remap-failed" a broken GPU.
 inline constexpr const char* kFakeNvmlVariable = "CARMA_FAKE_NVML";
 
 inline FakeNvmlGpu UsualFakeGpu() {

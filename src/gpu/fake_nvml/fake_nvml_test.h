@@ -1,4 +1,5 @@
-// Fixtures with a scripted NVML: the library alone, and a probe that reads two of its GPUs.
+// Test fixtures with a scripted NVML: one with only the library, one with a probe that reads two of
+// its GPUs.
 #pragma once
 
 #include <dlfcn.h>
@@ -17,8 +18,8 @@ constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 class ScriptedNvml : public ::testing::Test {
  protected:
   void SetUp() override {
-    // When the tested code opens the same file with dlopen, it gets the same library, so the script
-    // applies to it.
+    // The tested code opens the same file with dlopen and therefore gets the same library, so the
+    // script applies to it.
     handle_ = ::dlopen(CARMA_FAKE_NVML, RTLD_NOW);
     ASSERT_NE(handle_, nullptr) << ::dlerror();
     nvml_ = static_cast<FakeNvml*>(::dlsym(handle_, kFakeNvmlSymbol));

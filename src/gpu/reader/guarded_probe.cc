@@ -21,7 +21,7 @@ std::unexpected<ReadError> NoSuchAnswer() {
 }  // namespace
 
 std::string GuardedProbe::WhyOf(const NoAnswer& none) const {
-  if (!none.late) return "carma-reader ended while it was asking the driver";
+  if (!none.late) return "carma-reader ended during a driver call";
   return fmt::format("the driver has not answered for more than {}",
                      base::FormatSpan(options_.patience));
 }
@@ -50,7 +50,7 @@ ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
   return devices_;
 }
 
-// Starts readers until one has read the whole list.
+// Starts readers until one of them has read the whole list.
 ReadResult<Unit> GuardedProbe::Open() {
   std::set<std::optional<std::uint32_t>> ended;
   while (true) {
@@ -66,7 +66,8 @@ ReadResult<Unit> GuardedProbe::Open() {
       if (auto* error = std::get_if<ReadError>(&*answer)) return std::unexpected(std::move(*error));
       return NoSuchAnswer();
     }
-    // A user may have killed the reader, so a GPU is only blamed if the reader dies on it twice.
+    // A user may have killed the reader. A GPU is therefore blamed only if the reader dies twice
+    // while it reads this GPU.
     if (!answer.error().late && ended.insert(answer.error().asking).second) continue;
     const std::string why = WhyOf(answer.error());
     if (!answer.error().asking) {
@@ -91,7 +92,8 @@ void GuardedProbe::Take(ReaderListing listing) {
       places_.push_back({number, i});
       continue;
     }
-    // A GPU that was left out has a single entry in the listing, even if it was divided before.
+    // The listing has a single entry for a GPU that was left out, even if the GPU was divided
+    // before.
     const auto before = known_.find(number);
     const std::vector<DeviceInfo>& as_known =
         before != known_.end() ? before->second : told[number];
@@ -107,8 +109,8 @@ void GuardedProbe::Take(ReaderListing listing) {
   }
 }
 
-// A new reader must list the same GPUs as the reader that it replaces. A GPU that could not be
-// described has no UUID to compare.
+// A new reader must list the same GPUs as the reader that it replaces. GPUs that could not be
+// described have no UUID and are not compared.
 ReadResult<Unit> GuardedProbe::OpenAgain() {
   const std::vector<DeviceInfo> before = devices_;
   ReadResult<Unit> open = Open();
@@ -172,7 +174,7 @@ void GuardedProbe::LeaveAlone(const std::set<std::size_t>& devices) {
   std::set<std::uint32_t> wanted, alone;
   for (std::size_t i = 0; i < places_.size(); ++i)
     (devices.contains(i) ? alone : wanted).insert(places_[i].number);
-  // A divided GPU is skipped if all its instances are.
+  // A divided GPU is left alone only if all its instances are.
   std::erase_if(alone, [&](std::uint32_t number) { return wanted.contains(number); });
   if (alone == alone_) return;
   const std::set<std::uint32_t> before = LeftOut();
@@ -209,7 +211,7 @@ bool GuardedProbe::AnswersAgain(std::uint32_t number, Aside& aside) {
   return false;
 }
 
-// Does not wait, because the other GPUs are being read.
+// Must not wait, because the other GPUs are being read.
 bool GuardedProbe::TrialSucceeds(std::uint32_t number, Aside& aside) {
   const std::expected<ReaderAnswer, NoAnswer> answer = aside.trial->Await(milliseconds(0));
   if (!answer && answer.error().late && Clock::now() < aside.trial_until) return false;
@@ -223,7 +225,7 @@ bool GuardedProbe::TrialSucceeds(std::uint32_t number, Aside& aside) {
   return false;
 }
 
-// A GPU that has answered for as long as it was set aside counts as healthy again.
+// A GPU counts as healthy again once it has answered for as long as it was set aside.
 void GuardedProbe::Answered(std::uint32_t number) {
   const auto caution = cautions_.find(number);
   if (caution == cautions_.end()) return;

@@ -1,11 +1,12 @@
-// Runs NVML in a separate process that can be abandoned: if a driver call for a GPU does not
-// return, that GPU is set aside, and a new process reads the other GPUs without touching it.
+// Runs NVML in a separate process. If a driver call for a GPU does not return, this GPU is set
+// aside, and a new process reads the other GPUs without touching it.
 //
 // If a call hangs in the kernel, neither its thread nor its process can be ended, so not even a
-// restart of carmad would help; a separate process can be abandoned. NVML opens a GPU only when its
-// handle is requested by number, so a new process does not touch a GPU that it leaves out. If the
-// driver holds one lock for all GPUs, no call returns, and the whole driver is reported as hung.
-// There is one process for all GPUs, because each process costs memory and opens the driver.
+// restart of carmad would help. A separate process, however, can be abandoned. NVML opens a GPU
+// only when the GPU's handle is requested by number, so a new process does not touch a GPU that it
+// leaves out. If the driver holds one lock for all GPUs, no call returns, and the whole driver is
+// reported as hung. All GPUs share one process, because each process costs memory and opens the
+// driver.
 #pragma once
 
 #include <chrono>
@@ -25,25 +26,25 @@ namespace carma::gpu {
 struct GuardOptions {
   ReaderProgram reader;
   std::chrono::milliseconds patience{10'000};  // real time after which a call counts as hung
-  // A separate process retries a GPU that was set aside after a pause, which doubles with each
-  // failure.
+  // How long a GPU is set aside before a separate process tries it again. The pause doubles with
+  // each failure.
   std::chrono::milliseconds first_pause{30'000};
   std::chrono::milliseconds longest_pause{3'600'000};
 };
 
-// Used by one thread.
+// For use by one thread.
 class GuardedProbe : public Probe {
  public:
   explicit GuardedProbe(GuardOptions options) : options_(std::move(options)) {}
 
-  // Like the NVML probe, but a GPU that is set aside is listed as last known with
+  // Like the NVML probe, but lists a GPU that is set aside as it was last known, with
   // TroubleCause::kHangs. Errors: also kUnavailable if neither the driver nor any of its GPUs
   // answers.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // Returns kUnavailable at once for a GPU that is set aside, and for all GPUs if the driver's list
   // has changed.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
-  // Also closes these devices, so that they can be reset.
+  // Also closes these devices in the driver, so that they can be reset.
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 
  private:
@@ -67,7 +68,7 @@ class GuardedProbe : public Probe {
   ReadResult<Unit> Open();
   void Take(ReaderListing listing);
   ReadResult<Unit> OpenAgain();
-  // again: this request has already ended one reader.
+  // again: whether this request has already caused one reader to end.
   ReadResult<Reading> ReadWith(std::size_t device, base::Time now, bool again);
   void SetAside(std::uint32_t number, const std::string& why);
   bool AnswersAgain(std::uint32_t number, Aside& aside);

@@ -9,7 +9,7 @@
 namespace carma::gpu {
 namespace {
 
-// DCGM's counters are means over at least this time.
+// The shortest period of `dcgmi`, because DCGM averages its counters over at least this time.
 constexpr base::Duration kShortestDmonPeriod{100};
 
 CombinedOptions Combine(const ProbeOptions& options) {

@@ -1,4 +1,4 @@
-// Loads the probe for the daemon and `carma doctor`, so that both get the same data.
+// Loads the probe for the daemon and `carma doctor`, so that both read the same data.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace carma::gpu {
 
-// The source of activity counters.
+// Where activity counters come from.
 enum class ActivitySource {
   kAuto,  // the driver if it supports GPM, else DCGM
   kNvml,  // only the driver: `dcgmi` is never started
@@ -23,18 +23,19 @@ struct ProbeOptions {
   ActivitySource source = ActivitySource::kAuto;
   base::Duration period{1'000};     // between two readings of a GPU, in real time
   base::Duration patience{10'000};  // for the driver's answer about one GPU, in real time
-  // How long Devices() may wait for DCGM's first counts, in real time.
+  // How long Devices() may wait for the first rows of DCGM, in real time.
   base::Duration first_answer{4'000};
 };
 
 struct LoadedProbe {
   std::unique_ptr<SteadyProbe> probe;
-  // Returns why DCGM gives no data, in one line; empty if DCGM works or is not needed. Call it
-  // after Devices(), on the reading thread. The function is empty if DCGM is never used.
+  // Returns why DCGM gives no data, in one line. Empty if DCGM works or is not needed. Must be
+  // called after Devices(), on the reading thread. The function itself is empty if DCGM is never
+  // used.
   std::function<std::string()> dcgm_trouble;
 };
 
-// Does not call the driver yet.
+// Loads the probe without calling the driver.
 LoadedProbe LoadProbe(const ProbeOptions& options);
 
 }  // namespace carma::gpu

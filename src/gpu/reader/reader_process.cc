@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kLastWaitMs = 200;
 
-// Readers that were killed but have not ended yet. Each is reaped once it has ended.
+// Readers that were killed but have not ended yet. Each is reaped after its end.
 class LeftBehind {
  public:
   void Add(pid_t pid) {
@@ -35,7 +35,8 @@ class LeftBehind {
   std::vector<pid_t> pids_;
 };
 
-// Never destroyed: a thread that hangs in the driver may release its reader while the program ends.
+// Never destroyed, because a thread that hangs in the driver may release its reader while the
+// program ends.
 LeftBehind& TheLeftBehind() {
   static auto& left_behind = *new LeftBehind;
   return left_behind;
@@ -67,7 +68,7 @@ ReaderProcess::~ReaderProcess() {
 
 void ReaderProcess::Ask(const ReaderRequest& request) {
   asking_.reset();
-  // If the reader is gone, Await() notices it.
+  // If the reader is gone, Await() will notice it.
   (void)socket_.Send(FormatRequest(request));
 }
 

@@ -1,4 +1,4 @@
-// The client of a carma-reader process.
+// The client's side of a carma-reader process.
 #pragma once
 
 #include <sys/types.h>
@@ -26,10 +26,10 @@ struct NoAnswer {
   std::optional<std::uint32_t> asking;  // NVML's number of the GPU in question
 };
 
-// Used by one thread, for one request at a time. Unusable after a NoAnswer with late = false.
+// For use by one thread, with one request at a time. Unusable after a NoAnswer with late = false.
 class ReaderProcess {
  public:
-  // Errors: from the system.
+  // Errors: those of the system calls.
   static Result<std::unique_ptr<ReaderProcess>> Start(const ReaderProgram& program);
   // Kills the process and waits briefly for its end. A process that hangs in the kernel is
   // abandoned.
@@ -38,8 +38,8 @@ class ReaderProcess {
   ReaderProcess& operator=(const ReaderProcess&) = delete;
 
   void Ask(const ReaderRequest& request);
-  // Waits for the answer to the last request. patience: how long the reader may be silent, counted
-  // per GPU while it lists GPUs.
+  // Waits for the answer to the last request. patience: how long the reader may be silent. During a
+  // listing, the patience applies to each GPU.
   std::expected<ReaderAnswer, NoAnswer> Await(std::chrono::milliseconds patience);
 
  private:

@@ -1,8 +1,8 @@
-// The protocol between the daemon and its reader (carma-reader) of the same version: one line in
-// each direction. "list 3 5" asks for the devices without the GPUs 3 and 5 of NVML's list, "read 2
-// 1700000000000" for a reading of device 2 at that time. Answers are JSON objects: {"asking":4}
-// before the first driver call for GPU 4, then {"devices":[…],"numbers":[…]}, {"reading":{…}} or
-// {"error":{…}}.
+// The protocol between the daemon and its reader (carma-reader), which have the same version. Each
+// direction sends single lines. The request "list 3 5" returns all devices except those of GPUs 3
+// and 5 in NVML's list. The request "read 2 1700000000000" returns a reading of device 2 at that
+// time. Answers are JSON objects: {"asking":4} before the first driver call for GPU 4, then
+// {"devices":[…],"numbers":[…]}, {"reading":{…}} or {"error":{…}}.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct ReaderListing {
 using ReaderAnswer = std::variant<Asking, ReaderListing, Reading, ReadError>;
 
 std::string FormatAnswer(const ReaderAnswer& answer);
-// Does not set Reading::taken. Errors: kInvalid with the place in the line.
+// Does not set Reading::taken. Errors: kInvalid with the position in the JSON.
 Result<ReaderAnswer> ParseAnswer(std::string_view line);
 
 }  // namespace carma::gpu

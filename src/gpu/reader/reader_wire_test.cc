@@ -50,7 +50,7 @@ TEST(ReaderWire, RoundTripsAnswers) {
   EXPECT_EQ(std::get<ReadError>(*error).Sentence(), "GPU GPU-a: it is lost");
 }
 
-TEST(ReaderWire, RefusesInvalidMessagesWithTheirPlace) {
+TEST(ReaderWire, RejectsInvalidMessagesWithTheirPlace) {
   for (const char* line : {"", "lost", "read 1", "read x 5", "read -1 5", "list 1 x", "list -3"})
     EXPECT_FALSE(ParseRequest(line)) << line;
   const auto refused = [](const char* line) {
