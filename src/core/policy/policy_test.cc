@@ -12,7 +12,7 @@
 namespace carma::core {
 namespace {
 
-// A GPU of 40 000 MiB with one settled task of 10 000 MiB.
+// A GPU of 40 000 MiB that holds one settled task of 10 000 MiB.
 GpuView Busy() {
   return {.index = GpuIndex{3},
           .total_mib = 40'000,
