@@ -20,7 +20,7 @@
 
 namespace carma::core {
 
-// Errors: kInvalid, naming the field, if a time slice is no longer than its notice period, a signal
+// Errors: kInvalid, naming the field, if a time slice is shorter than its notice period, a signal
 // is unknown or an exit code is out of range.
 Result<Unit> Validate(const SlotRules& rules);
 
@@ -30,8 +30,7 @@ std::string CheckpointSignal(const SlotRules& rules, const TaskRequest& request)
 // The task's class; null if the class is not configured.
 const QosClass* ClassOf(std::span<const QosClass> classes, const TaskRequest& request);
 
-// Whether the task has declared that it can checkpoint, or has saved when it was last asked to
-// leave.
+// Whether the task has declared that it can checkpoint, or has saved before when asked to leave.
 bool KnowsToSave(const TaskRecord& task);
 
 // Whether the task has time slices that can end, either now or once it runs.

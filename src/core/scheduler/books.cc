@@ -150,7 +150,7 @@ std::optional<std::string> CheckQueue(const State& state) {
   if (noted != state.lives.size())
     return fmt::format("notes about {} tasks that do not exist", state.lives.size() - noted);
   if (auto wrong = CheckArrays(state)) return wrong;
-  // Unsorted tasks are fine if a wake-up for the next step was requested.
+  // Tasks may be unsorted only if a wake-up for the next step was requested.
   if ((!state.unsorted.empty() && state.out.wake != state.now) ||
       !state.dependencies.AllRegistered())
     return "tasks were left unsorted";
