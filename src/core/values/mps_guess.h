@@ -1,11 +1,11 @@
-// Guesses the interference parameters of a task that was never measured. Pure.
+// Guesses the interference parameters of a task that has never been measured. Pure.
 #pragma once
 
 #include <optional>
 
 namespace carma::core {
 
-// The properties of a task that are known without a measurement.
+// The properties of a task that are known without measuring it.
 struct TaskTraits {
   bool transformer = false;  // else a convolutional network
   std::optional<int> batch_size;
@@ -13,7 +13,7 @@ struct TaskTraits {
   friend bool operator==(const TaskTraits&, const TaskTraits&) = default;
 };
 
-// s (sensitivity) and p (pressure) in slowdown_i = 1 + s_i * sum of its neighbours' p_j.
+// s (sensitivity) and p (pressure) in slowdown_i = 1 + s_i * sum of the neighbours' p_j.
 struct MpsParameters {
   double sensitivity = 0;
   double pressure = 0;
@@ -30,8 +30,9 @@ struct MpsParameters {
 // docs/inside/simulator.md has the errors for architectures left out.
 MpsParameters GuessMps(double sm_active, const TaskTraits& traits);
 
-// The kernel size g of a convolutional network with known batch size and layers, clamped to the
-// fitted range. For architectures outside the fit, only guesses based on g were right.
+// The kernel size g of a convolutional network whose batch size and layers are known, clamped to
+// the fitted range. For architectures that the fit does not cover, only guesses based on g were
+// accurate.
 std::optional<double> GrainOf(const TaskTraits& traits);
 MpsParameters GuessByGrain(double sm_active, double grain);
 

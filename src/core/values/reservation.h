@@ -1,4 +1,4 @@
-// Reservations keep GPUs for certain tasks in a period of time. Values only.
+// Reservations keep GPUs for certain tasks during a period of time. Values only.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ inline constexpr std::array<std::pair<Repeat, std::string_view>, 4> kRepeatWords
     {Repeat::kWeekly, "weekly"},
 }};
 
-// Shortest and longest length of a reservation. For longer periods use a drain.
+// Shortest and longest length of a reservation. Use a drain for longer periods.
 inline constexpr Duration kLeastBooked{60'000};
 inline constexpr Duration kMostBooked = std::chrono::hours(24 * 366);
 inline constexpr std::size_t kMaxReservations = 1000;
@@ -42,11 +42,12 @@ inline constexpr std::size_t kMaxReservations = 1000;
 struct Reservation {
   ReservationId id{};   // set by the daemon, not a field of the JSON
   std::string made_by;  // the user; also set by the daemon
-  // Users, accounts and classes whose tasks may run on the GPUs. If all are empty, no task may.
+  // Users, accounts and classes whose tasks may run on the GPUs. If all three are empty, no task
+  // may.
   std::vector<std::string> users;
   std::vector<std::string> accounts;
   std::vector<std::string> classes;
-  // Which GPUs are reserved: by name, by type and by number. If nothing is set: all.
+  // Which GPUs are reserved: by name, by type or by number. If none is set, all GPUs are reserved.
   std::vector<std::string> on_gpus;
   std::optional<std::string> gpu_type;
   std::optional<int> count;
@@ -100,13 +101,13 @@ std::string WhomFor(const Reservation& booking);
 // Text such as "2 of a100", "GPU-1, GPU-2" or "all GPUs".
 std::string WhichOf(const Reservation& booking);
 
-// A planned run of a task, which RunsInto checks against the reserved periods of a GPU.
+// A planned run of a task. RunsInto checks it against the reserved periods of a GPU.
 struct BookedStart {
   Time from{};
   Time to{};                           // latest end of the task
   std::span<const ReservationId> own;  // the reservations that admit the task
 };
-// The first period, reserved for other tasks, that the task would run into; null: none.
+// The first period reserved for other tasks that the task would run into; null: none.
 const ReservedPeriod* RunsInto(std::span<const ReservedPeriod* const> periods,
                                const BookedStart& start);
 

@@ -1,4 +1,4 @@
-// The request of a task: what its submitter wants from the server, and the bounds of each value.
+// The request of a task: what its submitter asked for, and the allowed range of each value.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDep
 struct Dependency {
   TaskId task{};
   DependencyKind kind = DependencyKind::kAfterOk;
-  // Final state of `task` if the core no longer holds it; the shell fills it in. Empty while the
+  // Final state of `task` once the core no longer holds it; the shell fills it in. Empty while the
   // core holds the task.
   std::optional<TaskState> known_final;
 
@@ -41,7 +41,7 @@ struct Dependency {
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-// Bounds of the values of a request; every parser enforces them.
+// Allowed ranges of the values of a request. Every parser enforces them.
 inline constexpr int kMaxGpus = 1024;
 inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
 inline constexpr double kMinSmShare = 0.01;
@@ -55,9 +55,9 @@ inline constexpr int kMaxRecoveries = 1000;
 inline constexpr int kMaxCpus = 65'536;
 inline constexpr std::int64_t kMaxHostMemoryMib = std::int64_t{1} << 30;  // 1 PiB
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Whether the text can be a GPU's index or UUID.
+// Whether the text can be the index or the UUID of a GPU.
 bool IsGpuName(std::string_view name);
-// Whether the text can be a part of a GPU model's name: letters, digits, blanks and "-_.", as in
+// Whether the text can be part of a GPU model's name: letters, digits, blanks and "-_.", as in
 // "a100" or "RTX 6000".
 bool IsGpuTypeWord(std::string_view word);
 inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
@@ -65,12 +65,13 @@ inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
                                            .fits = IsGpuName,
                                            .unless_empty = true,
                                            .expected = "the index or the UUID of a GPU"};
-// Whether an account or a class may have this name: 1 to 64 letters, digits, or "_-+.".
+// Whether an account or a class may have this name, which must be 1 to 64 letters, digits, or
+// "_-+.".
 bool IsShareName(std::string_view name);
 inline constexpr base::FieldRule kShareName{
     .max_bytes = 64, .fits = IsShareName, .expected = "1 to 64 letters, digits, or _-+."};
 
-// VisitFields lists the fields of a task's description in JSON (task/describe/spec.h), which are
+// VisitFields lists the fields of a task's description in JSON (task/describe/spec.h). They are
 // also columns of the store (store/tables.h).
 struct TaskRequest {
   int gpus = 1;
