@@ -15,7 +15,8 @@ namespace carma::core {
 // GPUs count as equally fast.
 std::vector<double> PacesOf(std::span<const GpuInfo> gpus);
 
-// The configured speed (GpuInfo::speed) of the GPU type that NamesType matches.
+// The training speed (GpuInfo::speed) configured for a GPU type. NamesType decides which models
+// belong to the type.
 struct TypeSpeed {
   std::string type;
   double speed = 1;
