@@ -17,7 +17,7 @@ using base::Duration;
 
 namespace {
 
-// at: a function that returns the member of Settings, const or not.
+// at: a function that returns the member from Settings, which may be const.
 template <class T, class At>
 Key Of(const char* name, const char* meaning, Kind<T> kind, At at, Takes takes = Takes::kLive) {
   return {name,
@@ -95,7 +95,7 @@ bool IsNotifyTarget(std::string_view text) {
   return task::ParseNotifyTarget(text).has_value();
 }
 
-// A list of values that the core converts from and to texts.
+// A list of values that the core can convert from and to text.
 template <class T>
 Kind<std::vector<T>> Texts(const char* type, Result<T> (*parse)(std::string_view)) {
   return List(type, kTextList, 1'000,
@@ -107,7 +107,7 @@ Kind<core::GpuRule> Rule() {
                 &core::GpuRule::Parse, &core::GpuRule::text);
 }
 
-// Accepts a size, or a share of the GPU.
+// Accepts a memory size, or a fraction of the GPU's memory.
 Key Floor() {
   const Kind<std::int64_t> size = Size();
   const auto share_of = [](std::string_view text) -> std::optional<double> {
@@ -137,7 +137,7 @@ Key Floor() {
           }};
 }
 
-// A key whose name the settings record when it is set.
+// A key that is recorded in Settings::chosen when it is set.
 Key Remembered(Key key) {
   key.set = [name = key.name, set = std::move(key.set)](Settings& settings, std::string_view text) {
     if (!set(settings, text)) return false;
@@ -147,7 +147,7 @@ Key Remembered(Key key) {
   return key;
 }
 
-// A function that returns the named member of Settings, const or not.
+// A function that returns the named member from Settings, which may be const.
 #define AT(member)       \
   [](auto& s) -> auto& { \
     return s.member;     \
@@ -158,7 +158,7 @@ std::vector<Key> MakeKeys() {
   using enum Takes;
   using enum task::MpsScope;
   return {
-      // sun_path has 108 bytes including the final NUL.
+      // sun_path holds 108 bytes, including the final NUL.
       Of("daemon.socket", "Socket that commands talk to.",
          Path("absolute path of at most 107 bytes", 107), AT(socket), kRestart),
       Of("daemon.state_dir", "Folder of the database; one daemon per folder.",
@@ -370,7 +370,7 @@ std::vector<Key> MakeKeys() {
          Count(1, 48), AT(streams_tasks)),
       Of("collocation.mps_control", "NVIDIA's program that runs MPS servers.",
          NameOrPath("program name or absolute path"), AT(mps_control), kRestart),
-      // The pipes are sockets too, so their paths must be short.
+      // The pipes are Unix sockets too, so their paths must be short.
       Of("collocation.mps_dir", "Folder of the pipes and logs of MPS servers.",
          Path("absolute path of at most 60 bytes", 60), AT(mps_dir), kRestart),
       Of("collocation.mps_servers",

@@ -1,4 +1,4 @@
-// Tests messages about errors in settings.
+// Tests the messages about errors in settings.
 #include "config/settings.h"
 
 #include <fmt/format.h>
