@@ -1,4 +1,4 @@
-// The result of a change to many tasks at once.
+// The result of one change to many tasks.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace carma::api {
 
-// Maximum number of tasks in one change request, because the daemon serves no other call while it
-// handles the request.
+// Maximum number of tasks in one change request. The daemon serves no other call while it handles
+// the request.
 inline constexpr std::size_t kMostChanges = 1'000;
 
 struct RefusedChange {

@@ -1,4 +1,4 @@
-// Views of a GPU in the API: its present state, and its history.
+// Views of a GPU in the API: its current state, and its history.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ struct GpuTaskView {
           {.least = 0, .most = 1});
   }
 };
-// A process on the GPU that belongs to no task.
+// A process on the GPU that does not belong to any task.
 struct ForeignView {
   std::int64_t pid = 0;
   std::string user;

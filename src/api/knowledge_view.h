@@ -1,4 +1,5 @@
-// What the server knows for memory estimates, in the API.
+// What the server knows about the memory and run times of tasks, in the API. Estimates are based on
+// it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace carma::api {
 
-// An earlier run of a task, for a command that runs the estimators itself.
+// An earlier run of a task. For commands that run the estimators themselves.
 struct RunView : task::Observation {
   static void VisitFields(auto& field, auto& run) {
     field("task", run.task, "Number of the task that ran.");
@@ -47,7 +48,7 @@ struct KnowledgeView {
   std::string calibration;
   std::vector<RunView> runs;
   std::vector<RunView> kin_runs;
-  // How tasks with the requested signature compute on the most common GPU type
+  // How tasks with the requested signature use a GPU of the most common type
   // (core/values/profile.h).
   std::optional<double> sm_active;
   std::optional<double> sensitivity, pressure;

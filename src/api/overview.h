@@ -15,7 +15,7 @@
 
 namespace carma::api {
 
-// Passes on only the fields with these names.
+// Passes only the fields with these names on to the visitor.
 template <class Visitor>
 struct SelectedFields {
   Visitor& visitor;
@@ -28,7 +28,7 @@ struct SelectedFields {
 };
 
 // A task as a row of a table. Its JSON has only the fields that a row shows. Expected starts are
-// rounded up to a minute.
+// rounded up to full minutes.
 struct TaskRow : TaskView {
   static constexpr std::string_view kFields =
       "id,name,user,state,reason,reason_text,gpus,gpu_indices,claim_mib,bound_mib,observed_mib,"
@@ -48,7 +48,7 @@ struct TaskRow : TaskView {
 };
 
 // A GPU as a card. Its JSON has only the fields that a card shows. SM activity is rounded to 0.01,
-// power to a watt, temperature to a degree.
+// power to a watt, and temperature to a degree.
 struct GpuGlance : GpuView {
   static constexpr std::string_view kFields =
       "index,uuid,name,mig_profile,state,trouble,drained_by_rule,alerts,reserved,used_mib,"
@@ -111,7 +111,7 @@ struct OverviewView {
   }
 };
 
-// One user's tasks in the queue and on the GPUs.
+// The tasks of one user that are in the queue or on GPUs.
 struct UserView {
   std::uint32_t uid = 0;
   std::string user;

@@ -1,4 +1,4 @@
-// The server's status and the events of its history in the API.
+// The server's status, and the events of its history, in the API.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 
 namespace carma::api {
 
-// A notification about a task, and its result.
+// A notification about a task, and what became of it.
 struct NoticeView {
   std::string event;
   std::string target;
@@ -31,7 +31,8 @@ struct NoticeView {
   }
 };
 
-// Times are milliseconds since the epoch, spans are seconds, memory is MiB, fractions are 0..1.
+// Times are in milliseconds since the epoch, time spans in seconds, memory in MiB, and fractions in
+// the range 0..1.
 struct TaskView {
   std::uint64_t id = 0;
   std::string name;

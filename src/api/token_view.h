@@ -31,7 +31,7 @@ struct TokenView {
   }
 };
 
-// The caller as the daemon identified it.
+// The caller as identified by the daemon.
 struct WhoView {
   std::string user;
   std::optional<std::int64_t> uid;
