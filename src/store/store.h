@@ -220,7 +220,7 @@ struct BooksId {
 
 // When a batch must be safe from a power failure.
 enum class Durability {
-  kNow,    // once Commit returns
+  kNow,  // once Commit returns
   // With the next kNow batch. Only for data that a restart recovers. The batch survives a crash of
   // the daemon, and earlier commits are safe.
   kLater,
