@@ -20,7 +20,7 @@ struct RefusedChange {
 
   static void VisitFields(auto& field, auto& view) {
     field("task", view.task, "Task number.", {.low = 0});
-    field("code", view.code, "The code of an error answer: not_found, denied, conflict …");
+    field("code", view.code, "Error code, as in an error response: not_found, denied, conflict …");
     field("message", view.message, "Why the task was not changed.");
   }
 };
@@ -31,7 +31,7 @@ struct ChangesView {
 
   static void VisitFields(auto& field, auto& view) {
     field("tasks", view.tasks, "The changed tasks in their new state, in the requested order.");
-    field("refused", view.refused, "The tasks that were not changed, with the error of each.");
+    field("refused", view.refused, "The tasks that were not changed, each with its error.");
   }
 };
 

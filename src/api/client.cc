@@ -201,7 +201,8 @@ struct Client::Impl {
       const std::size_t wanted = std::min<std::size_t>(answer.length - text.size(), 1 << 20);
       CARMA_TRY(ReadMore(text, wanted, deadline, timeout_s));
     }
-    if (text.size() > answer.length) return BrokenAnswer("more bytes than announced");
+    if (text.size() > answer.length)
+      return BrokenAnswer("more bytes than announced in Content-Length");
     if (!answer.keep_alive) fd.reset();
     if (answer.status >= 400) return std::unexpected(ErrorOf(answer, text));
     return text;

@@ -88,11 +88,10 @@ struct OverviewView {
   static void VisitFields(auto& field, auto& view) {
     field("version", view.version, "Version of the daemon.");
     field("host", view.host, "Name of the machine.");
-    field(
-        "now_ms", view.now_ms,
-        "The daemon's clock. Answers that differ only in this field are equal: the clock advances "
-        "by time_scale.");
-    field("time_scale", view.time_scale, "How fast that clock runs; 1 on real servers.",
+    field("now_ms", view.now_ms,
+          "The daemon's clock. Two answers that differ only in this field count as equal, because "
+          "the clock always advances by time_scale.");
+    field("time_scale", view.time_scale, "How fast the daemon's clock runs; 1 on real servers.",
           {.least = 0});
     field("simulated", view.simulated, "Whether the GPUs are simulated.");
     field("starting", view.starting,
@@ -103,11 +102,11 @@ struct OverviewView {
     field("troubles", view.troubles, "Problems that an administrator should check.");
     field("task_counts", view.task_counts, "Tasks by state.");
     field("gpus", view.gpus, "All GPUs.");
-    field("running", view.running, "Tasks on GPUs, oldest first, at most 64.");
+    field("running", view.running, "Tasks on GPUs, oldest first; at most 64.");
     field("waiting", view.waiting,
           "Waiting tasks, at most 40: those in the queue in their order, with GPUs before those "
           "without, then tasks that wait for anything else, oldest first.");
-    field("ended", view.ended, "Ended tasks among the newest tasks, last end first.");
+    field("ended", view.ended, "Those of the newest tasks that have ended, last end first.");
   }
 };
 
@@ -127,7 +126,7 @@ struct UserView {
     field("waiting", view.waiting, "Tasks that wait.", {.low = 0});
     field("gpus", view.gpus, "GPUs that hold at least one of the user's tasks.", {.low = 0});
     field("promised_mib", view.promised_mib,
-          "Sum of the claims of the user's tasks over all their GPUs.");
+          "Memory claimed by the user's tasks, summed over all their GPUs.");
   }
 };
 

@@ -243,7 +243,7 @@ class Loading {
     if (!settings.idle_after && action != IdleAction::kTell) {
       return Contradiction(
           "idle.action",
-          "expected \"tell\" while idle.after is false: idle tasks are not looked for");
+          "expected \"tell\" while idle.after is false, because no idle tasks are detected");
     }
     if (settings.idle_after && *settings.idle_after < settings.sample_period) {
       return Contradiction("idle.after", "expected at least monitor.sample_period",

@@ -86,7 +86,7 @@ constexpr RuleQuantity kQuantities[] = {
      }>},
     {"slowdown", "its predicted run time on the GPU, as a multiple of its run time alone",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).newcomer; }>},
-    {"slowest", "the same for the task that is slowed down most",
+    {"slowest", "the highest such multiple on the GPU",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).slowest; }>},
 };
 
@@ -229,7 +229,7 @@ class GpuRuleParser {
     if (name == "if") return Call(name, Op::kIf, 3);
     const auto* known = std::ranges::find(kQuantities, name, &RuleQuantity::name);
     if (known == std::end(kQuantities))
-      return Expected("a quantity (docs/server/policies.md lists them)");
+      return Expected("a quantity listed in docs/server/policies.md");
     at_ += name.size();
     return Push({.op = Op::kQuantity,
                  .quantity = static_cast<std::size_t>(known - std::begin(kQuantities))});

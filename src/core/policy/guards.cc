@@ -211,8 +211,8 @@ bool CheckHostBusy(const Question& q) {
   if (q.need.uses_cpus <= std::max(kFewCpus, *q.gpu.idle_cpus)) return true;
   return NotNow(q, ReasonCode::kHostBusy, [&] {
     return fmt::format(
-        "The task is expected to keep {:.1f} CPUs busy, {:.1f} are idle: it would slow down the "
-        "tasks on GPU {}.",
+        "The task is expected to keep {:.1f} CPUs busy, but only {:.1f} are idle, so it would slow "
+        "down the tasks on GPU {}.",
         q.need.uses_cpus, std::max(0.0, *q.gpu.idle_cpus), q.gpu.index);
   });
 }
@@ -306,7 +306,7 @@ bool CheckTurns(const Question& q) {
   if (use < kTurnsBelow) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
-        "GPU {} is {} % used, and its tasks would take turns with this one (other users, or "
+        "GPU {} is {} % used, and this task would take turns with the tasks there (other users, or "
         "several GPUs); it may join below {} %, or after waiting {}.",
         gpu.index, Percent(use), Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
   });
@@ -319,8 +319,9 @@ bool CheckShares(const Question& q) {
   const double wanted = *q.need.sm_share + q.gpu.sm_shares;
   if (wanted <= 1 + kShareRounding) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
-    return fmt::format("The task asks for {} % of the SMs, {} % of GPU {} are promised to others.",
-                       Percent(*q.need.sm_share), Percent(q.gpu.sm_shares), q.gpu.index);
+    return fmt::format(
+        "The task asks for {} % of the SMs, but {} % of GPU {} are promised to other tasks.",
+        Percent(*q.need.sm_share), Percent(q.gpu.sm_shares), q.gpu.index);
   });
 }
 
@@ -345,7 +346,7 @@ bool CheckThroughput(const Question& q) {
           "task there {:.1f} times, more than a task there allows{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest,
-          with.doubt > 1 ? fmt::format(", and up to {:.1f} times that delay is possible until "
+          with.doubt > 1 ? fmt::format(", and the delay may be up to {:.1f} times as long until "
                                        "the tasks there are measured",
                                        with.doubt)
                          : "");

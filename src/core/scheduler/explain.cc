@@ -149,7 +149,7 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
   };
   return {ReasonCode::kFairShare,
           fmt::format("Task {} of {} goes first: {:.1f} weighted GPU hours used, against {:.1f} of "
-                      "{} (half-life {}; running tasks count as {} longer).",
+                      "{} (half-life {}; running tasks count as if they ran {} longer).",
                       first, whose(other), hours(other), hours(task.request), whose(task.request),
                       base::FormatSpan(state.config.fair.half_life), base::FormatSpan(kRunsOn))};
 }

@@ -297,7 +297,7 @@ Choice Chosen(const State& state, const TaskRecord& task, const std::vector<GpuV
         task.profile->sm_active ? "" : ", if it uses the GPU as tasks usually do");
   }
   if (best.size() > 1 && choice.placement[1].claim_mib < choice.placement[0].claim_mib) {
-    choice.why += fmt::format(" It is promised {} on GPU {} and {} on each of the others.",
+    choice.why += fmt::format(" It is promised {} on GPU {} and {} on each of its other GPUs.",
                               base::FormatMib(choice.placement[0].claim_mib), first.index,
                               base::FormatMib(choice.placement[1].claim_mib));
   }

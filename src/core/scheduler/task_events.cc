@@ -191,7 +191,7 @@ void State::On(const LaunchFailed& event) {
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   if (event.interrupted) {
     // A non-empty text is the reason why the task ended immediately through no fault of its own.
-    const std::string why = event.text.empty() ? "The daemon ended before it was started."
+    const std::string why = event.text.empty() ? "The daemon ended before the task was started."
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
   }

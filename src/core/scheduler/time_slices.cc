@@ -78,7 +78,7 @@ std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.request->checkpoint_signal) {
     if (task.cut_off == 1) return "";
     return fmt::format(
-        " {} times {} asked it to save, but it did not end; it repeats what it has not saved.",
+        " It was sent {1} {0} times but did not end, so it repeats what it has not saved.",
         task.cut_off, CheckpointSignal(state.config.slots, task.request));
   }
   if (!state.config.slots.length || !TakesTurns(state.config.slots, task))
@@ -421,8 +421,8 @@ Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
     if (leaver != state.tasks.end() && leaver->second.state == TaskState::kRunning &&
         leaver->second.attempt->leaves_by) {
       reason.text.Edit() +=
-          fmt::format(" Task {} was asked to checkpoint and makes room for it by {}.", made->first,
-                      base::FormatTimeIso(*leaver->second.attempt->leaves_by));
+          fmt::format(" Task {} was asked to checkpoint and will make room for it by {}.",
+                      made->first, base::FormatTimeIso(*leaver->second.attempt->leaves_by));
     }
   }
   const ReasonCode came_back = task.reason.code;

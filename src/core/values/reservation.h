@@ -58,30 +58,32 @@ struct Reservation {
   std::string why;
 
   static void VisitFields(auto& field, auto& booking) {
-    field("users", booking.users, "Users that may use the GPUs.",
+    field("users", booking.users, "Users whose tasks may run on the GPUs.",
           {.max_bytes = 64, .max_items = 1000, .unless_empty = true});
-    field("accounts", booking.accounts, "Accounts that may use the GPUs.",
+    field("accounts", booking.accounts, "Accounts whose tasks may run on the GPUs.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
     field("classes", booking.classes,
-          "Classes of tasks that may use the GPUs. All three empty: no tasks.",
+          "Classes of the tasks that may run on the GPUs. If users, accounts and classes are all "
+          "empty, no task may.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
-    field("gpus", booking.on_gpus, "The reserved GPUs, or those to choose count from; empty: all.",
-          kGpuNames);
+    field("gpus", booking.on_gpus,
+          "The reserved GPUs, or the GPUs from which count are chosen; empty: all.", kGpuNames);
     field("gpu_type", booking.gpu_type, "GPUs whose model name contains this: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
     field("count", booking.count, "How many GPUs; null: all.", {.low = 1, .high = kMaxGpus});
-    field("from_ms", booking.from, "When it first begins (ms since the epoch).",
+    field("from_ms", booking.from, "Start of the first period (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .required = true});
-    field("length_s", booking.length, "How long it lasts.",
+    field("length_s", booking.length, "Length of each period.",
           {.low = kLeastBooked.count(),
            .high = kMostBooked.count(),
            .required = true,
            .expected = "from a minute to a year"});
-    field("repeat", booking.repeat, "How often it repeats, in the server's local time.",
+    field("repeat", booking.repeat,
+          "How often the reservation repeats, in the server's local time.",
           {.words = "once,daily,weekdays,weekly"});
     field("until_ms", booking.until, "No repetition begins after this time; null: no end.",
           {.low = 0, .high = kMaxBeginMs});
-    field("why", booking.why, "Its purpose, in one line.", {.max_bytes = 500});
+    field("why", booking.why, "Purpose of the reservation, in one line.", {.max_bytes = 500});
   }
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };

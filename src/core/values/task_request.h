@@ -33,9 +33,9 @@ struct Dependency {
   static void VisitFields(auto& field, auto& dependency) {
     field("task", dependency.task, "Task number.",
           {.low = 1, .required = true, .expected = "a task number from 1"});
-    field("kind", dependency.kind, "Which outcome of that task it waits for.");
+    field("kind", dependency.kind, "The outcome of that task for which this task waits.");
     field("known_final", dependency.known_final,
-          "Final state of a task the daemon no longer holds; set by the daemon.",
+          "Final state of that task if the daemon no longer holds it; set by the daemon.",
           {.expected = "a final task state"});
   }
   friend bool operator==(const Dependency&, const Dependency&) = default;
@@ -107,15 +107,15 @@ struct TaskRequest {
   static void VisitFields(auto& field, auto& task) {
     field("gpus", task.gpus, "GPUs requested, all on one server; 0: cores and memory only.",
           {.low = 0, .high = kMaxGpus});
-    field("memory_mib", task.memory_mib,
-          "Expected peak of GPU memory per GPU, as the user states it.",
+    field("memory_mib", task.memory_mib, "Expected peak memory per GPU, as stated by the user.",
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
-    field("cpus", task.cpus, "Cores of the server that are kept for it.",
+    field("cpus", task.cpus, "Cores of the server that are reserved for the task.",
           {.low = 1, .high = kMaxCpus});
     field("host_memory_mib", task.host_memory_mib,
-          "RAM of the server that is kept for it; it may not use more.",
+          "Main memory of the server that is reserved for the task; the task may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
-    field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.",
+    field("own_cpus", task.own_cpus,
+          "Dedicated cores: they do not change, and no other task may use them.",
           {.unless_empty = true});
     field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
@@ -136,28 +136,29 @@ struct TaskRequest {
     field("priority", task.priority,
           "Tasks with a higher value start first; only administrators may raise it above 0.",
           {.low = -kMaxPriority, .high = kMaxPriority});
-    field("account", task.account, "Account for its use of GPUs.", kShareName);
-    field("qos", task.qos, "Class of the task, one of the configured classes: interactive …",
-          kShareName);
-    field("time_limit_s", task.time_limit, "Stopped after running this long.",
+    field("account", task.account, "Account to which the task's GPU usage is charged.", kShareName);
+    field("qos", task.qos, "Class of the task (a configured class): interactive …", kShareName);
+    field("time_limit_s", task.time_limit, "The task is stopped after running this long.",
           {.low = 1,
            .high = kMaxTimeLimit.count(),
            .expected = "more than 0 seconds and at most 10 years"});
-    field("signal_before_s", task.signal_before, "How long before its time limit it gets a signal.",
+    field("signal_before_s", task.signal_before,
+          "How long before its time limit the task gets a signal.",
           {.low = 1,
            .high = kMaxSignalBefore.count(),
            .expected = "more than 0 seconds and at most 65535"});
-    field("begin_ms", task.begin, "Not started before this time (ms since the epoch).",
+    field("begin_ms", task.begin, "The task is not started before this time (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .expected = "a time between the years 1970 and 2200"});
     field("dependencies", task.dependencies, "",
           {.max_items = kMaxDependencies, .unless_empty = true});
     field("max_recoveries", task.max_recoveries,
-          "Restarts after running out of GPU memory; 0: the first time is final.",
+          "Maximum number of restarts after running out of GPU memory; 0: no restart.",
           {.low = 0, .high = kMaxRecoveries});
-    field("requeue", task.requeue, "Start again when its machine or GPU is lost.");
-    field("no_slots", task.no_slots, "Not ended when its time slice ends.", {.unless_empty = true});
+    field("requeue", task.requeue, "Whether the task restarts if its machine or GPU is lost.");
+    field("no_slots", task.no_slots, "Whether the task may keep running when its time slice ends.",
+          {.unless_empty = true});
     field("checkpoint_signal", task.checkpoint_signal,
-          "Signal that asks it to save its work before it is ended, to continue later: USR1 …",
+          "Signal that asks the task to save its work before it is stopped and requeued: USR1 …",
           {.max_bytes = 16,
            .fits = base::IsSignalName,
            .expected = "the name of a signal such as USR1"});
