@@ -10,7 +10,7 @@
 
 namespace carma::base {
 
-// Each of these codes makes callers react in a different way.
+// Callers react differently to each of these codes.
 enum class ErrorCode {
   kInvalid,      // the input is wrong: exit 2, HTTP 400
   kNotFound,     // does not exist: exit 1, HTTP 404

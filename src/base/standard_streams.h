@@ -1,5 +1,5 @@
-// Protects descriptors 0, 1 and 2 of a program: if they are closed, are a terminal that is not
-// read, or lead to the journal.
+// Prepares descriptors 0, 1 and 2 of a program: opens closed ones, never waits for a terminal, and
+// detects the journal.
 #pragma once
 
 #include <string>

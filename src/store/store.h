@@ -145,7 +145,7 @@ struct Drain {
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
-// The machine is going to shut down. No task starts until it has been restarted.
+// The machine is going to shut down. No task starts until the machine has been restarted.
 struct Closing {
   std::string why;
   core::Time empty_by{};      // by when tasks must leave

@@ -263,7 +263,7 @@ void ScoreFirst(const State& state, Group& group, const std::vector<GpuView>& vi
   Rate(state, group, line);
 }
 
-// Moves on to the group's next task after the first has started.
+// Moves on to the group's next task after its first task has started.
 void Advance(const State& state, Group& group) {
   group.score = kNotThere;
   group.first.reset();

@@ -6,7 +6,7 @@
 
 namespace carma::core {
 
-// A task's promise is lowered if its memory has been stable since before this time.
+// A task's promise is lowered if its memory has been stable since this time or longer.
 Time PlateauFrom(const State& state, Time at);
 void LearnPlateaus(State& state);
 // The memory that a waiting task requests because of lessons of its kind. Empty if there is no
