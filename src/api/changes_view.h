@@ -1,4 +1,4 @@
-// The result of a change to many tasks at once.
+// The result of one change to many tasks.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace carma::api {
 
-// Maximum number of tasks in one change request, because the daemon serves no other call while it
-// handles the request.
+// Maximum number of tasks in one change request. The daemon serves no other call while it handles
+// the request.
 inline constexpr std::size_t kMostChanges = 1'000;
 
 struct RefusedChange {
@@ -20,7 +20,7 @@ struct RefusedChange {
 
   static void VisitFields(auto& field, auto& view) {
     field("task", view.task, "Task number.", {.low = 0});
-    field("code", view.code, "The code of an error answer: not_found, denied, conflict …");
+    field("code", view.code, "Error code, as in an error response: not_found, denied, conflict …");
     field("message", view.message, "Why the task was not changed.");
   }
 };
@@ -31,7 +31,7 @@ struct ChangesView {
 
   static void VisitFields(auto& field, auto& view) {
     field("tasks", view.tasks, "The changed tasks in their new state, in the requested order.");
-    field("refused", view.refused, "The tasks that were not changed, with the error of each.");
+    field("refused", view.refused, "The tasks that were not changed, each with its error.");
   }
 };
 

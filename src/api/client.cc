@@ -1,5 +1,5 @@
-// The client side of http.h on plain sockets, without an event loop, because `carma` must start in
-// a millisecond.
+// The client side of http.h. It uses sockets directly, without an event loop, because `carma` must
+// start within a millisecond.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ namespace {
 using Deadline = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t kMaxAnswerHeader = 64 << 10;
-// Enough for a list of all tasks; anything larger is not a valid answer.
+// Large enough for a list of all tasks. Anything larger is not a valid answer.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 30;
 
 struct Answer {
@@ -39,7 +39,7 @@ std::unexpected<base::Error> BrokenAnswer(std::string_view what) {
   return Fail(ErrorCode::kIo, "answer of carmad: {}", what);
 }
 
-// Waits until the socket is ready. Returns false at the deadline.
+// Waits until the socket is ready. Returns false if the deadline passes first.
 bool WaitFor(int fd, short events, Deadline deadline) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -112,7 +112,7 @@ struct Client::Impl {
                         system ? "systemctl start carmad" : "carmad --background")};
   }
 
-  // An idle connection is readable only if the daemon has closed it.
+  // The daemon sends nothing on an idle connection, so if it is readable, the daemon has closed it.
   bool Usable() const {
     if (!fd) return false;
     pollfd poll{.fd = fd.get(), .events = POLLIN};
@@ -135,7 +135,8 @@ struct Client::Impl {
     return CheckOwner();
   }
 
-  // The listener gets our environment and scripts, so it must be the system's daemon or ours.
+  // The listener receives this user's environment and scripts, so its user must be root or this
+  // user.
   Result<Unit> CheckOwner() {
     ucred listener{};
     socklen_t size = sizeof listener;
@@ -147,7 +148,7 @@ struct Client::Impl {
                   path, listener.uid, ::geteuid());
   }
 
-  // A failed write is not yet an error: the daemon may have refused early with an answer.
+  // A failed write is not an error yet, because the daemon may have sent an early refusal.
   Result<Unit> Write(std::string_view data, Deadline deadline, int timeout_s) {
     while (!data.empty()) {
       const ssize_t n = ::send(fd.get(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -164,7 +165,7 @@ struct Client::Impl {
     return Unit{};
   }
 
-  // Appends at least one byte to `text`.
+  // Appends at least one byte to `text`, or returns an error.
   Result<Unit> ReadMore(std::string& text, std::size_t wanted, Deadline deadline, int timeout_s) {
     for (;;) {
       if (!WaitFor(fd.get(), POLLIN, deadline)) return NoAnswer(timeout_s);
@@ -200,7 +201,8 @@ struct Client::Impl {
       const std::size_t wanted = std::min<std::size_t>(answer.length - text.size(), 1 << 20);
       CARMA_TRY(ReadMore(text, wanted, deadline, timeout_s));
     }
-    if (text.size() > answer.length) return BrokenAnswer("more bytes than announced");
+    if (text.size() > answer.length)
+      return BrokenAnswer("more bytes than announced in Content-Length");
     if (!answer.keep_alive) fd.reset();
     if (answer.status >= 400) return std::unexpected(ErrorOf(answer, text));
     return text;
@@ -233,8 +235,8 @@ Result<std::string> Client::Call(const std::string& method, const std::string& t
     CARMA_TRY(impl_->Write(request, deadline, timeout_s));
     return impl_->ReadAnswer(deadline, timeout_s);
   }();
-  // Part of the answer may still be in the socket. After an error answer from carmad nothing is
-  // left, but a new connection is cheap.
+  // Part of the answer may still be in the socket. Nothing is left after an error answer from
+  // carmad, but a new connection is cheap.
   if (!answer) impl_->fd.reset();
   return answer;
 }

@@ -46,7 +46,8 @@ struct HostVerdictView {
 
   static void VisitFields(auto& field, auto& verdict) {
     field("fit", verdict.fit,
-          "Whether cores and memory allow the start; empty: they are not counted.",
+          "Whether cores and memory allow the task to start; empty: cores and memory are not "
+          "counted.",
           {.words = ",fits,not_now,never"});
     field("reason", verdict.reason, "Cpus or HostMemory; empty if the task fits.");
     field("reason_text", verdict.reason_text, "One sentence with numbers.");
@@ -76,15 +77,17 @@ struct ExplainView {
     field("host", explain.host,
           "Whether the server has the cores and memory for the task, while it waits.");
     field("now_ms", explain.now_ms, "The daemon's clock.");
-    field("ahead", explain.ahead, "Tasks ahead of it in its queue; null: it does not wait.");
+    field("ahead", explain.ahead,
+          "Number of tasks ahead of the task in its queue; null: the task does not wait.");
     field("policy", explain.policy, "The scheduling rules in one line.");
-    field("collocation", explain.collocation, "What tasks on one GPU share, and what is enforced.");
+    field("collocation", explain.collocation,
+          "What the tasks on a GPU share, and which limits are enforced.");
     field("taught_mib", explain.taught_mib,
           "Measured need of similar tasks, which replaces the task's own estimate; null: "
           "none was measured.");
     field("store_trouble", explain.store_trouble,
-          "Why the database cannot be written, so nothing starts or changes; empty: it can be "
-          "written.");
+          "Why the database cannot be written, so that nothing starts or changes; empty: the "
+          "database can be written.");
   }
 };
 

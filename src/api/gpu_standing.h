@@ -24,7 +24,7 @@ inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = 
     {GpuStanding::kHeld, "alloc"},    {GpuStanding::kDrained, "drain"},
     {GpuStanding::kDraining, "drng"}, {GpuStanding::kDown, "down"}};
 
-// Returns empty for a state that only a newer carmad has.
+// Empty if the state is one that only a newer carmad has.
 std::optional<GpuStanding> StandingOf(const GpuView& gpu);
 
 }  // namespace carma::api

@@ -9,7 +9,7 @@
 namespace carma::api {
 namespace {
 
-// The GPU states that the API's description lists.
+// The GPU states listed in the API's description.
 std::string DescribedWords() {
   std::string words;
   const auto note = [&](const char* name, const auto&, const char* = "",

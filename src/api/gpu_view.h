@@ -1,4 +1,4 @@
-// Views of a GPU in the API: its present state, and its history.
+// Views of a GPU in the API: its current state, and its history.
 #pragma once
 
 #include <cstdint>
@@ -30,32 +30,31 @@ struct GpuTaskView {
     field("user", task.user, "Owner.");
     field("name", task.name, "Name.");
     field("claim_mib", task.claim_mib, "Memory claimed on this GPU when the task was placed.");
-    field(
-        "promised_mib", task.promised_mib,
-        "Memory promised to it now: the larger of claim and measured memory, or the measured need "
-        "once its memory no longer grows (policy.plateau_after).");
-    field("plateau", task.plateau, "Its memory no longer grows.");
+    field("promised_mib", task.promised_mib,
+          "Memory promised to the task now: the larger of its claim and its measured memory, or "
+          "its measured need once its memory has stopped growing (policy.plateau_after).");
+    field("plateau", task.plateau, "Whether the task's memory has stopped growing.");
     field("observed_mib", task.observed_mib, "Memory measured on this GPU.");
-    field("peak_mib", task.peak_mib, "Highest memory measured on any of its GPUs.");
+    field("peak_mib", task.peak_mib, "Highest memory measured on any GPU of the task.");
     field("sharing", task.sharing,
-          "How its processes share the GPU: alone, streams (in turns, nothing enforced), mps "
-          "(through an MPS server), mig (a MIG instance); empty: not started yet.",
+          "How the task's processes share the GPU: alone, streams (in turns, nothing enforced), "
+          "mps (through an MPS server), mig (a MIG instance); empty: not started yet.",
           {.words = ",alone,streams,mps,mig"});
     field("sm_active", task.sm_active,
-          "Estimate of its share of the GPU's SM activity, 0..1; null: unknown.");
+          "Estimate of the task's share of the GPU's SM activity, 0..1; null: unknown.");
     field("sm_active_by", task.sm_active_by,
-          "Source of that estimate: alone (measured, because no other task uses the GPU), "
-          "kernel-time (the driver's coarse share of each process), equal (split evenly, because "
-          "nothing distinguishes the tasks); empty: unknown.",
+          "Source of sm_active: alone (measured, because no other task uses the GPU), kernel-time "
+          "(the driver's coarse share of each process), equal (split evenly, because nothing "
+          "distinguishes the tasks); empty: unknown.",
           {.words = ",alone,kernel-time,equal"});
     field("idle_since_ms", task.idle_since_ms,
           "Since when the task has held GPUs without using them; null: it uses them.");
     field("progress", task.progress,
-          "Fraction of the whole run that is done, 0..1, read from its output; null: unknown.",
+          "Fraction of the run that is done, 0..1, read from the task's output; null: unknown.",
           {.least = 0, .most = 1});
   }
 };
-// A process on the GPU that belongs to no task.
+// A process on the GPU that does not belong to any task.
 struct ForeignView {
   std::int64_t pid = 0;
   std::string user;
@@ -127,11 +126,11 @@ struct GpuView {
     static void VisitFields(auto& field, auto& reserved) {
       field("id", reserved.id, "Reservation number.");
       field("whom", reserved.whom,
-            "Users, accounts or classes that may use it; or the word nobody.");
-      field("why", reserved.why, "Its purpose, in one line.");
+            "Users, accounts or classes that may use the GPU, or the word nobody.");
+      field("why", reserved.why, "Purpose of the reservation, in one line.");
       field("from_ms", reserved.from_ms, "When it begins.");
       field("to_ms", reserved.to_ms, "When it ends.");
-      field("holds", reserved.holds, "Whether it is in force now.");
+      field("holds", reserved.holds, "Whether the reservation is in force now.");
     }
   };
   std::vector<Reserved> reserved;
@@ -144,13 +143,14 @@ struct GpuView {
           "idle: no task; mix: open to more tasks; alloc: held by an exclusive task; drng: "
           "closed, tasks still on it; drain: closed and empty; down: not usable.",
           {.words = "idle,mix,alloc,drain,drng,down"});
-    field("trouble", gpu.trouble, "Why the GPU is drained or down; empty: it is neither.");
+    field("trouble", gpu.trouble, "Why the GPU is drained or down; empty: the GPU is neither.");
     field("total_mib", gpu.total_mib, "Total memory of the device.");
     field("reserved_mib", gpu.reserved_mib, "Memory held by the driver.");
     field("used_mib", gpu.used_mib, "Memory used by all processes, measured.");
-    field("claimed_mib", gpu.claimed_mib, "Memory that its tasks claimed when they were placed.");
+    field("claimed_mib", gpu.claimed_mib,
+          "Memory that the GPU's tasks claimed when they were placed.");
     field("promised_mib", gpu.promised_mib,
-          "Memory promised to its tasks now (sum of their promised_mib).");
+          "Memory promised to the GPU's tasks now (sum of their promised_mib).");
     field("foreign_mib", gpu.foreign_mib,
           "Memory used by processes that CARMA did not start, measured.");
     field("free_mib", gpu.free_mib, "Memory free for a new claim.");
@@ -162,29 +162,31 @@ struct GpuView {
     field("sample_age_ms", gpu.sample_age_ms, "Age of the last sample; null: no sample yet.");
     field("foreign_processes", gpu.foreign_processes, "Processes that CARMA did not start.",
           {.low = 0});
-    field("tasks", gpu.tasks, "Tasks placed on it.");
+    field("tasks", gpu.tasks, "Tasks placed on the GPU.");
     field("foreign", gpu.foreign, "Processes that belong to no task.");
     field("unattributed_mib", gpu.unattributed_mib,
           "Memory that no listed process uses: the driver's own needs, contexts of ended "
           "processes, other containers; null: not known.");
     field("alerts", gpu.alerts, "Problems that an administrator should check, one sentence each.");
     field("drained_by_rule", gpu.drained_by_rule,
-          "Whether the health rules closed it, rather than a person.");
-    field("leave_by_ms", gpu.leave_by_ms, "When its tasks must have left (ms since the epoch).");
+          "Whether the health rules, rather than an administrator, closed the GPU.");
+    field("leave_by_ms", gpu.leave_by_ms,
+          "When all tasks must have left the GPU (ms since the epoch).");
     field("sm_active_p95", gpu.sm_active_p95, "SM activity, 95th percentile of the window.");
     field("sm_active_ewma", gpu.sm_active_ewma,
           "Exponentially weighted SM activity, which follows changes faster than the mean.");
     field("metrics", gpu.metrics, "The last reading, with the source of each value.");
-    field("activity_source", gpu.activity_source, "Where its SM activity comes from.",
+    field("activity_source", gpu.activity_source, "Source of the GPU's SM activity.",
           {.words = ",none,gpm,dcgm"});
-    field("activity_rule", gpu.activity_rule,
-          "The rule for sharing it while its SM activity is unknown; otherwise empty.");
+    field(
+        "activity_rule", gpu.activity_rule,
+        "Rule for sharing the GPU while its SM activity is unknown; empty: the activity is known.");
     field("mig_profile", gpu.mig_profile,
           "MIG profile, if this is a MIG instance; empty: a whole GPU.");
     field("mig_parent", gpu.mig_parent, "UUID of the GPU that a MIG instance belongs to.");
-    field("linked_to", gpu.linked_to, "GPUs to which it is connected by NVLink.");
-    field("pace", gpu.pace, "Speed of tasks on it, relative to the server's fastest GPU.");
-    field("reserved", gpu.reserved, "The current reservation and the next.");
+    field("linked_to", gpu.linked_to, "GPUs that are connected to this GPU by NVLink.");
+    field("pace", gpu.pace, "Speed of tasks on this GPU, relative to the server's fastest GPU.");
+    field("reserved", gpu.reserved, "The current and the next reservation of the GPU.");
   }
 };
 
@@ -213,8 +215,7 @@ struct GpuHistoryView {
       field("used_mib", point.used_mib, "Mean memory in use by all processes.");
       field("used_peak_mib", point.used_peak_mib, "Highest memory in use; null: not known.");
       field("power_w", point.power_w, "Mean power draw, in watts.");
-      field("tasks", point.tasks, "The largest number of tasks on the GPU at one time.",
-            {.low = 0});
+      field("tasks", point.tasks, "Largest number of tasks on the GPU at one time.", {.low = 0});
     }
   };
   std::vector<Point> points;

@@ -1,4 +1,5 @@
-// HTTP/1.1 with JSON over a Unix socket (and loopback TCP): server and client. Hides Boost.Beast.
+// HTTP/1.1 with JSON over a Unix socket (and loopback TCP): server and client. Does not expose
+// Boost.Beast.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ inline constexpr std::size_t kMaxBodyBytes = 64 << 20;
 inline constexpr std::size_t kMaxHeaderBytes = 16 << 10;
 inline constexpr std::size_t kMaxConnections = 1024;
 
-// The user and process at the other end of a connection, as the kernel reports them. TCP requests
+// The user and process at the other end of a connection, as reported by the kernel. TCP requests
 // have no peer.
 struct Peer {
   std::uint32_t uid = 0;
@@ -48,22 +49,22 @@ struct Response {
   int status = 200;
   std::string body;  // JSON unless content_type says otherwise
   std::string content_type = "application/json";
-  // Additional headers, or replacements of the server's own ("Cache-Control": "no-store").
+  // Headers to add, or to use instead of the server's own ("Cache-Control": "no-store").
   std::vector<std::pair<std::string_view, std::string>> headers = {};
 };
-// For example {"error":{"code":"not_found","message":"…"}}, with the HTTP status of the error's
+// For example {"error":{"code":"not_found","message":"…"}}. The HTTP status depends on the error's
 // code.
 Response ErrorResponse(const base::Error& error);
 
-// Answers a request once, now or later, on the loop's thread. Copies share one answer: only the
-// first call counts. If the last copy is destroyed before it has answered, the client gets 500.
-// Answering after the client has gone is harmless.
+// Answers a request exactly once, now or later, on the loop's thread. All copies share one answer,
+// so only the first call has an effect. If the last copy is destroyed without answering, the client
+// gets status 500. Answering after the client has gone is harmless.
 class Responder {
  public:
   using Send = std::function<void(Response)>;
   explicit Responder(Send send);
   void operator()(Response response) const;
-  // Answers with an error as its ErrorResponse().
+  // Answers with the response, or with ErrorResponse() if there is an error.
   void operator()(Result<Response> answer) const;
 
  private:
@@ -72,45 +73,45 @@ class Responder {
 };
 using Handler = std::function<void(Request, Responder)>;
 
-// Runs on the given loop's thread; the destructor stops it and removes its socket. The server
-// rejects requests whose Host is not this machine. From browsers it accepts only requests that
-// come from its own page, because a page of another site must not act with the rights of the user
-// who views it.
+// Runs on the thread of the given loop. The destructor stops the server and removes its socket. The
+// server rejects requests whose Host is not this machine. It accepts requests from browsers only if
+// they come from its own page, because a page of another site must not act with the rights of the
+// user who views it.
 class Server {
  public:
-  // mode: file mode of the socket; group: its group, if not our own. A stale socket file of our
-  // own is replaced. Errors: kConflict (another process listens there), kDenied (the path belongs
-  // to another user), kIo.
+  // mode: file mode of the socket; group: the group of the socket, if not our own. A stale socket
+  // file of our own is replaced. Errors: kConflict (another process listens on the socket), kDenied
+  // (the path belongs to another user), kIo.
   static Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
                                                     const std::string& path, unsigned mode,
                                                     Handler handler,
                                                     std::optional<std::uint32_t> group = {});
-  // Listens on the loopback addresses only; requests have no peer.
+  // Listens only on the loopback addresses. Requests have no peer.
   static Result<std::unique_ptr<Server>> ListenTcp(boost::asio::io_context& loop,
                                                    std::uint16_t port, Handler handler);
   virtual ~Server() = default;
   virtual std::uint16_t port() const = 0;  // TCP only
-  // Makes the socket file again if something removed it, such as a cleaner of /tmp; open
-  // connections stay. Returns true if the file was made again. Unix only. Errors: those of
-  // ListenUnix.
+  // Creates the socket file again if something has removed it, such as a program that cleans up
+  // /tmp. Open connections are not affected. Returns true if the file was created again. Only for
+  // Unix sockets. Errors: those of ListenUnix.
   virtual Result<bool> RestoreSocket() = 0;
 };
 
-// Blocking client on a Unix socket, one connection kept alive.
+// A blocking client on a Unix socket. It keeps one connection open.
 class Client {
  public:
   explicit Client(std::string socket_path);
   ~Client();
   Client(Client&&) noexcept;
-  // An error response becomes an Error. Errors: kUnavailable: no server (the message says what to
-  // do), or no answer within timeout_s.
+  // An error response is returned as an Error. Errors: kUnavailable if there is no server (the
+  // message explains what to do) or no answer within timeout_s.
   Result<std::string> Call(const std::string& method, const std::string& target,
                            const std::string& body = "", int timeout_s = 60);
   Result<std::string> Get(const std::string& target, int timeout_s = 60) {
     return Call("GET", target, "", timeout_s);
   }
-  // Whether the last call failed because the connection ended before the answer. The server may
-  // have carried out the call nevertheless.
+  // Whether the last call failed because the connection ended before the answer arrived. The server
+  // may nevertheless have carried out the call.
   bool cut() const;
 
  private:

@@ -1,4 +1,4 @@
-// Tests of a real server and real clients on a Unix socket in a temporary folder.
+// Tests a real server and real clients on a Unix socket in a temporary folder.
 #include "api/http.h"
 
 #include <fcntl.h>
@@ -41,14 +41,15 @@ base::UniqueFd ConnectUnix(const std::string& path) {
   return fd;
 }
 
-// Whether this process may open both ends of this many connections. An ordinary user is often
-// limited to 1,024 open files, and a server at its limit of open files makes clients wait instead
+// Whether this process may open both ends of this many connections. Ordinary users are often
+// limited to 1,024 open files, and a server that has reached its limit makes clients wait instead
 // of refusing them.
 bool MayOpen(std::size_t connections) {
   return base::RaiseOpenFiles() >= 2 * connections + 64;
 }
 
-// Sends text unchanged and returns everything until the server closes.
+// Sends the text unchanged and returns everything that arrives until the server closes the
+// connection.
 std::string Exchange(const base::UniqueFd& fd, const std::string& text) {
   (void)::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL);  // the server may refuse midway
   std::string answer;
@@ -59,7 +60,7 @@ std::string Exchange(const base::UniqueFd& fd, const std::string& text) {
   return answer;
 }
 
-// A loop on its own thread with one server on it. OnLoop() runs work on that loop.
+// An event loop on its own thread with one server. OnLoop() runs work on that loop.
 class ServerFixture : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -89,7 +90,7 @@ class ServerFixture : public ::testing::Test {
     done.get_future().wait();
   }
 
-  // Runs `work` in a process of a plain user who may reach the socket, and returns its result.
+  // Runs `work` in a process of an ordinary user who may use the socket, and returns its result.
   // Needs root.
   template <class F>
   int ExitCodeOfUser(F work) {
@@ -515,8 +516,8 @@ TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
 TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as two users";
   Listen();
-  // The kernel reports the user who called listen(): root here, so a plain user may talk to it.
-  // Conversely, root may not talk to a plain user's daemon.
+  // The kernel reports the user who called listen(), which is root here. So an ordinary user may
+  // talk to this daemon, but root may not talk to the daemon of an ordinary user.
   ASSERT_EQ(ExitCodeOfUser(
                 [this] { return Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1; }),
             0);
@@ -575,7 +576,8 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
   EXPECT_TRUE(ask("localhost\r\nHost: evil.example").starts_with("HTTP/1.1 400"));
 }
 
-// "localhost" may resolve to either family, and any user could take the port of the other family.
+// "localhost" may resolve to either address family, and any user could take the port of the other
+// family.
 TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;

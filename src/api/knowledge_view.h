@@ -1,4 +1,5 @@
-// What the server knows for memory estimates, in the API.
+// What the server knows about the memory and run times of tasks, in the API. Estimates are based on
+// it.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,15 @@
 
 namespace carma::api {
 
-// An earlier run of a task, for a command that runs the estimators itself.
+// An earlier run of a task. For commands that run the estimators themselves.
 struct RunView : task::Observation {
   static void VisitFields(auto& field, auto& run) {
     field("task", run.task, "Number of the task that ran.");
     field("when_ms", run.when, "When the task ended.");
     field("gpu_type", run.gpu_type, "GPU model it ran on, as the driver names it.");
-    field(
-        "relation", run.relation,
-        "Key shared by all runs of one training, whatever their batch or length; empty: unknown.");
+    field("relation", run.relation,
+          "Key shared by all runs of the same training, regardless of batch size and length; "
+          "empty: unknown.");
     field("batch", run.batch, "Samples per GPU and step, if the task states them.", {.low = 0});
     field("length", run.length, "Tokens per sample, if the task states them.", {.low = 0});
     field("method", run.method, "Estimator that predicted its memory; empty: none.");
@@ -47,7 +48,7 @@ struct KnowledgeView {
   std::string calibration;
   std::vector<RunView> runs;
   std::vector<RunView> kin_runs;
-  // How tasks with the requested signature compute on the most common GPU type
+  // How tasks with the requested signature use a GPU of the most common type
   // (core/values/profile.h).
   std::optional<double> sm_active;
   std::optional<double> sensitivity, pressure;
@@ -67,11 +68,12 @@ struct KnowledgeView {
     field("taught_by", knowledge.taught_by, "GPU type of the calibration; empty: built-in values.");
     field("tasks", knowledge.tasks, "Number of tasks in the calibration.", {.low = 0});
     field("context_shift_mib", knowledge.context_shift_mib,
-          "Added to the built-in constant of the structural formula.");
+          "Correction that is added to the built-in constant of the structural formula.");
     field("ratios", knowledge.ratios,
           "Measured peak divided by predicted peak for each of those tasks, ascending.");
-    field("calibration", knowledge.calibration,
-          "The constant in force, and why: \"as shipped: …\" or \"learned from …\".");
+    field(
+        "calibration", knowledge.calibration,
+        "The constant in force, and where it comes from: \"as shipped: …\" or \"learned from …\".");
     field("runs", knowledge.runs, "Earlier runs of the requested signature, newest first.");
     field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
     field("sm_active", knowledge.sm_active,

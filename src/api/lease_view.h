@@ -37,14 +37,14 @@ struct LeaseView {
         {.words = "waiting,granted,adopted,ended"});
     field("reason", lease.reason, "Why the lease waits or how it ended, as for a task.");
     field("reason_text", lease.reason_text, "The reason as one sentence with numbers.");
-    field("task_state", lease.task_state, "State of its task.");
-    field("user", lease.user, "User who requested it.");
-    field("pid", lease.pid, "Process that requested it.", {.low = 0});
+    field("task_state", lease.task_state, "State of the lease's task.");
+    field("user", lease.user, "User who requested the lease.");
+    field("pid", lease.pid, "Process that requested the lease.", {.low = 0});
     field("gpu_uuids", lease.gpu_uuids, "GPUs that the lease holds.");
     field("cluster", lease.cluster, "For a job of a workload manager: the name of its cluster.");
-    field("job", lease.job, "Number of that job.");
-    field("step", lease.step, "Step of that job: batch, interactive, or a number.");
-    field("restart", lease.restart, "How often the job had been restarted already.");
+    field("job", lease.job, "Number of the job.");
+    field("step", lease.step, "Step of the job: batch, interactive, or a number.");
+    field("restart", lease.restart, "How often the job had already been restarted.");
     field(
         "outcome", lease.outcome,
         "How the lease ended: given_up: while it waited; unused: granted, but nothing was started "
@@ -55,7 +55,7 @@ struct LeaseView {
           {.words = ",requeue"});
     field("outputs", lease.outputs,
           "For a running job step: the files its processes write to, each as INODE PATH.");
-    field("warnings", lease.warnings, "Requests that this server cannot fulfil.");
+    field("warnings", lease.warnings, "What the request asks for that this server cannot provide.");
   }
 };
 

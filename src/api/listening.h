@@ -28,19 +28,19 @@ struct UnixPlace {
   struct stat bound = {};              // the socket file that was made last
 };
 
-// Listens on the socket and sets `place.bound`. A dead socket of our own is removed first. Errors:
+// Listens on the socket and sets `place.bound`. Removes a dead socket of our own first. Errors:
 // those of Server::ListenUnix.
 Result<Listening> ListenOnPath(UnixPlace& place);
-// Listens on the loopback address of one family. If `port` is 0, the kernel picks one, and `port`
-// is set to it.
+// Listens on the loopback address of one family. If `port` is 0, the kernel picks a port, and
+// `port` is set to its number.
 Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 
-// Returns the user at the other end of an accepted connection within this machine, from the
-// kernel's table of sockets; empty if the other end is gone or unknown. Use the result for
-// counting, not for access rights: behind a forwarder (ssh -L), it is the forwarder's user.
+// Returns the user at the other end of an accepted connection within this machine, according to the
+// kernel's table of sockets. Empty if the other end is gone or unknown. Use the result for
+// counting, not for access rights: behind a forwarder (ssh -L) it is the forwarder's user.
 std::optional<std::uint32_t> LoopbackOwner(int fd);
 
-// The address of a Unix socket at a path. Errors: kInvalid: the path is empty, or longer than the
+// The address of a Unix socket at a path. Errors: kInvalid if the path is empty or longer than the
 // system allows.
 Result<sockaddr_un> UnixAddress(const std::string& path);
 

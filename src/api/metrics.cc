@@ -8,7 +8,7 @@
 namespace carma::api {
 namespace {
 
-// Numbers in the notation of the Prometheus text format.
+// Formats a number for the Prometheus text format.
 std::string NumberText(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
@@ -37,7 +37,7 @@ Histogram::Histogram(std::vector<double> bounds)
     : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
 
 void Histogram::Observe(double value) {
-  // A bucket counts values less than or equal to its bound.
+  // A bucket counts values up to and including its bound.
   const auto bound = std::lower_bound(bounds_.begin(), bounds_.end(), value);
   ++counts_[static_cast<std::size_t>(bound - bounds_.begin())];
   sum_ += value;

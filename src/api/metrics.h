@@ -9,19 +9,20 @@
 
 namespace carma::api {
 
-// Label names with their values, which may hold any bytes.
+// Names and values of labels. Values may contain any bytes.
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
 // Counts observations in buckets with fixed bounds.
 class Histogram {
  public:
-  // bounds: ascending upper edges in the metric's base unit; a last edge of +Inf is implied.
+  // bounds: upper bounds of the buckets in ascending order, in the metric's base unit. A last bound
+  // of +Inf is implied.
   explicit Histogram(std::vector<double> bounds);
   void Observe(double value);
 
   const std::vector<double>& bounds() const { return bounds_; }
-  // The count of each bucket, and of a last bucket for values beyond the highest bound; not
-  // cumulative.
+  // The count of each bucket, not cumulative. The last bucket has the values above the highest
+  // bound.
   const std::vector<std::uint64_t>& counts() const { return counts_; }
   double sum() const { return sum_; }
 
@@ -31,7 +32,7 @@ class Histogram {
   double sum_ = 0;
 };
 
-// Writes metric families one after the other. All samples of a family follow its Begin().
+// Writes metric families one after the other. All samples of a family must follow its Begin().
 class MetricsText {
  public:
   // type: "gauge", "counter" or "histogram"; help: one line.
@@ -39,7 +40,7 @@ class MetricsText {
   void Sample(double value, const Labels& labels = {});
   // Writes the family's buckets, sum and count.
   void Sample(const Histogram& histogram, const Labels& labels = {});
-  // Writes a family with a single sample: a number or a histogram.
+  // Writes a family with one sample, which is a number or a histogram.
   void One(std::string_view name, std::string_view type, std::string_view help,
            const auto& sample) {
     Begin(name, type, help);

@@ -35,7 +35,8 @@ struct Named {
   using Type = T;
   const char* schema;
 };
-// The schema names of types, for references. Types without a name are described in place.
+// The names of the schemas to which references point. Types without a name are described where they
+// are used.
 constexpr std::tuple kRequests{Named<task::TaskSpec>{"TaskSpec"},
                                Named<core::Reservation>{"ReservationSpec"}};
 constexpr std::tuple kAnswers{Named<TaskView>{"Task"},
@@ -80,11 +81,11 @@ class Describer;
 template <class T>
 Describer Described(base::Absent absent);
 
-// Describes each field of a type as a property.
+// Describes each field of a type as a property of its schema.
 class Describer {
  public:
-  // absent: how the object is written. kNull is for answers, which contain every field; kLeftOut is
-  // for requests, whose defaults are listed.
+  // absent: how missing values are written. kNull is for answers, which contain every field.
+  // kLeftOut is for requests, whose default values are listed.
   Describer(Json defaults, base::Absent absent) : defaults_(std::move(defaults)), absent_(absent) {}
 
   template <class Value>

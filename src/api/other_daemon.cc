@@ -1,4 +1,4 @@
-// Finds out whose carmad already runs on this machine.
+// Finds out whether a carmad is already running on this machine, and whose it is.
 #include "api/other_daemon.h"
 
 #include <unistd.h>

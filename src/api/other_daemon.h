@@ -1,4 +1,4 @@
-// Checks whether another carmad already manages the GPUs of this machine.
+// Checks whether another carmad is already managing the GPUs of this machine.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace carma::api {
 
-// Waits at most 2 s for an answer. Errors: kConflict: a carmad of another user answers at that
-// socket; the message names the option that starts a second carmad anyway.
+// Waits at most 2 s for an answer. Errors: kConflict if a carmad of another user answers on that
+// socket. The message names the option that starts a second carmad anyway.
 Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option);
 
 }  // namespace carma::api

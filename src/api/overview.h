@@ -15,7 +15,7 @@
 
 namespace carma::api {
 
-// Passes on only the fields with these names.
+// Passes only the fields with these names on to the visitor.
 template <class Visitor>
 struct SelectedFields {
   Visitor& visitor;
@@ -28,7 +28,7 @@ struct SelectedFields {
 };
 
 // A task as a row of a table. Its JSON has only the fields that a row shows. Expected starts are
-// rounded up to a minute.
+// rounded up to full minutes.
 struct TaskRow : TaskView {
   static constexpr std::string_view kFields =
       "id,name,user,state,reason,reason_text,gpus,gpu_indices,claim_mib,bound_mib,observed_mib,"
@@ -48,7 +48,7 @@ struct TaskRow : TaskView {
 };
 
 // A GPU as a card. Its JSON has only the fields that a card shows. SM activity is rounded to 0.01,
-// power to a watt, temperature to a degree.
+// power to a watt, and temperature to a degree.
 struct GpuGlance : GpuView {
   static constexpr std::string_view kFields =
       "index,uuid,name,mig_profile,state,trouble,drained_by_rule,alerts,reserved,used_mib,"
@@ -88,11 +88,10 @@ struct OverviewView {
   static void VisitFields(auto& field, auto& view) {
     field("version", view.version, "Version of the daemon.");
     field("host", view.host, "Name of the machine.");
-    field(
-        "now_ms", view.now_ms,
-        "The daemon's clock. Answers that differ only in this field are equal: the clock advances "
-        "by time_scale.");
-    field("time_scale", view.time_scale, "How fast that clock runs; 1 on real servers.",
+    field("now_ms", view.now_ms,
+          "The daemon's clock. Two answers that differ only in this field count as equal, because "
+          "the clock always advances by time_scale.");
+    field("time_scale", view.time_scale, "How fast the daemon's clock runs; 1 on real servers.",
           {.least = 0});
     field("simulated", view.simulated, "Whether the GPUs are simulated.");
     field("starting", view.starting,
@@ -103,15 +102,15 @@ struct OverviewView {
     field("troubles", view.troubles, "Problems that an administrator should check.");
     field("task_counts", view.task_counts, "Tasks by state.");
     field("gpus", view.gpus, "All GPUs.");
-    field("running", view.running, "Tasks on GPUs, oldest first, at most 64.");
+    field("running", view.running, "Tasks on GPUs, oldest first; at most 64.");
     field("waiting", view.waiting,
           "Waiting tasks, at most 40: those in the queue in their order, with GPUs before those "
           "without, then tasks that wait for anything else, oldest first.");
-    field("ended", view.ended, "Ended tasks among the newest tasks, last end first.");
+    field("ended", view.ended, "Those of the newest tasks that have ended, last end first.");
   }
 };
 
-// One user's tasks in the queue and on the GPUs.
+// The tasks of one user that are in the queue or on GPUs.
 struct UserView {
   std::uint32_t uid = 0;
   std::string user;
@@ -127,7 +126,7 @@ struct UserView {
     field("waiting", view.waiting, "Tasks that wait.", {.low = 0});
     field("gpus", view.gpus, "GPUs that hold at least one of the user's tasks.", {.low = 0});
     field("promised_mib", view.promised_mib,
-          "Sum of the claims of the user's tasks over all their GPUs.");
+          "Memory claimed by the user's tasks, summed over all their GPUs.");
   }
 };
 

@@ -32,28 +32,29 @@ struct ReservationView {
 
   static void VisitFields(auto& field, auto& reservation) {
     field("id", reservation.id, "Reservation number, from 1, never reused.");
-    field("made_by", reservation.made_by, "User who made it.");
-    field("users", reservation.users, "Users that may use the GPUs.");
-    field("accounts", reservation.accounts, "Accounts that may use the GPUs.");
+    field("made_by", reservation.made_by, "User who made the reservation.");
+    field("users", reservation.users, "Users whose tasks may run on the GPUs.");
+    field("accounts", reservation.accounts, "Accounts whose tasks may run on the GPUs.");
     field("classes", reservation.classes,
-          "Classes of tasks that may use the GPUs. If users, accounts and classes are empty, no "
-          "task may.");
-    field("gpus", reservation.gpus, "UUIDs of the GPUs to choose from; empty: all.");
+          "Classes of the tasks that may run on the GPUs. If users, accounts and classes are all "
+          "empty, no task may.");
+    field("gpus", reservation.gpus, "UUIDs of the GPUs to choose from; empty: all GPUs.");
     field("gpu_type", reservation.gpu_type, "Only GPUs of this model; empty: any.");
-    field("count", reservation.count, "Number of GPUs; null: all.");
+    field("count", reservation.count, "Number of GPUs; null: all of them.");
     field("from_ms", reservation.from_ms, "Start of the first period.");
     field("length_s", reservation.length_s, "Length of a period.");
-    field("repeat", reservation.repeat, "How often it repeats, in the server's local time.",
+    field("repeat", reservation.repeat,
+          "How often the reservation repeats, in the server's local time.",
           {.words = "once,daily,weekdays,weekly"});
     field("until_ms", reservation.until_ms, "No repetition begins after this time; null: no end.");
-    field("why", reservation.why, "Its purpose, in one line.");
+    field("why", reservation.why, "Purpose of the reservation, in one line.");
     field("next_from_ms", reservation.next_from_ms,
           "Start of the current or next period; null: the reservation is over.");
     field("next_to_ms", reservation.next_to_ms, "End of that period.");
     field("holds", reservation.holds, "Whether the reservation is in force now.");
     field("gpu_indices", reservation.gpu_indices, "The GPUs that are reserved in that period.");
     field("others", reservation.others,
-          "Tasks of other users that may still run on its GPUs at the start of the period; they "
+          "Tasks without access that may still run on the GPUs at the start of the period; they "
           "may finish.");
   }
 };

@@ -1,4 +1,4 @@
-// The server side of http.h; the only file that uses Boost.Beast.
+// The server side of http.h. No other file uses Boost.Beast.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -33,39 +33,39 @@ namespace http = boost::beast::http;
 using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one instantiation
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
-// Time limits for receiving a whole header or body and for sending the answer, even if the client
-// keeps sending slowly.
+// Time limits for receiving a whole header or body and for sending the answer. They apply even if
+// the client keeps sending slowly.
 constexpr std::chrono::seconds kHeaderTimeout{60};
 constexpr std::chrono::seconds kBodyTimeout{60};
 constexpr std::chrono::seconds kWriteTimeout{60};
-// Prevents one user from taking all connections.
+// Keeps one user from taking all connections.
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
 // Connections reserved for root and the daemon's user, so that other users cannot lock them out.
 constexpr std::size_t kReservedConnections = 64;
-// Limits on memory for announced bodies that have no answer yet, and for answers that clients have
-// not read yet. Small bodies and answers are not counted.
+// Limits on the memory for announced bodies that have not been answered yet, and for answers that
+// clients have not read yet. Small bodies and answers are not counted.
 constexpr std::size_t kSmallBodyBytes = 256 << 10;
 constexpr std::size_t kMaxBodyBytesPerUser = kMaxBodyBytes;
 constexpr std::size_t kMaxBodyBytesInAll = 8 * kMaxBodyBytes;
-// How long to wait when out of descriptors, because retrying at once would only burn CPU time.
+// How long to wait if no descriptors are left. Retrying immediately would only waste CPU time.
 constexpr std::chrono::milliseconds kAcceptRetry{100};
 
 class Session;
 
-// State shared by a server's sessions. A session with pending operations may outlive the hub;
-// Session::Abandon() notifies it.
+// State that the sessions of a server share. A session with pending operations may outlive the hub,
+// so Session::Abandon() tells it when the hub is gone.
 struct Hub {
   Handler handler;
   bool tcp = false;
-  // Owns the sessions while their connections live. A shared_ptr, because pending operations keep a
-  // session alive until they learn of its end.
+  // Owns the sessions while their connections are open. Uses shared_ptr, because pending operations
+  // keep a session alive until they have been cancelled.
   std::map<Session*, std::shared_ptr<Session>> sessions;
   std::map<std::uint32_t, std::size_t> per_user;
   std::size_t body_bytes = 0;
   std::map<std::uint32_t, std::size_t> body_bytes_per_user;
 };
 
-// The peer's groups when it connected, like its other credentials.
+// The peer's groups at the time of the connection, like its other credentials.
 std::vector<std::uint32_t> GroupsOf(int fd) {
   std::vector<std::uint32_t> groups(64);
   socklen_t size = static_cast<socklen_t>(groups.size() * sizeof groups[0]);
@@ -88,17 +88,17 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// A page of another site can make its own name resolve to 127.0.0.1. A port on that address may
-// belong to this daemon or, with ssh -L, lead to its Unix socket. Such requests carry the site's
-// name as their Host.
+// A page of another site can make its own name resolve to 127.0.0.1, where a port may belong to
+// this daemon or, with ssh -L, lead to its Unix socket. The Host of such requests is the name of
+// the site.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
   return name == "localhost" || name == "127.0.0.1" || name.empty();
 }
 
-// Why this request of a browser is refused, because another site's page may have caused it; empty:
-// allowed. Other clients do not send these fields.
+// Why this request of a browser is refused: a page of another site may have caused it. Empty if it
+// is allowed. Clients other than browsers do not send these fields.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];
@@ -139,10 +139,10 @@ Response ParseFailure(const beast::error_code& error) {
   return Refusal(400, ErrorCode::kInvalid, "not an HTTP/1.1 request: " + error.message());
 }
 
-// One connection: reads a request, hands it to the handler, writes the answer, and repeats.
+// One connection. Reads a request, passes it to the handler, writes the answer, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // counted_as: the user whose limits count this connection and its bytes.
+  // counted_as: the user to whose limits this connection and its bytes count.
   Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer,
           std::optional<std::uint32_t> counted_as)
       : stream_(std::move(socket)), hub_(hub), peer_(peer), counted_as_(counted_as) {}
@@ -160,13 +160,13 @@ class Session : public std::enable_shared_from_this<Session> {
                             });
   }
 
-  // Sends this answer without reading anything, and closes the connection.
+  // Sends this answer without reading the request, then closes the connection.
   void Refuse(Response response) {
     keep_alive_ = false;
     Answer(std::move(response));
   }
 
-  // Called when the server is destroyed: from now on, the session does not call it.
+  // Called when the server is destroyed. After this call, the session no longer uses the server.
   void Abandon() {
     hub_ = nullptr;
     Close();
@@ -190,7 +190,8 @@ class Session : public std::enable_shared_from_this<Session> {
     ReadBody();
   }
 
-  // Counts the announced bytes at once, so that a user cannot fill memory with unfinished bodies.
+  // Counts the announced bytes immediately, so that a user cannot fill the memory with incomplete
+  // bodies.
   std::size_t AnnouncedBytes() const {
     const auto length = parser_->content_length();
     if (length) return static_cast<std::size_t>(std::min<std::uint64_t>(*length, kMaxBodyBytes));
@@ -266,7 +267,7 @@ class Session : public std::enable_shared_from_this<Session> {
                     .accepts_gzip = AcceptsGzip(message[http::field::accept_encoding]),
                     .if_none_match = std::string(message[http::field::if_none_match])};
     stream_.expires_never();  // a long poll may take any time
-    // A weak pointer: a long poll whose client has gone must not keep the connection.
+    // The pointer is weak, so that a long poll whose client has gone does not keep the connection.
     hub_->handler(std::move(request), Responder([weak = weak_from_this()](Response response) {
                     if (auto self = weak.lock()) self->Answer(std::move(response));
                   }));
@@ -280,13 +281,14 @@ class Session : public std::enable_shared_from_this<Session> {
     return std::string(base::Trim(header.substr(kScheme.size())));
   }
 
-  // Frees the connection of a client that hangs up before its answer.
+  // Frees the connection if the client hangs up before its answer.
   void WatchPeer() {
     stream_.socket().async_wait(Protocol::socket::wait_read,
                                 [self = shared_from_this()](beast::error_code error) {
                                   if (error || !self->hub_ || self->writing_) return;
                                   pollfd poll{.fd = self->stream_.socket().native_handle()};
-                                  // Only after a full close: half-closed clients may still listen.
+                                  // Only after a full close, because a half-closed client may still
+                                  // read.
                                   if (::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0)
                                     self->Leave();
                                 });
@@ -296,7 +298,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // Answers are limited like bodies, because a client may take its answer slowly.
+    // Answers count toward the same limit as bodies, because a client may read its answer slowly.
     if (!Reserve(response.body.size())) response = reads_ ? TooMuchAtOnce() : DoneButTooMuch();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer
@@ -375,7 +377,7 @@ class BeastServer : public Server {
     for (const std::unique_ptr<Door>& door : doors_) door->acceptor.close(ignored);
     for (auto& [raw, session] : hub_.sessions) session->Abandon();
     struct stat now {};
-    // Another daemon may have replaced the socket.
+    // The socket stays if another daemon has replaced it.
     if (!place_.path.empty() && ::lstat(place_.path.c_str(), &now) == 0 &&
         now.st_ino == place_.bound.st_ino && now.st_dev == place_.bound.st_dev) {
       ::unlink(place_.path.c_str());
@@ -390,7 +392,8 @@ class BeastServer : public Server {
     struct stat now {};
     if (::lstat(place_.path.c_str(), &now) == 0 || errno != ENOENT) return false;
     Listening listening = CARMA_TRY(ListenOnPath(place_));
-    // The old socket stays open for clients that have connected to it and are not accepted yet.
+    // The old socket stays open for clients that have connected to it but have not been accepted
+    // yet.
     OpenDoor(std::move(listening));
     return true;
   }
@@ -427,8 +430,8 @@ class BeastServer : public Server {
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
     if (!hub_.tcp && !peer) return;  // a peer without an identity gets no service
-    // Beyond twice the limit, connections are closed without an answer, so that refusals do not
-    // pile up.
+    // If there are twice as many connections as the limit, new ones are closed without an answer,
+    // so that refusals do not pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     const std::optional<std::uint32_t> user =
         peer ? std::optional(peer->uid) : LoopbackOwner(socket.native_handle());
@@ -450,8 +453,8 @@ class BeastServer : public Server {
   asio::io_context& loop_;
   Hub hub_;
   std::vector<std::unique_ptr<Door>> doors_;
-  // Lets pending callbacks check whether this object still exists. A shared_ptr, because callbacks
-  // may outlive the object.
+  // Lets pending callbacks check whether this object still exists. Uses shared_ptr, because
+  // callbacks may outlive the object.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   UnixPlace place_;  // without a path: TCP
   std::uint16_t port_ = 0;
@@ -471,8 +474,8 @@ Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop, const
   return server;
 }
 
-// Listens on both families, because "localhost" may resolve to either, and another user could take
-// the port of a family that is left free.
+// Listens on both address families, because "localhost" may resolve to either. If one were left
+// free, another user could take its port.
 Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
                                                   Handler handler) {
   constexpr int kTries = 20;  // to find a port that is free in both families

@@ -1,4 +1,4 @@
-// The server's status and the events of its history in the API.
+// The server's status, and the events of its history, in the API.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ struct HostView {
     field("memory_mib", host.memory_mib, "Memory that tasks may be promised; 0: not counted.");
     field("free_memory_mib", host.free_memory_mib, "Memory that is not promised to any task.");
     field("enforced", host.enforced, "What the kernel enforces, in words; empty: nothing.");
-    field("not_enforced", host.not_enforced, "What it does not enforce, and why; empty: nothing.");
+    field("not_enforced", host.not_enforced,
+          "Which limits the kernel does not enforce, and why; empty: none.");
   }
 };
 
@@ -76,7 +77,7 @@ struct StatusView {
     field("uid", status.uid, "The only user that the daemon serves; 0: it serves all users.");
     field("pid", status.pid, "Process id of the daemon.", {.low = 0});
     field("now_ms", status.now_ms, "The daemon's clock (simulated time on a simulated server).");
-    field("time_scale", status.time_scale, "How fast that clock runs; 1 on real servers.",
+    field("time_scale", status.time_scale, "How fast the daemon's clock runs; 1 on real servers.",
           {.least = 0});
     field("policy", status.policy, "The scheduling rules in one line.");
     field("collocation", status.collocation, "How tasks share a GPU.");
@@ -85,23 +86,25 @@ struct StatusView {
           "together), mps (each process), nobody; empty: not yet known.",
           {.words = ",kernel,mps,nobody"});
     field("no_memory_limits", status.no_memory_limits,
-          "Why the kernel does not enforce it; empty: it does, or this is not yet known.");
+          "Why the kernel does not enforce promised GPU memory; empty: it does, or this is not yet "
+          "known.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
     field("host", status.host, "The server's cores and main memory.");
     field("starting", status.starting,
           "Whether the daemon is still looking for its GPUs and MPS; until then submissions are "
           "refused.");
-    field("closed", status.closed,
-          "Who closed the server until the next boot of its machine, and why; empty: it is open.");
+    field(
+        "closed", status.closed,
+        "Who closed the server until its machine boots next, and why; empty: the server is open.");
     field("leave_by_ms", status.leave_by_ms,
           "When the tasks, which were asked to checkpoint, must have left; ms since the epoch.");
-    field("gone_by_ms", status.gone_by_ms, "When the last of these tasks will have left.");
+    field("gone_by_ms", status.gone_by_ms,
+          "When the last of the tasks that were asked to checkpoint will have left.");
     field("task_counts", status.task_counts, "Tasks by state.");
-    field(
-        "longest_turn_s", status.longest_turn_s,
-        "The longest time since its start that the daemon was too busy for the next request; real "
-        "seconds, rounded to 0.05 s.",
-        {.least = 0});
+    field("longest_turn_s", status.longest_turn_s,
+          "Longest time for which the daemon, since its start, was too busy to serve the next "
+          "request; real seconds, rounded to 0.05 s.",
+          {.least = 0});
     field("troubles", status.troubles, "Problems that an administrator should check.");
     field("state_dir", status.state_dir, "The daemon's state folder.");
     field("config_read_ms", status.config_read_ms,

@@ -1,5 +1,5 @@
-// Links an error to a task of a submission: the message begins with the JSON pointer of the place
-// in the request's body, "/tasks/3/gpus: expected …".
+// Links an error to one task of a submission. The message begins with the JSON pointer to the
+// position in the request's body: "/tasks/3/gpus: expected …".
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,10 @@
 
 namespace carma::api {
 
-// The prefix of messages about one task: "/tasks/3" for the fourth.
+// The prefix of messages about one task, such as "/tasks/3" for the fourth task.
 std::string TaskPointer(std::size_t index);
-// Returns the index of the task that the message begins with; empty if it names no task.
+// Returns the index of the task with whose prefix the message begins. Empty if the message names no
+// task.
 std::optional<std::size_t> TaskNamedBy(std::string_view message);
 
 }  // namespace carma::api

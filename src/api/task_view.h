@@ -12,7 +12,7 @@
 
 namespace carma::api {
 
-// A notification about a task, and its result.
+// A notification about a task, and what became of it.
 struct NoticeView {
   std::string event;
   std::string target;
@@ -31,7 +31,8 @@ struct NoticeView {
   }
 };
 
-// Times are milliseconds since the epoch, spans are seconds, memory is MiB, fractions are 0..1.
+// Times are in milliseconds since the epoch, time spans in seconds, memory in MiB, and fractions in
+// the range 0..1.
 struct TaskView {
   std::uint64_t id = 0;
   std::string name;
@@ -123,7 +124,7 @@ struct TaskView {
           {.words = "submitted,estimating,queued,launching,running,stopping,succeeded,failed,"
                     "cancelled,timed_out,out_of_memory,lost,rejected"});
     field("reason", task.reason,
-          "Why the task waits or how it ended, a word such as GpuMemory; empty: no reason.");
+          "Why the task waits or how it ended, as a word such as GpuMemory; empty: no reason.");
     field("reason_text", task.reason_text, "The reason as one sentence with numbers.");
     field("gpus", task.gpus, "GPUs requested; 0: cores and memory of the server only.", {.low = 0});
     field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this; empty: any.");
@@ -148,9 +149,10 @@ struct TaskView {
     field("estimate_remarks", task.estimate_remarks,
           "Doubts about the estimate, or why there is none; empty in lists.");
     field("observed_mib", task.observed_mib,
-          "Memory measured now on its fullest GPU; null: not running or not seen yet.");
+          "Memory measured now on the task's fullest GPU; null: not running or not measured yet.");
     field("over_promise_mib", task.over_promise_mib,
-          "Memory used beyond promise and margin on one GPU; null: within them.");
+          "Memory used on one GPU beyond the task's promise and margin; null: the task stays "
+          "within both.");
     field("wrong_gpus", task.wrong_gpus,
           "GPUs on which the task has processes although they were not assigned to it.");
     field("peak_mib", task.peak_mib, "Highest memory measured on one GPU, over all attempts.");
@@ -158,99 +160,110 @@ struct TaskView {
     field("priority", task.priority, "Tasks with a higher value start first.");
     field("attempt", task.attempt, "Number of the current or last start, from 1; 0: never started.",
           {.low = 0});
-    field("ooms", task.ooms, "How often it ran out of GPU memory.", {.low = 0});
-    field("queue", task.queue, "The queue it belongs to.", {.words = "main,recovery"});
-    field("submitted_ms", task.submitted_ms, "When it was accepted (ms since the epoch).");
+    field("ooms", task.ooms, "How often the task ran out of GPU memory.", {.low = 0});
+    field("queue", task.queue, "The queue that the task belongs to.", {.words = "main,recovery"});
+    field("submitted_ms", task.submitted_ms, "When the task was accepted (ms since the epoch).");
     field("waiting_since_ms", task.waiting_since_ms,
-          "When it was submitted or requeued; null: it does not wait.");
+          "When the waiting task was submitted or requeued; null: the task does not wait.");
     field("latest_start_ms", task.latest_start_ms,
-          "Latest start, by the time limits of all tasks ahead of it, if no further task goes "
-          "before it and no GPU fails or is closed; null: unknown.");
-    field("likely_start_ms", task.likely_start_ms,
-          "Likely start, by earlier run times, otherwise by time limits; null: unknown.");
+          "Latest start according to the time limits of all tasks ahead of it, provided that no "
+          "other task goes first and no GPU fails or is closed; null: unknown.");
+    field(
+        "likely_start_ms", task.likely_start_ms,
+        "Likely start, predicted from earlier run times or else from time limits; null: unknown.");
     field("first_start_ms", task.first_start_ms, "Time of the first launch decision.");
     field("launched_ms", task.launched_ms,
           "Time of the launch decision of the current or last attempt.");
-    field("ended_ms", task.ended_ms, "When it reached a final state.");
+    field("ended_ms", task.ended_ms, "When the task reached a final state.");
     field("time_limit_s", task.time_limit_s, "The task is stopped after running this long.");
-    field("exit_code", task.exit_code, "Exit status of the last attempt, once it ended.");
+    field("exit_code", task.exit_code, "Exit status of the last attempt, once it has ended.");
     field("signal", task.signal, "Signal that ended the last attempt.");
-    field("exit_detail", task.exit_detail,
-          "The line that explains its end, such as the framework's own message.");
+    field(
+        "exit_detail", task.exit_detail,
+        "The line that explains how the last attempt ended, such as the framework's own message.");
     field("placement_reason", task.placement_reason, "Why these GPUs were chosen.");
-    field("stdout_path", task.stdout_path, "File of its standard output.");
+    field("stdout_path", task.stdout_path, "File that receives the task's standard output.");
     field("stderr_path", task.stderr_path,
-          "File of its standard error; the same as stdout_path if they share a file.");
+          "File that receives the task's standard error; the same as stdout_path if both go to one "
+          "file.");
     field("workdir", task.workdir, "Working directory.");
     field("command", task.command, "argv, or the script's path and arguments.");
     field("array_id", task.array_id, "Number of the first task of its array.");
     field("array_index", task.array_index, "Index in its array.");
     field("pid", task.pid, "Process id while it runs.");
     field("comment", task.comment, "A one-line note.");
-    field("container", task.container, "Container image in which it runs; empty: none.");
+    field("container", task.container, "Container image in which the task runs; empty: none.");
     field("origin", task.origin,
-          "What starts its process. Empty: the daemon; lease: another program (/v1/leases); slurm: "
-          "a Slurm job.",
+          "What starts the task's process. Empty: the daemon; lease: another program (/v1/leases); "
+          "slurm: a Slurm job.",
           {.words = ",lease,slurm"});
-    field("account", task.account, "Account for its use of the GPUs, or empty.");
+    field("account", task.account,
+          "Account to which the task's GPU usage is charged; empty: none.");
     field("qos", task.qos,
           "Class of service: interactive, normal, background, or another configured class.");
     field("sharing", task.sharing,
-          "How its processes share the GPU: alone, streams (time-sliced by the driver), mps "
+          "How the task's processes share the GPU: alone, streams (time-sliced by the driver), mps "
           "(through an MPS server), mig (a MIG instance); empty: not started yet.",
           {.words = ",alone,streams,mps,mig"});
     field("memory_limit_mib", task.memory_limit_mib,
-          "GPU memory that each of its processes may take, enforced by MPS; 0: no limit.");
-    field(
-        "group_limit_mib", task.group_limit_mib,
-        "GPU memory that all its processes together may take on each GPU, enforced by the kernel; "
-        "0: no limit.",
-        {.low = 0});
+          "Limit on the GPU memory of each of the task's processes, enforced by MPS; 0: no limit.");
+    field("group_limit_mib", task.group_limit_mib,
+          "Limit on the GPU memory of all the task's processes together on each GPU, enforced by "
+          "the kernel; 0: no limit.",
+          {.low = 0});
     field("thread_percent", task.thread_percent,
-          "Percent of the SMs that each of its processes may use, enforced; 0: no limit.",
+          "Enforced limit on the percentage of SMs that each of the task's processes may use; 0: "
+          "no limit.",
           {.low = 0});
     field("partition_sms", task.partition_sms,
-          "SMs of its partition, which no other client of its MPS server uses; 0: no partition.",
+          "Number of SMs in the task's partition, which no other client of its MPS server uses; 0: "
+          "no partition.",
           {.low = 0});
     field("sharing_note", task.sharing_note,
-          "Why the task does not share as configured, or that all users share its MPS server.");
+          "Why the task does not share as configured, or a note that all users share its MPS "
+          "server.");
     field("sm_share", task.sm_share, "Largest share of the SMs that its submitter requested.");
     field("max_slowdown", task.max_slowdown,
           "Highest slowdown, relative to running alone, that its submitter accepts.");
     field("serve", task.serve,
-          "Whether it is latency-sensitive: under MPS its kernels go before those of its user's "
-          "other tasks.");
+          "Whether the task is latency-sensitive: under MPS its kernels run before those of the "
+          "user's other tasks.");
     field("cpus", task.cpus,
-          "Cores of the server that are reserved for it once it starts; null: not counted.");
+          "Cores of the server that are reserved for the task once it starts; null: not counted.");
     field("host_memory_mib", task.host_memory_mib,
-          "RAM of the server that is reserved for it once it starts; null: not counted.");
+          "Main memory of the server that is reserved for the task once it starts; null: not "
+          "counted.");
     field("own_cpus", task.own_cpus,
-          "Whether its cores are dedicated: they stay the same, and no other task may use them.");
+          "Whether the task's cores are dedicated: they do not change, and no other task may use "
+          "them.");
     field("own_cores", task.own_cores, "Its dedicated cores, such as 0-3,8; empty: none.");
     field("host_note", task.host_note,
           "Which limits on its cores and memory are not enforced here, and why; empty: all are "
           "enforced.");
     field("idle_since_ms", task.idle_since_ms,
-          "Since when it has held GPUs without using them; null: it uses them.");
+          "Since when the task has held GPUs without using them; null: it uses them.");
     field("checkpoint_signal", task.checkpoint_signal,
-          "Signal, chosen by its submitter, that asks it to checkpoint before it has to leave; "
-          "empty: the server's.");
-    field("no_slots", task.no_slots, "Whether it may run on at the end of its time slice.");
+          "Signal, chosen by the submitter, that asks the task to checkpoint before it has to "
+          "leave; empty: the server's signal.");
+    field("no_slots", task.no_slots, "Whether the task may keep running when its time slice ends.");
     field("checkpoints", task.checkpoints,
-          "How often it checkpointed on request and ended, to continue later.", {.low = 0});
+          "How often the task ended after checkpointing on request, to continue later.",
+          {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
-          "It was asked to checkpoint and will be ended at this time; null: it may stay.");
+          "When the task, which was asked to checkpoint, will be stopped; null: it may stay.");
     field("turn_ends_ms", task.turn_ends_ms,
-          "End of its time slice while it runs, if another task waits for its GPUs; null: it "
+          "When the running task's time slice ends if another task waits for its GPUs; null: it "
           "has no time slice.");
     field("begin_ms", task.begin_ms, "The task is not started before this time.");
     field("dependencies", task.dependencies, "Dependencies: afterok:12, afterany:13 …");
-    field("parameters", task.parameters, "Its parameters in a sweep.");
+    field("parameters", task.parameters, "The task's parameters in a sweep.");
     field("notify", task.notify,
-          "Notifications: targets and events. For a URL, only the server is shown.");
-    field("notices", task.notices, "Notices sent for it, with their results; empty in lists.");
+          "Requested notifications: targets and events. Of a URL, only the host is shown.");
+    field("notices", task.notices,
+          "Notices sent for the task, with their results; empty in lists.");
     field("progress", task.progress,
-          "Its progress, read from its output; null: the output shows none, or it does not run.");
+          "The task's progress, read from its output; null: the output shows no progress, or the "
+          "task does not run.");
   }
 };
 

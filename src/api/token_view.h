@@ -20,18 +20,18 @@ struct TokenView {
 
   static void VisitFields(auto& field, auto& view) {
     field("id", view.id, "Token number, by which the token is revoked.", {.low = 0});
-    field("uid", view.uid, "Id of its user.");
-    field("user", view.user, "Name of its user when the token was made.");
+    field("uid", view.uid, "User id of the token's user.");
+    field("user", view.user, "Name of the token's user when the token was made.");
     field("name", view.name, "Name of the token, chosen by its user.");
     field("created_ms", view.created_ms, "When the token was made, real time, ms since the epoch.");
     field("expires_ms", view.expires_ms, "When the token expires.");
     field("token", view.token,
-          "The token itself, shown only once, when it is made. The daemon keeps only its hash.",
+          "The token itself, shown only when it is made. The daemon keeps only a hash of it.",
           {.unless_empty = true});
   }
 };
 
-// The caller as the daemon identified it.
+// The caller as identified by the daemon.
 struct WhoView {
   std::string user;
   std::optional<std::int64_t> uid;

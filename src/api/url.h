@@ -15,12 +15,12 @@ struct Target {
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in order
 };
 
-// A target is a path with an optional query, such as "/v1/tasks?user=ann%20b&limit=5". A '+' in the
-// query is a blank. Errors: kInvalid if the target is not an absolute path, or has broken escapes
-// or NUL bytes.
+// Parses a target, which is a path with an optional query, such as
+// "/v1/tasks?user=ann%20b&limit=5". A '+' in the query stands for a blank. Errors: kInvalid if the
+// target is not an absolute path, or contains invalid escapes or NUL bytes.
 Result<Target> ParseTarget(std::string_view target);
 
-// One path piece or query value with every byte but letters, digits and "-._~" escaped.
+// Escapes a path segment or query value. All bytes except letters, digits and "-._~" are escaped.
 std::string Escape(std::string_view text);
 
 }  // namespace carma::api

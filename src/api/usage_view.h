@@ -9,7 +9,7 @@
 
 namespace carma::api {
 
-// The sum over a set of attempts. Fields that the request does not group by are empty.
+// The sum over a set of attempts. Fields by which the request does not group are empty.
 struct UsageView {
   std::string user;
   std::string account;
@@ -33,13 +33,14 @@ struct UsageView {
     field("tasks", view.tasks, "Tasks that held GPUs.");
     field("attempts", view.attempts, "Number of starts of these tasks.");
     field("gpu_s", view.gpu_s,
-          "GPU time: seconds from each start to its end, summed over its GPUs.");
+          "GPU time: seconds from each start to its end, times the number of GPUs of the attempt.");
     field("share_s", view.share_s,
           "GPU time weighted by the share kept from other tasks: promised memory or "
           "predicted activity, whichever is larger.");
     field("waiting_s", view.waiting_s, "Waiting time before these starts.");
     field("energy_j", view.energy_j,
-          "GPU energy in that time, divided evenly among the tasks on a GPU; null: unknown.");
+          "GPU energy during the attempts, divided evenly among the tasks on each GPU; null: "
+          "unknown.");
     field("ooms", view.ooms, "Starts that ended for lack of GPU memory.");
     field("promised_mib_s", view.promised_mib_s,
           "GPU memory promised to the attempts, multiplied by time.");

@@ -8,7 +8,7 @@
 namespace carma::base {
 
 std::string EncodeBase64(std::string_view bytes);
-// Returns empty if the text is not valid base64.
+// Returns nothing if the text is not valid base64.
 std::optional<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace carma::base

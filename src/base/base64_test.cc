@@ -6,7 +6,7 @@ namespace carma::base {
 namespace {
 
 TEST(Base64, MatchesTheTestVectorsAndRefusesInvalidText) {
-  // The test vectors of RFC 4648, section 10.
+  // These are the test vectors of RFC 4648, section 10.
   const std::pair<const char*, const char*> vectors[] = {{"", ""},
                                                          {"f", "Zg=="},
                                                          {"fo", "Zm8="},

@@ -1,4 +1,5 @@
-// Computes with days and times of day in a time zone: the server's, or UTC for simulated time.
+// Computes with days and times of day in a time zone. The zone is the server's, or UTC for
+// simulated time.
 #pragma once
 
 #include "base/time.h"
@@ -12,12 +13,12 @@ class Calendar {
   }  // the server's local time, with summer time
   static Calendar Utc() { return Calendar(true); }
 
-  // Returns the same time of day `days` later. A time that the clock skips becomes the first time
+  // Returns the same time of day `days` later. If the clock skips that time, returns the first time
   // after the gap.
   Time DaysLater(Time from, int days) const;
   // 0: Sunday … 6: Saturday.
   int DayOfWeek(Time at) const;
-  // The calendar's offset from UTC at that moment.
+  // The offset of local time from UTC at that moment.
   Duration AheadOfUtc(Time at) const;
 
  private:

@@ -1,4 +1,4 @@
-// Clocks. No other code reads the time of day.
+// Clocks. No code outside this file reads the time of day.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 
 namespace carma::base {
 
-// A smaller Clock::WallStep() needs no restart.
+// A WallStep() smaller than this does not require a restart.
 inline constexpr std::chrono::minutes kClockSlack{1};
 
 class Clock {
@@ -15,19 +15,19 @@ class Clock {
   virtual ~Clock() = default;
   // Never goes backwards, even if the system's wall clock is set back.
   virtual Time Now() = 0;
-  // The real time to wait until Now() has advanced by `d`.
+  // The real time that passes until Now() has advanced by `d`.
   virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;
-  // By how much the system's wall clock has been set forward since this clock was made.
+  // How far the system's wall clock has been set forward since this clock was constructed.
   virtual Duration WallStep() { return {}; }
 };
 
-// Adds to the wall-clock time at construction the boot-time clock since then, `scale` times as
-// fast. All clocks of a simulated server (scale > 1) share the same origin, a pair of readings of
-// both clocks.
+// The wall-clock time at construction, plus the time that has passed since on the boot-time clock,
+// multiplied by `scale`. All clocks of a simulated server (scale > 1) share the same origin, which
+// is a pair of readings of both clocks.
 class SystemClock : public Clock {
  public:
   explicit SystemClock(double scale = 1.0);
-  // origin_boot_ns: CLOCK_BOOTTIME reading at which the time was origin_time.
+  // origin_boot_ns: the CLOCK_BOOTTIME reading at the time origin_time.
   SystemClock(double scale, Time origin_time, std::int64_t origin_boot_ns);
   Time Now() override;
   std::chrono::nanoseconds RealSpan(Duration d) const override;

@@ -10,9 +10,9 @@
 
 namespace carma::base {
 
-// As large as a pointer. An object that is empty, or equal to T{}, reads as T{} and allocates
-// nothing, so rarely used members cost nothing. It converts to a const T. Like shared_ptr, copies
-// may be read and destroyed on different threads.
+// As large as a pointer. An object that is empty or equal to T{} reads as T{} and allocates
+// nothing, so rarely used members are free. Converts to a const T. As with shared_ptr, copies may
+// be read and destroyed on different threads.
 template <class T>
 class CopyOnWrite {
  public:
@@ -40,7 +40,7 @@ class CopyOnWrite {
   const T* operator->() const { return &**this; }
   operator const T&() const { return **this; }
 
-  // Returns a private copy for changes. The reference is valid until this object is copied,
+  // Returns a private copy that may be changed. The reference is valid until this object is copied,
   // assigned or destroyed.
   T& Edit() {
     if (kept_ == nullptr) {
@@ -56,7 +56,7 @@ class CopyOnWrite {
   void Trim() {
     if (**this == kEmpty) *this = CopyOnWrite();
   }
-  // If both are equal, shares the value of `other` and returns true.
+  // If both values are equal, shares the value of `other` and returns true.
   bool ShareWith(const CopyOnWrite& other) {
     if (!(*this == other)) return false;
     *this = other;
@@ -77,7 +77,7 @@ class CopyOnWrite {
   Kept* kept_ = nullptr;
 };
 
-// A shared value that may be missing, with the interface of std::optional.
+// A shared value that may be absent, with the interface of std::optional.
 template <class T>
 class SharedOptional : public CopyOnWrite<std::optional<T>> {
  public:

@@ -1,4 +1,4 @@
-// Lists of hardware threads as the kernel writes them: "0-3,8".
+// Reads and writes lists of hardware threads in the kernel's notation: "0-3,8".
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace carma::base {
 
-// Writes the numbers in ascending order; "" for an empty list. They may be given in any order.
+// Writes the numbers in ascending order; "" for an empty list. The input may be in any order.
 std::string CpuListText(std::vector<int> cpus);
-// Returns the numbers in ascending order without repetition, and ignores surrounding blanks.
-// Returns empty if the text is not a valid list, or contains a number of 65,536 or more.
+// Returns the numbers in ascending order without duplicates. Ignores surrounding blanks. Returns
+// nothing if the text is not a valid list or contains a number of 65,536 or more.
 std::optional<std::vector<int>> ParseCpuList(std::string_view text);
 
 }  // namespace carma::base

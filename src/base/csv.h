@@ -1,5 +1,5 @@
-// Reads untrusted comma-separated text with a header line. Sizes are bounded, and errors name the
-// line.
+// Reads untrusted comma-separated text that has a header line. Sizes are limited, and errors name
+// the line.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace carma::base {
 
 inline constexpr std::size_t kMaxCsvRows = 2'000'000;
 
-// One data row; cells are looked up by the header's names.
+// One data row. Cells are looked up by the names in the header.
 class CsvRow {
  public:
   CsvRow(const std::vector<std::string>* header, std::vector<std::string> cells,
          std::string_view where, int line)
       : header_(header), cells_(std::move(cells)), where_(where), line_(line) {}
   int line() const { return line_; }
-  // Returns an empty text if the file has no such column.
+  // Returns an empty text if there is no such column.
   std::string_view Text(std::string_view column) const;
-  // Returns kInvalid "tasks.csv:7: column 'gpus': expected …" for other values. An empty cell is
-  // absent, not an error.
+  // Errors: kInvalid "tasks.csv:7: column 'gpus': expected …" for other values. An empty cell
+  // counts as absent and is not an error.
   Result<std::optional<double>> Number(std::string_view column, double low, double high) const;
   Result<double> Required(std::string_view column, double low, double high) const;
-  // Returns kInvalid with the file and line of the row, for errors that the caller finds.
+  // Returns kInvalid with the file and line of the row. For errors that the caller finds.
   std::unexpected<Error> Wrong(std::string_view what) const;
 
  private:
@@ -41,12 +41,12 @@ class CsvRow {
 // CRLF is accepted.
 class CsvTable {
  public:
-  // where: the file's name, so that messages begin with "tasks.csv:7: "; without it they begin with
-  // "line 7: ". Errors: kInvalid with the line: no header, a required column is missing, ragged
-  // rows, unclosed quotes, more than max_rows.
+  // where: the file's name. With it, messages begin with "tasks.csv:7: ", without it with "line 7:
+  // ". Errors: kInvalid with the line: no header, a required column is missing, rows of different
+  // lengths, an unclosed quote, more than max_rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
-  // Reads a file, whose path appears in messages. Errors: also those of ReadFile().
+  // Reads a file. Its path appears in messages. Errors: also those of ReadFile().
   static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& required,
                                std::size_t max_bytes);
   std::size_t size() const { return rows_.size(); }

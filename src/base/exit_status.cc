@@ -12,7 +12,7 @@
 namespace carma::base {
 namespace {
 
-// struct pidfd_info of <linux/pidfd.h>, which the headers of Debian 12 lack.
+// struct pidfd_info of <linux/pidfd.h>, which is missing from the headers of Debian 12.
 struct PidfdInfo {
   std::uint64_t mask = 0;
   std::uint64_t cgroup = 0;

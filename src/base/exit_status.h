@@ -1,4 +1,4 @@
-// Reads the exit status of processes that are not our children.
+// Reads the exit status of processes that are not children of this process.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace carma::base {
 
-// Returns a status like waitpid(), or empty if the process still runs or its status is unknown.
-// Until the parent reaps the process, /proc shows the status to whoever may inspect the process;
-// afterwards, Linux 6.15 and newer report it for a pidfd that was opened before. pidfd may be
-// empty.
+// Returns a status as from waitpid(), or nothing if the process is still running or its status is
+// unknown. Until its parent reaps the process, /proc shows the status to anyone who may inspect the
+// process. After that, Linux 6.15 and newer report it through a pidfd that was opened before. pidfd
+// may be empty.
 std::optional<int> ExitStatusOf(const ProcessId& process, const UniqueFd& pidfd);
 
 }  // namespace carma::base

@@ -1,4 +1,4 @@
-// A type lists its fields once, and everything that visits all fields uses this list: JSON in both
+// A type lists its fields once, and all code that visits the fields uses this list: JSON in both
 // directions, the API's description, checks, columns. For example:
 //
 //   struct Sample {
@@ -13,8 +13,8 @@
 //
 // The second parameter is a value of the type or of a type derived from it, const or not. The
 // suffix of a name gives the unit of a time: "_s" is a number of seconds, "_ms" whole milliseconds.
-// The text is for the API's description; omit it if the name says enough. base/test_fields.h finds
-// forgotten members.
+// The text appears in the API's description; omit it if the name is clear enough.
+// base/test_fields.h finds forgotten members.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,12 @@
 
 namespace carma::base {
 
-// The allowed values of a field, and how JSON represents it.
+// Which values of a field are allowed, and how JSON represents the field.
 struct FieldRule {
-  // Limits of whole numbers, and of spans in milliseconds. The limits of the type apply too.
+  // Limits of whole numbers, and of time spans in milliseconds. The limits of the type also apply.
   std::int64_t low = std::numeric_limits<std::int64_t>::min();
   std::int64_t high = std::numeric_limits<std::int64_t>::max();
-  // Limits of other numbers.
+  // Limits of all other numbers.
   double least = std::numeric_limits<double>::lowest();
   double most = std::numeric_limits<double>::max();
   std::size_t max_bytes = 1 << 20;           // of a text, or of each text in a list

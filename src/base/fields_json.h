@@ -15,9 +15,9 @@
 
 namespace carma::base {
 
-// How an empty optional is written.
+// How an empty optional is written to JSON.
 enum class Absent { kNull, kLeftOut };
-// How unknown fields of an object are treated.
+// What happens to unknown fields of an object.
 enum class Unknown { kRefused, kPassedOver };
 
 template <class T>
@@ -28,7 +28,7 @@ template <class T>
 inline constexpr bool kIsList = false;
 template <class T>
 inline constexpr bool kIsList<std::vector<T>> = true;
-// An object whose keys are data.
+// An object whose keys are data rather than field names.
 template <class T>
 inline constexpr bool kIsDictionary = false;
 template <class T>
@@ -113,7 +113,7 @@ Json FieldsToJson(const T& value, Absent absent) {
 // ---- reading ----
 
 // Reads fields through a JsonReader, which records the first error. A field that is absent or null
-// keeps its value; lists and dictionaries that are present are replaced.
+// keeps its value. Lists and dictionaries that are present are replaced.
 class FieldReader {
  public:
   FieldReader(JsonReader& in, Unknown unknown) : in_(&in), unknown_(unknown) {}
@@ -228,8 +228,8 @@ class FieldReader {
   Unknown unknown_;
 };
 
-// Reads into `value`; absent fields keep their values. pointer: where the object is inside its
-// document. Errors: kInvalid with the JSON pointer.
+// Reads into `value`. Fields that are absent keep their values. pointer: the position of the object
+// in its document. Errors: kInvalid with the JSON pointer.
 template <HasFields T>
 Result<T> FieldsFromJson(const Json& json, const std::string& pointer, Unknown unknown,
                          T value = {}) {

@@ -1,4 +1,4 @@
-// Tests that one list of fields serves JSON in both directions, checks and the count of members.
+// Tests that one list of fields serves JSON in both directions, checks, and the count of members.
 #include "base/fields.h"
 
 #include <gtest/gtest.h>

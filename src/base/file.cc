@@ -31,7 +31,7 @@ Result<std::string> ReadAll(int fd, std::size_t max_bytes) {
 }
 
 Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
-  // O_NONBLOCK, because opening a FIFO must not block; regular files ignore it.
+  // O_NONBLOCK, because opening a FIFO must not block. Regular files ignore the flag.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return FailErrno(errno, path);
   struct stat st {};
@@ -54,7 +54,7 @@ Result<Unit> WriteAll(int fd, std::string_view data) {
 
 namespace {
 
-// like: the file being replaced; null: the new file keeps the mode it was created with.
+// like: the file that is replaced. If null, the new file keeps the mode it was created with.
 Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   CARMA_TRY(WriteAll(fd, data));
   if (like != nullptr) {
@@ -65,8 +65,8 @@ Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   return Unit{};
 }
 
-// Where every user may write, another user's link may lead anywhere (fs.protected_symlinks exists
-// for the same reason). A link made after this check is not noticed.
+// In a folder that everyone may write to, another user's link may lead anywhere
+// (fs.protected_symlinks exists for the same reason). A link made after this check goes unnoticed.
 Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   const std::string parent = std::filesystem::path(link).parent_path().string();
   struct stat folder {};
@@ -77,7 +77,8 @@ Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   return Denied("{}: symbolic link of user {} in a folder that all may write to", link, owner);
 }
 
-// Replaces links in the path by their targets. Parts that do not exist stay as they are.
+// Replaces links in the path by their targets. Parts of the path that do not exist are left as they
+// are.
 Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
   for (std::size_t end = 0; end != std::string::npos;) {
     end = path.find('/', end + 1);
@@ -96,8 +97,8 @@ Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
   return path;
 }
 
-// The name may already be taken: by another user's link, or by a file from an earlier process with
-// our pid.
+// The name may already be taken, either by another user's link or by a file from an earlier process
+// with the same pid.
 UniqueFd OpenDraft(std::string& name, unsigned mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   UniqueFd fd(::open(name.c_str(), kFlags, mode));
@@ -131,7 +132,7 @@ Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, uns
   const std::string file = CARMA_TRY(WithoutLinks(path));
   struct stat before {};
   if (::stat(path.c_str(), &before) != 0) return Replace(path, data, mode, nullptr);
-  // /dev/stdout may lead to something that has no path.
+  // The target of /dev/stdout may be something without a path.
   const bool there = ::lstat(file.c_str(), &before) == 0;
   if (there && S_ISREG(before.st_mode)) return Replace(file, data, mode, nullptr);
   const UniqueFd fd(there ? ::open(file.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
@@ -177,8 +178,8 @@ bool IsProgram(const std::string& path) {
 }
 
 std::string ExecutableDir() {
-  // The link is read only once: it shows another path after the process changed its mounts or its
-  // file was replaced.
+  // The link is read only once, because its target changes if the process changes its mounts or its
+  // file is replaced.
   static const std::string folder = [] {
     char buffer[PATH_MAX];
     const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer);

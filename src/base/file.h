@@ -1,4 +1,4 @@
-// Reads and writes whole files, with bounded sizes and atomic changes.
+// Reads and writes whole files with limited sizes, and changes them atomically.
 #pragma once
 
 #include <cstddef>
@@ -10,32 +10,33 @@
 
 namespace carma::base {
 
-// Reads at most max_bytes. Errors: kInvalid for a larger file, a directory or a special file.
+// Reads at most max_bytes. Errors: kInvalid if the file is larger, or is a directory or a special
+// file.
 Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
-// Reads a descriptor to its end, at most max_bytes.
+// Reads a descriptor to its end, but at most max_bytes.
 Result<std::string> ReadAll(int fd, std::size_t max_bytes);
 Result<Unit> WriteAll(int fd, std::string_view data);
-// Writes a temporary file in the same folder, then fsync, rename, and fsync of the folder: readers
-// see the old or the new text, never a part. Follows a symbolic link, and writes directly to a
-// device or a pipe. Errors: the system's; kDenied for a link of another user in a sticky folder
-// that everybody may write to, if the link exists before the call.
+// Writes a temporary file in the same folder, then calls fsync, rename, and fsync on the folder.
+// Readers see either the old or the new text, never a part. A symbolic link is followed, and a
+// device or a pipe is written directly. Errors: the system's; kDenied if a link of another user
+// exists before the call in a sticky folder that everybody may write to.
 Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode = 0644);
-// Writes an existing file in the same way. The file keeps its mode, owner and group, and a symbolic
-// link to it stays a link.
+// Writes an existing file in the same way. The file keeps its mode, owner and group. If the path is
+// a symbolic link, it remains a link.
 Result<Unit> RewriteFileAtomic(const std::string& path, std::string_view data);
-// Like mkdir -p; existing folders are left as they are.
+// Like mkdir -p. Existing folders are left as they are.
 Result<Unit> MakeDirs(const std::string& path, unsigned mode = 0755);
 bool Exists(const std::string& path);
 bool IsFolder(const std::string& path);
-// Whether this process may run the file.
+// Whether this process may execute the file.
 bool IsProgram(const std::string& path);
-// The folder of the running executable, for finding programs and data installed with it.
+// The folder of the running executable. Used to find programs and data that are installed with it.
 std::string ExecutableDir();
 std::string GetEnv(const char* name, std::string_view fallback = "");
 // All environment variables of this process.
 std::map<std::string, std::string> OwnEnvironment();
-// Finds the program in the first absolute folder of `search`, a list like $PATH; empty if it is in
-// none of them.
+// Finds the program in the first absolute folder of `search` that contains it. `search` is a list
+// like $PATH. Empty if no folder contains the program.
 std::string FindOnPath(std::string_view search, std::string_view name);
 
 }  // namespace carma::base

@@ -11,8 +11,8 @@
 namespace carma::base {
 namespace {
 
-// Builds the value and checks depth and duplicate keys, because the library's own parser accepts
-// any.
+// Builds the value, and checks its depth and for duplicate keys. The library's own parser checks
+// neither.
 class BoundedSax {
  public:
   explicit BoundedSax(Json& target) : target_(target) {}

@@ -1,4 +1,4 @@
-// Reads untrusted JSON. Sizes are bounded, and every error names the place by its JSON pointer.
+// Reads untrusted JSON. Sizes are limited, and every error gives its position as a JSON pointer.
 // Include only in .cc files; headers that mention JSON include <nlohmann/json_fwd.hpp>.
 #pragma once
 
@@ -17,10 +17,10 @@ using Json = nlohmann::json;
 
 inline constexpr int kMaxJsonDepth = 64;
 
-// Errors: kInvalid with the byte offset for broken text, more than kMaxJsonDepth levels, invalid
+// Errors: kInvalid with the byte offset for malformed text, more than kMaxJsonDepth levels, invalid
 // UTF-8, or duplicate keys.
 Result<Json> ParseJson(std::string_view text);
-// Writes one line without blanks. Bytes that are not UTF-8 are replaced and never cause an
+// Writes one line without blanks. Bytes that are not UTF-8 are replaced, so they never cause an
 // exception.
 std::string DumpJson(const Json& json);
 
@@ -30,7 +30,7 @@ std::string DumpJson(const Json& json);
 //   if (in.error()) return std::unexpected(*in.error());
 class JsonReader {
  public:
-  // json must outlive the reader. If it is not an object, this is recorded as the first error.
+  // json must outlive the reader. If json is not an object, this is recorded as the first error.
   JsonReader(const Json& json, std::string pointer);
 
   // Returns false and leaves the target unchanged if the key is absent or null.
@@ -41,7 +41,7 @@ class JsonReader {
   bool Get(const char* key, double& target, double low, double high);
   bool Get(const char* key, std::vector<std::string>& target, std::size_t max_items = 100'000,
            std::size_t max_bytes = 131'072);
-  // As above, with the limits of T.
+  // Like the function above, with the limits of T.
   template <class T, class... Limits>
   bool Get(const char* key, std::optional<T>& target, Limits... limits) {
     T value{};
@@ -49,13 +49,13 @@ class JsonReader {
     target = std::move(value);
     return true;
   }
-  // Returns the raw value, or null if absent. Its key counts as known for NoOthers().
+  // Returns the raw value, or null if the key is absent. The key counts as read for NoOthers().
   const Json* Raw(const char* key);
   bool Has(const char* key);
-  // Reports keys of the object that were not read.
+  // Records an error if the object has keys that were not read.
   void NoOthers();
   void Complain(const char* key, std::string_view expected);
-  // Takes over the error that the reader of a nested object found.
+  // Takes over an error found by the reader of a nested object.
   void Take(const Error& mistake);
   const std::optional<Error>& error() const { return error_; }
   const std::string& pointer() const { return pointer_; }

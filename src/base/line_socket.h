@@ -1,4 +1,4 @@
-// Exchanges lines of text between two of our programs.
+// Exchanges lines of text between two of CARMA's programs.
 #pragma once
 
 #include <chrono>
@@ -21,12 +21,13 @@ class LineSocket {
 
   int fd() const { return fd_.get(); }
   void Close() { fd_.reset(); }
-  // Sends a line, given without its newline. Returns false if the peer is gone or does not read.
+  // Sends a line, which is passed without its newline. Returns false if the peer is gone or does
+  // not read.
   bool Send(std::string_view line) const;
-  // Waits for the next line and returns it without its newline. Errors: kUnavailable: no line in
-  // time; kNotFound: the peer is gone; kInvalid: the line is longer than the limit.
+  // Waits for the next line and returns it without its newline. Errors: kUnavailable if no line
+  // arrives in time, kNotFound if the peer is gone, kInvalid if the line is longer than the limit.
   Result<std::string> Receive(std::chrono::milliseconds timeout);
-  // Whether another line has already arrived.
+  // Whether another line has already been received.
   bool HasLine() const { return pending_.find('\n') != pending_.npos; }
 
  private:

@@ -26,7 +26,7 @@ TEST(LineSocket, LinesComeOneByOne) {
   EXPECT_EQ(pair.here.Receive(0ms).value_or(""), "two");
 }
 
-// A process that was suspended for a while finds that its deadline has passed.
+// This happens to a process that was suspended for longer than the timeout.
 TEST(LineSocket, ADeadlineThatHasPassedEndsTheWait) {
   Pair pair;
   for (const auto timeout : {0ms, -5ms, -60'000ms}) {

@@ -15,10 +15,10 @@
 namespace carma::base {
 namespace {
 
-// spdlog's levels from kInfo on, in the same order.
+// The levels of spdlog from kInfo on, in the same order.
 constexpr int kFirstLevel = spdlog::level::info;
 
-// Writes the priority, which the journal expects at the start of the line.
+// Writes the priority, which the journal expects at the beginning of the line.
 class Priority : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -32,7 +32,8 @@ class Priority : public spdlog::custom_flag_formatter {
   }
 };
 
-// A closed terminal, or a pipe without a reader, refuses a line at once. Only that line is lost.
+// A closed terminal, or a pipe without a reader, rejects the line immediately. Only that line is
+// lost.
 spdlog::logger& Logger() {
   // Never destroyed, because threads may log while the process ends.
   static spdlog::logger& logger = *[] {

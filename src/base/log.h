@@ -1,5 +1,5 @@
-// The log: key=value lines on stderr. Each has an event name that is easy to search, then fields
-// with units.
+// The log: key=value lines on stderr. Each line has an event name that is easy to search for,
+// followed by fields with units.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct Field {
   std::string value;
 };
 
-// Thread-safe. kInfo: normal events, such as a task's start; kWarn: somebody should act.
+// Thread-safe. kInfo: normal events, such as the start of a task. kWarn: events that require
+// somebody to act.
 void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields = {});
 inline void LogInfo(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kInfo, e, f);
@@ -36,7 +37,7 @@ inline void LogError(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kError, e, f);
 }
 void SetLogLevel(LogLevel level);
-// Returns false unless the text is a level ("info", "warn", "error").
+// Returns false unless the text is one of the levels "info", "warn" and "error".
 bool SetLogLevel(std::string_view name);
 
 }  // namespace carma::base

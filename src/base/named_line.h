@@ -1,5 +1,4 @@
-// Reads values from the kernel's files that have one named value per line, such as
-// /proc/PID/status.
+// Reads values from kernel files with one named value per line, such as /proc/PID/status.
 #pragma once
 
 #include <string>
@@ -10,8 +9,8 @@
 
 namespace carma::base {
 
-// Returns the rest of the line that begins with the name, trimmed; empty if there is no such file
-// or line.
+// Returns the rest of the line that begins with the name, without surrounding blanks. Empty if
+// there is no such file or line.
 inline std::string NamedLine(const std::string& file, std::string_view name) {
   constexpr std::size_t kMost = 1 << 20;
   const std::string text = ReadFile(file, kMost).value_or("");

@@ -1,4 +1,4 @@
-// The unique identity of a process: its pid and start time.
+// Identifies a process uniquely by its pid and start time.
 #pragma once
 
 #include <sys/types.h>
@@ -24,21 +24,23 @@ struct ProcessStat {
   char state = '?';
   int threads = 0;
   std::string command;
-  // Whether the process has ended but is not reaped yet. While other threads run, only its first
-  // thread has ended.
+  // Whether the process has ended but has not been reaped yet. While other threads still run, only
+  // its first thread has ended.
   bool dead() const { return (state == 'Z' || state == 'X') && threads <= 1; }
 };
 
-// Returns empty if there is no such process.
+// Returns nothing if there is no such process.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
-// The path of the process in the cgroup v2 hierarchy ("/user.slice"); empty without one.
+// The path of the process in the cgroup v2 hierarchy ("/user.slice"). Empty if there is no such
+// hierarchy.
 std::string CgroupOf(pid_t pid);
 ProcessId SelfProcess();
-// Whether that process still runs. A zombie, or another process with a reused pid, is not alive.
+// Whether that process is still running. A zombie is not alive, nor is another process that has got
+// the same pid.
 bool Alive(const ProcessId& id);
-// Returns the option in /proc/mounts that hides other users' processes; empty if there is none.
+// Returns the option in /proc/mounts that hides other users' processes. Empty if there is none.
 std::string HiddenProcesses(std::string_view mounts);
-// An id that changes with every boot; empty if unknown.
+// An id that changes with every boot. Empty if it is unknown.
 std::string BootId();
 
 }  // namespace carma::base

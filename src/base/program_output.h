@@ -8,8 +8,8 @@
 
 namespace carma::base {
 
-// Returns the standard output when the program has ended; empty if it cannot be started, fails, or
-// prints more than max_bytes. The program is killed after `patience`.
+// Returns the program's standard output once it has ended. Empty if the program cannot be started,
+// fails, or prints more than max_bytes. The program is killed after `patience`.
 std::string OutputOf(const std::vector<std::string>& words, std::size_t max_bytes,
                      std::chrono::milliseconds patience = std::chrono::seconds(10));
 

@@ -44,7 +44,7 @@ std::unexpected<Error> FailErrno(int err, std::string_view what) {
   ErrorCode code = ErrorCode::kIo;
   if (err == ENOENT) code = ErrorCode::kNotFound;
   if (err == EACCES || err == EPERM) code = ErrorCode::kDenied;
-  // The machine has run out of descriptors, memory or processes, but this may be temporary.
+  // The machine has run out of descriptors, memory or processes. This may be temporary.
   if (err == EMFILE || err == ENFILE || err == ENOMEM || err == EAGAIN)
     code = ErrorCode::kUnavailable;
   return Fail(code, std::string(what) + ": " + std::strerror(err));

@@ -1,4 +1,4 @@
-// Expected failures as values: every call of CARMA that can fail returns Result<T>.
+// Represents expected failures as values: every function of CARMA that can fail returns Result<T>.
 #pragma once
 
 #include <fmt/core.h>
@@ -34,18 +34,18 @@ struct Unit {
 };
 
 std::string_view ErrorCodeName(ErrorCode code);  // as in the API: "invalid", "not_found" …
-// Returns kIo for an unknown name.
+// Returns kIo if the name is unknown.
 ErrorCode ParseErrorCode(std::string_view name);
 
 std::unexpected<Error> Fail(ErrorCode code, std::string message);
-// Formats the message with fmt.
+// Formats the message with fmt and returns it as an error.
 template <class First, class... Rest>
 std::unexpected<Error> Fail(ErrorCode code, fmt::format_string<First, Rest...> text, First&& first,
                             Rest&&... rest) {
   return Fail(code, fmt::vformat(text, fmt::make_format_args(first, rest...)));
 }
 
-// Fail() with a fixed code: Invalid("{}: expected a number", word).
+// Fail() with a fixed code, for example Invalid("{}: expected a number", word).
 template <ErrorCode kCode>
 struct FailWith {
   std::unexpected<Error> operator()(std::string message) const {
@@ -66,17 +66,17 @@ inline constexpr FailWith<ErrorCode::kDenied> Denied;
 // The error of a failed system call: "what: strerror(err)". ENOENT becomes kNotFound, EACCES and
 // EPERM become kDenied, all others kIo.
 std::unexpected<Error> FailErrno(int err, std::string_view what);
-// Prefixes the message with what the caller was doing: "doing: message".
+// Prefixes the message with what the caller was doing when the error occurred: "doing: message".
 std::unexpected<Error> Wrap(const Error& error, std::string_view doing);
 
-// Aborts with the source location and the text, because an invariant of CARMA itself is broken.
+// Aborts with the source location and the text. For broken invariants of CARMA itself.
 [[noreturn]] void CheckFailed(const char* file, int line, std::string_view what);
 
 }  // namespace carma::base
 
 namespace carma {
 
-// CARMA uses these names unqualified, because every call that can fail needs them.
+// CARMA uses these names unqualified, because every function that can fail needs them.
 using base::Conflict;
 using base::Denied;
 using base::ErrorCode;

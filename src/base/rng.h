@@ -1,4 +1,4 @@
-// Seeded random numbers: the same seed gives the same numbers on every machine.
+// Seeded random numbers. The same seed gives the same numbers on every machine.
 #pragma once
 
 #include <cmath>
@@ -7,8 +7,8 @@
 
 namespace carma::base {
 
-// SplitMix64 (Steele, Lea, Flood 2014): it has one 64-bit state and the full period, and is good
-// enough for simulation.
+// SplitMix64 (Steele, Lea, Flood 2014). It has a single 64-bit state and the full period, and is
+// good enough for simulation.
 class Rng {
  public:
   explicit Rng(std::uint64_t seed) : state_(seed) {}

@@ -1,5 +1,5 @@
-// The clock that all processes of a simulated GPU server share. It is in the head of the server's
-// state file (simgpu/layout.h describes the rest), which is all that the daemon needs of a
+// The clock that all processes of a simulated GPU server share. It is at the beginning of the
+// server's state file (simgpu/layout.h describes the rest). The daemon needs nothing else of a
 // simulated server.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace carma::base {
 
-// Relates simulated to real time: SystemClock(time_scale, origin_time, origin_boot_ns).
+// Relates simulated time to real time: SystemClock(time_scale, origin_time, origin_boot_ns).
 struct ClockOrigin {
   double time_scale = 1;
   std::int64_t origin_time_ms = 0;
@@ -21,18 +21,18 @@ struct ServerHead {
   char magic[8];
   std::uint32_t version;
   std::uint32_t bytes;  // size of the whole file; a build with other tables is refused
-  // After a reboot, the clock and the mutexes of dead owners are invalid.
+  // A reboot makes the clock invalid, and also the mutexes, whose owners are dead.
   char boot_id[40];
   ClockOrigin clock;
 };
 
-// Builds the header of a file of this size for this version and this boot.
+// Builds the header for a file of this size, for this version and this boot.
 ServerHead MakeServerHead(std::uint32_t bytes, const ClockOrigin& clock);
-// Errors: kCorrupt: the file's size, version or boot ID does not match.
+// Errors: kCorrupt if the file's size, version or boot ID does not match.
 Result<Unit> CheckServerHead(const ServerHead& head, std::uint32_t bytes, const std::string& path);
 
-// Errors: kNotFound: no such file; kCorrupt: the file is not a state file, is of a different
-// version, was only partly written, or dates from before the last reboot; kDenied, kIo.
+// Errors: kNotFound if there is no such file; kCorrupt if the file is not a state file, belongs to
+// a different version, is incomplete, or dates from before the last reboot; kDenied, kIo.
 Result<ClockOrigin> ReadServerClock(const std::string& path);
 
 }  // namespace carma::base

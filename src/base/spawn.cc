@@ -77,7 +77,7 @@ Result<Pipe> MakePipe(bool blocking_read) {
     if (end->get() <= 2) end->reset(::fcntl(end->get(), F_DUPFD_CLOEXEC, 3));
     if (!*end) return FailErrno(errno, "pipe");
   }
-  // Only our end gets O_NONBLOCK: the program at the other end does not expect it.
+  // Only our end gets O_NONBLOCK, because the program at the other end does not expect it.
   if (!blocking_read) ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
   return pipe;
 }
@@ -105,7 +105,7 @@ std::expected<Spawned, int> Spawn(const std::vector<std::string>& words,
       ::posix_spawnp(&pid, words.front().c_str(), &plan.actions, &plan.attributes,
                      Argv(words).data(), options.environment ? block.data() : environ);
   if (error != 0) return std::unexpected(error);
-  // Our child is not yet reaped, so no other process can have its number.
+  // The child has not been reaped yet, so no other process can have its pid.
   return Spawned{pid, OpenPidfd(pid)};
 }
 

@@ -18,7 +18,7 @@ struct Ended {
   int status = 0;
 };
 
-// Runs the words and captures their output with a pipe.
+// Runs the words as a command and captures its output with a pipe.
 Ended RunToEnd(const std::vector<std::string>& words, SpawnOptions options = {}) {
   Result<Pipe> output = MakePipe();
   EXPECT_TRUE(output);

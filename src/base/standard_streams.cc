@@ -14,16 +14,16 @@ namespace carma::base {
 
 void OpenStandardStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    // The file gets this number, the lowest free one. It stays open on exec, because children need
-    // it too.
+    // The file gets this number, because it is the lowest free one. It stays open on exec, because
+    // child processes need it too.
     if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
   }
 }
 
 void NeverWaitForTerminal(int fd) {
   if (::isatty(fd) == 0) return;
-  // Opens the terminal again, because O_NONBLOCK on the shell's descriptor would also apply to the
-  // shell.
+  // Opens the terminal again. Setting O_NONBLOCK on the existing descriptor would also affect the
+  // shell, which shares it.
   const std::string path = fmt::format("/proc/self/fd/{}", fd);
   const UniqueFd own(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (own) ::dup2(own.get(), fd);

@@ -1,5 +1,5 @@
-// Guards descriptors 0, 1 and 2 of a program: closed ones, a terminal that is not read, the
-// journal.
+// Prepares descriptors 0, 1 and 2 of a program: opens closed ones, never waits for a terminal, and
+// detects the journal.
 #pragma once
 
 #include <string>
@@ -10,22 +10,22 @@
 namespace carma::base {
 
 // Opens /dev/null for each of the descriptors 0, 1 and 2 that is closed. Must be the first call of
-// every main: otherwise the next file or socket gets one of these descriptors, and printed text
+// every main. Otherwise the next file or socket gets one of these descriptors, and printed text
 // ends up in it.
 void OpenStandardStreams();
 
 // A terminal that is not read (stopped with Ctrl-S, or behind a silently broken connection) blocks
-// its writers. After this call, output that the terminal cannot take immediately is refused
-// (EAGAIN), so only that line is lost. Other users of the terminal are not affected. The call does
-// nothing if the descriptor is not a terminal, or is a terminal that this user may not open.
+// its writers. After this call, output that the terminal cannot take immediately is rejected
+// (EAGAIN), so only that line is lost. Other users of the terminal are not affected. Does nothing
+// if the descriptor is not a terminal or is a terminal that this user may not open.
 void NeverWaitForTerminal(int fd);
 
 // stream: $JOURNAL_STREAM, the "device:inode" of the stream that systemd gave the service. Returns
-// false if the descriptor has been redirected since.
+// false if the descriptor has been redirected since then.
 bool IsJournal(int fd, std::string_view stream);
 
-// The prefix by which a line on standard error gets its priority in the journal (sd-daemon(3)),
-// such as "<6>" for kInfo. Empty if standard error is not connected to the journal.
+// The prefix that gives a line on standard error its priority in the journal (sd-daemon(3)), such
+// as "<6>" for kInfo. Empty if standard error is not connected to the journal.
 std::string_view PriorityPrefix(LogLevel level);
 
 }  // namespace carma::base

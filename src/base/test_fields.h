@@ -1,4 +1,4 @@
-// Lets tests check that the list of a type's fields names every member.
+// Lets tests check that a type's list of fields contains every member.
 #pragma once
 
 #include <set>
@@ -45,7 +45,7 @@ std::set<std::string> NamesOf() {
   return visitor.names;
 }
 
-// Whether the list has exactly one field for each member.
+// Whether the list has exactly one field for each member of the type.
 template <HasFields T>
 bool NamesEveryMember() {
   return NamesOf<T>().size() == MemberCount<T>();

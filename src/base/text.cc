@@ -17,7 +17,7 @@ bool IsBlank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-// Length of the UTF-8 sequence that starts the text; 0 if there is none.
+// Length of the UTF-8 sequence at the beginning of the text; 0 if there is none.
 std::size_t Utf8Length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -34,7 +34,7 @@ std::size_t Utf8Length(std::string_view text) {
   return length;
 }
 
-// Decodes a sequence whose length Utf8Length returned.
+// Decodes a sequence of the length that Utf8Length returned.
 char32_t CodePoint(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence[0]);
   if (sequence.size() == 1) return first;
@@ -58,7 +58,7 @@ std::unexpected<Error> BadSpan(std::string_view text) {
       "' is not a time span of at most ten years (90s, 15m, 12h, 2d, MIN, H:M:S or D-H:M:S)");
 }
 
-// Reads "1h30m" or "90s": numbers, each followed by a unit.
+// Reads "1h30m" or "90s": one or more numbers, each followed by a unit.
 std::optional<std::int64_t> UnitSpanSeconds(std::string_view text) {
   std::int64_t total = 0;
   while (!text.empty()) {
@@ -193,8 +193,8 @@ Result<Duration> ParseSpan(std::string_view text) {
       numbers.push_back(*number);
     }
     if (numbers.size() > 3 || days < 0 || days > 4000) return BadSpan(text);
-    // With days, the numbers start at hours. Without days, one or two numbers start at minutes
-    // (Slurm's rule).
+    // With days, the first number is hours. Without days, the first of one or two numbers is
+    // minutes (Slurm's rule).
     if (with_days || numbers.size() == 3) {
       numbers.resize(3, 0);
       total_s = days * 86400 + numbers[0] * 3600 + numbers[1] * 60 + numbers[2];

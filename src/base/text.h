@@ -1,4 +1,4 @@
-// Tools for text: splitting, numbers, sizes, spans of time, UTF-8.
+// Tools for text: splitting, numbers, sizes, time spans, UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace carma::base {
 
 std::string_view Trim(std::string_view text);
-// Returns all pieces between separators, including empty pieces; Split("", ',') is {""}.
+// Returns all pieces between separators, including empty pieces. Split("", ',') is {""}.
 std::vector<std::string_view> Split(std::string_view text, char separator);
-// Returns the pieces between runs of blanks and tabs; none for a blank text.
+// Returns the pieces between runs of blanks and tabs. A blank text has no pieces.
 std::vector<std::string_view> SplitWords(std::string_view text);
 // The part after the last slash.
 std::string_view BaseName(std::string_view path);
 std::string ToLower(std::string_view text);
 std::string Join(const std::vector<std::string>& pieces, std::string_view separator);
 
-// The whole text must be the number.
+// The number must be the entire text.
 std::optional<std::int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseDouble(std::string_view text);  // finite only
 
@@ -31,8 +31,8 @@ std::optional<double> ParseDouble(std::string_view text);  // finite only
 // kInvalid for any other text, a negative size, or more than 2^40 MiB.
 Result<std::int64_t> ParseMemoryMib(std::string_view text);
 // Parses Slurm's forms "M", "M:S", "H:M:S", "D-H", "D-H:M", "D-H:M:S" (a bare number is minutes),
-// and "90s", "15m", "12h", "2d", "1h30m". Errors: kInvalid for anything else, negatives, and more
-// than 10 years.
+// and "90s", "15m", "12h", "2d", "1h30m". Errors: kInvalid for any other text, a negative span, or
+// more than 10 years.
 Result<Duration> ParseSpan(std::string_view text);
 
 std::string Counted(std::int64_t count, std::string_view what);  // "1 task", "2 tasks"
@@ -43,12 +43,12 @@ std::string FormatTime(Time t);           // local "2026-03-01 14:05:59"
 std::string FormatTimeIso(Time t);        // UTC "2026-03-01T13:05:59.120Z"
 
 bool IsUtf8(std::string_view text);
-// Whether the text contains an invisible character with an effect: C0 and C1 controls (some
+// Whether the text contains an invisible character that has an effect: C0 and C1 controls (some
 // terminals obey C1 too), DEL, line separators, bidirectional marks and overrides. Invalid bytes
 // are not checked.
 bool HasControls(std::string_view text);
-// A printable one-line form for messages and tables: characters as in HasControls and invalid bytes
-// become '?', and the text is cut at max_bytes with "…".
+// A printable one-line form for messages and tables. Invalid bytes and the characters described at
+// HasControls become '?', and the text is cut at max_bytes with "…".
 std::string Printable(std::string_view text, std::size_t max_bytes = 200);
 
 }  // namespace carma::base

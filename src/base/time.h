@@ -1,5 +1,5 @@
-// Points and spans of time for the core, which receives the time from its caller and never reads a
-// clock.
+// Points in time and time spans for the core, which receives the time from its caller and never
+// reads a clock.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 
 namespace carma::base {
 
-// Milliseconds since the Unix epoch. There is no now(), because only the code around the core owns
-// a clock (base/clock.h).
+// Milliseconds since the Unix epoch. There is no now(), because only the code around the core has a
+// clock (base/clock.h).
 struct CoreClock {
   using rep = std::int64_t;
   using period = std::milli;

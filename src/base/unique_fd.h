@@ -1,4 +1,4 @@
-// An owned file descriptor, which is closed on destruction.
+// Owns a file descriptor and closes it on destruction.
 #pragma once
 
 #include <unistd.h>

@@ -21,7 +21,7 @@ std::string TextOf(const char* text) {
   return text != nullptr ? text : "";
 }
 
-// POSIX allows any of these errors for "no such user".
+// POSIX allows any of these errors if there is no such user.
 bool IsNone(int error) {
   return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
 }

@@ -1,5 +1,5 @@
 // Looks up users and groups in the system's user database. The database may be on the network, so
-// every call blocks: use it only in workers or short-lived programs, never on a loop.
+// every call may block. Use it only in workers or short-lived programs, never on a loop.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct UserEntry {
   std::string shell;
 };
 
-// Returns empty for an unknown number. Errors: kUnavailable if the database cannot answer.
+// Returns nothing if no user has this number. Errors: kUnavailable if the database cannot answer.
 Result<std::optional<UserEntry>> FindUser(std::uint32_t uid);
-// Returns the number of a group. Errors: kNotFound, kUnavailable.
+// Returns the number of the group. Errors: kNotFound, kUnavailable.
 Result<std::uint32_t> FindGroup(const std::string& name);
-// Whether the database certainly has no such user; false if the database cannot be read.
+// Whether the database definitely has no such user. False if the database cannot be read.
 bool LacksUser(const std::string& name);
 // The user's name, or the number if the name is unknown.
 std::string UserName(std::uint32_t uid);

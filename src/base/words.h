@@ -1,4 +1,5 @@
-// The words of an enum. One table next to the enum serves the store, the log, the API and parsers.
+// The words for the values of an enum. One table next to the enum serves the store, the log, the
+// API and parsers.
 #pragma once
 
 #include <optional>
@@ -11,8 +12,8 @@
 
 namespace carma::base {
 
-// Pairs of {value, word} for every enumerator. If several words mean one value, the first is
-// written.
+// Pairs of {value, word} for every enumerator. If a value has several words, the first is used for
+// writing.
 template <class Enum>
 using Words = std::span<const std::pair<Enum, std::string_view>>;
 
@@ -34,7 +35,7 @@ std::string_view WordOf(Enum value) {
   return {};
 }
 
-// Returns empty if there is no such word. Case matters.
+// Returns nothing if there is no such word. Case matters.
 template <HasWords Enum>
 std::optional<Enum> FromWord(std::string_view text) {
   for (const auto& [value, word] : kWordsOf<Enum>) {

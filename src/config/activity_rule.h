@@ -1,4 +1,4 @@
-// Describes the rule for sharing a GPU whose SM activity is not measured.
+// Describes the rule for sharing a GPU that does not report SM activity.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace carma::config {
 
-// Returns a sentence without capital letter and full stop; empty if the policy never shares GPUs.
+// Returns a sentence without a capital letter and full stop. Empty if the policy never shares GPUs.
 std::string RuleWithoutActivity(const core::PolicyConfig& policy);
 
 }  // namespace carma::config

@@ -1,4 +1,4 @@
-// Finds the socket of the daemon that a configuration describes.
+// Finds the socket of the daemon to which a configuration belongs.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@ namespace carma::config {
 // The default socket of root's carmad.
 inline constexpr char kServerSocket[] = "/run/carma/carmad.sock";
 
-// Returns daemon.socket from the sources, of which later ones win; empty if it is not set. Errors
-// are ignored: only the daemon must check its configuration, and its socket should be found even if
+// Returns daemon.socket from the sources; later sources win. Empty if it is not set. Errors are
+// ignored: checking the configuration is the daemon's job, and its socket should be found even if
 // another key is wrong.
 std::string ConfiguredSocket(const Sources& sources);
 
@@ -22,21 +22,21 @@ std::string ConfiguredSocket(const Sources& sources);
 
 using Environment = std::map<std::string, std::string>;
 
-// Parent folders for the private folder of a job's sockets, best first: $XDG_RUNTIME_DIR, $TMPDIR,
-// /tmp. Slurm passes on the variables of the submitting machine, so some folders may not exist
-// here.
+// Parent folders for the private folder of a job's sockets, in order of preference:
+// $XDG_RUNTIME_DIR, $TMPDIR, /tmp. Slurm passes on the variables of the submitting machine, so some
+// of these folders may not exist here.
 std::vector<std::string> PilotBases(const Environment& environment);
 
-// The name of the private folder in one of the parent folders. job: Slurm's job number; empty: no
-// job.
+// The name that the private folder has in any of the parent folders. job: Slurm's job number;
+// empty: no job.
 std::string PilotFolderName(const std::string& job, unsigned uid);
 
-// Checks that the folder belongs to this user and that others cannot write to it. Otherwise another
-// user could have made the socket and read what is sent to it. Errors: kDenied.
+// Checks that the folder belongs to this user and that nobody else can write to it. Otherwise
+// another user could have created the socket and could read what is sent to it. Errors: kDenied.
 Result<Unit> CheckPrivate(const std::string& folder, unsigned uid);
 
-// The socket of the only pilot of this process's job (SLURM_JOB_ID); empty if the job has no pilot
-// on this machine, or several.
+// The socket of the pilot of this process's job (SLURM_JOB_ID). Empty if the job has no pilot on
+// this machine, or more than one.
 std::string JobPilotSocket(const Environment& environment, unsigned uid);
 
 }  // namespace carma::config

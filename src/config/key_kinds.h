@@ -1,4 +1,4 @@
-// The kinds of configuration values: what text they accept, and how they are read and written.
+// The kinds of configuration values: which texts they accept, and how they are read and written.
 #pragma once
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ struct Kind {
   std::function<std::string(std::string_view)> trouble = {};  // see Key
 };
 
-// Writes a text in the notation of the configuration file.
+// Writes a text as it appears in the configuration file, in quotes.
 std::string Quoted(std::string_view text);
 
 Kind<bool> Flag();
@@ -64,7 +64,7 @@ Kind<T> Count(std::int64_t low, std::int64_t high) {
           [](T value) { return fmt::format("{}", value); }};
 }
 
-// Accepts one of several words, in upper or lower case. Each word stands for a value.
+// Accepts one of several words, each of which stands for a value, in upper or lower case.
 template <class T>
 Kind<T> Choice(const std::vector<std::pair<std::string, T>>& words) {
   std::string type;
@@ -91,7 +91,7 @@ Kind<T> Called(std::string type, Kind<T> kind) {
   return kind;
 }
 
-// Accepts a value of the kind, or one of several words that mean "no value" ("auto", false).
+// Accepts a value of the kind, or one of several words that stand for "no value" ("auto", false).
 template <class T>
 Kind<std::optional<T>> OrNone(const Kind<T>& kind, unsigned forms,
                               const std::vector<std::string_view>& words, std::string written) {
@@ -111,13 +111,13 @@ template <class T>
 Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
   return OrNone(kind, kBool | kText, {"false", "off"}, "false");
 }
-// Accepts a value of the kind, or "auto" for the machine's own value, which reads as empty.
+// Accepts a value of the kind, or "auto" for the machine's own value. "auto" reads as empty.
 template <class T>
 Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
   return OrNone(kind, kText, {"auto"}, "\"auto\"");
 }
 
-// Accepts a text that `parse` reads; `write` turns the value back into text.
+// Accepts a text that `parse` can read. `write` turns the value back into text.
 template <class T, class Write>
 Kind<T> Parsed(const char* type, Result<T> (*parse)(std::string_view), Write write) {
   return {type, kText,

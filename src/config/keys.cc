@@ -17,7 +17,7 @@ using base::Duration;
 
 namespace {
 
-// at: a function that returns the member of Settings, const or not.
+// at: a function that returns the member from Settings, which may be const.
 template <class T, class At>
 Key Of(const char* name, const char* meaning, Kind<T> kind, At at, Takes takes = Takes::kLive) {
   return {name,
@@ -95,7 +95,7 @@ bool IsNotifyTarget(std::string_view text) {
   return task::ParseNotifyTarget(text).has_value();
 }
 
-// A list of values that the core converts from and to texts.
+// A list of values that the core can convert from and to text.
 template <class T>
 Kind<std::vector<T>> Texts(const char* type, Result<T> (*parse)(std::string_view)) {
   return List(type, kTextList, 1'000,
@@ -107,7 +107,7 @@ Kind<core::GpuRule> Rule() {
                 &core::GpuRule::Parse, &core::GpuRule::text);
 }
 
-// Accepts a size, or a share of the GPU.
+// Accepts a memory size, or a fraction of the GPU's memory.
 Key Floor() {
   const Kind<std::int64_t> size = Size();
   const auto share_of = [](std::string_view text) -> std::optional<double> {
@@ -137,7 +137,7 @@ Key Floor() {
           }};
 }
 
-// A key whose name the settings record when it is set.
+// A key that is recorded in Settings::chosen when it is set.
 Key Remembered(Key key) {
   key.set = [name = key.name, set = std::move(key.set)](Settings& settings, std::string_view text) {
     if (!set(settings, text)) return false;
@@ -147,7 +147,7 @@ Key Remembered(Key key) {
   return key;
 }
 
-// A function that returns the named member of Settings, const or not.
+// A function that returns the named member from Settings, which may be const.
 #define AT(member)       \
   [](auto& s) -> auto& { \
     return s.member;     \
@@ -158,7 +158,7 @@ std::vector<Key> MakeKeys() {
   using enum Takes;
   using enum task::MpsScope;
   return {
-      // sun_path has 108 bytes including the final NUL.
+      // sun_path holds 108 bytes, including the final NUL.
       Of("daemon.socket", "Socket that commands talk to.",
          Path("absolute path of at most 107 bytes", 107), AT(socket), kRestart),
       Of("daemon.state_dir", "Folder of the database; one daemon per folder.",
@@ -172,8 +172,8 @@ std::vector<Key> MakeKeys() {
               [](std::string_view name) { return name.empty() || IsName(name); }),
          AT(socket_group), kRestart),
       Of("daemon.allow_users",
-         "Users who may submit and change tasks. Empty, with allow_groups: everyone. Others may "
-         "look.",
+         "Users who may submit and change tasks (others only read). If allow_groups is also empty: "
+         "everyone.",
          UserNames(), AT(allow_users)),
       Of("daemon.allow_groups", "Groups whose members may submit and change tasks.", GroupNames(),
          AT(allow_groups)),
@@ -213,8 +213,8 @@ std::vector<Key> MakeKeys() {
          AT(policy.margin_mib)),
       Floor(),
       Of("policy.plateau_after",
-         "Once its memory has been stable for this long, a task's promise, and that of waiting "
-         "tasks of its kind, drops to the memory it used; false: never.",
+         "Once a task's memory has been stable for this long, its promise and those of waiting "
+         "tasks of its kind drop to the memory it used; false: never.",
          OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
       Of("policy.min_gain",
          "A task of known memory and activity joins others only if it adds at least this share of "
@@ -273,22 +273,23 @@ std::vector<Key> MakeKeys() {
          "With fair order: a user whose tasks have waited this long without a start goes first.",
          Span(kSecond, kYear), AT(policy.fair.patience)),
       Of("fair.weights", "Shares of users and accounts (\"@name\"); all others have 1.",
-         Texts("list of texts like [\"ada=2\", \"@vision=3\"]", &core::ParseShareWeight),
+         Texts("list of strings like [\"ada=2\", \"@vision=3\"]", &core::ParseShareWeight),
          AT(policy.fair.weights)),
       Of("fair.accounts",
          "Accounts that tasks may be charged to (--account), and the users who may.",
-         Texts("list of texts like [\"vision: ada bob\", \"course: *\"]", &core::ParseAccountRule),
+         Texts("list of strings like [\"vision: ada bob\", \"course: *\"]",
+               &core::ParseAccountRule),
          AT(policy.accounts)),
       Of("fair.classes",
          "Classes for tasks (--qos): each adds its priority; some preempt others "
          "(docs/server/sharing.md).",
-         Texts("list of texts like [\"interactive priority=1000 preempts\", \"normal\"]",
+         Texts("list of strings like [\"interactive priority=1000 preempts\", \"normal\"]",
                &core::ParseQosClass),
          AT(policy.classes)),
       Of("limits.rules",
          "Limits of users, accounts and classes; \"*\": of each separately "
          "(docs/server/sharing.md).",
-         Texts("list of texts like [\"user=* running=8 gpu_hours=200/7d\", \"qos=background "
+         Texts("list of strings like [\"user=* running=8 gpu_hours=200/7d\", \"qos=background "
                "gpus=2\"]",
                &core::ParseLimitRule),
          AT(policy.limits)),
@@ -298,10 +299,10 @@ std::vector<Key> MakeKeys() {
          OrFalse(Span(kSecond, kYear)), AT(policy.slots.length)),
       Of("slots.notice", "How long before the end of its time slice a task is asked to checkpoint.",
          Span(Duration{0}, kYear), AT(policy.slots.notice)),
-      Of("slots.preempt_notice", "The same notice for a task that is preempted by another class.",
+      Of("slots.preempt_notice", "How long before a preemption a task is asked to checkpoint.",
          Span(Duration{0}, kYear), AT(policy.slots.preempt_notice)),
       Of("slots.shutdown_notice",
-         "The same notice for all running tasks before a shutdown (docs/server/operations.md).",
+         "How long before a shutdown tasks are asked to checkpoint (docs/server/operations.md).",
          Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
          "How often a time slice ends a task that is not known to checkpoint.",
@@ -328,11 +329,11 @@ std::vector<Key> MakeKeys() {
          "A task without a time limit is not placed on a GPU whose reservation begins within this "
          "time.",
          Span(Duration{0}, kYear), AT(policy.booking_lead)),
-      Of("reserve.makers", "Users who may reserve GPUs (carma reserve), besides administrators.",
+      Of("reserve.makers", "Users other than administrators who may reserve GPUs (carma reserve).",
          UserNames(), AT(reservation_makers), kRestart),
       Of("recovery.mode",
-         "Retry after running out of memory: on an idle GPU, or with a larger claim, at last on an "
-         "idle GPU.",
+         "How to retry after an OOM: on an idle GPU, or with a larger claim and finally on an idle "
+         "GPU.",
          Choice<RecoveryMode>(
              {{"exclusive", RecoveryMode::kExclusive}, {"escalate", RecoveryMode::kEscalate}}),
          AT(policy.recovery)),
@@ -341,7 +342,7 @@ std::vector<Key> MakeKeys() {
       Of("recovery.backoff",
          "Wait before the first retry; doubled for each further one, up to 10 minutes.",
          Span(Duration{0}, kDay), AT(policy.recovery_backoff)),
-      Of("recovery.patience", "A retry that has waited this long gets GPUs kept for it.",
+      Of("recovery.patience", "How long a retry waits before GPUs are kept for it.",
          Span(Duration{0}, kYear), AT(policy.recovery_patience)),
       Of("recovery.blocks", "No sharing while a task waits for recovery (published behaviour).",
          Flag(), AT(policy.recovery_blocks)),
@@ -370,7 +371,7 @@ std::vector<Key> MakeKeys() {
          Count(1, 48), AT(streams_tasks)),
       Of("collocation.mps_control", "NVIDIA's program that runs MPS servers.",
          NameOrPath("program name or absolute path"), AT(mps_control), kRestart),
-      // The pipes are sockets too, so their paths must be short.
+      // The pipes are Unix sockets too, so their paths must be short.
       Of("collocation.mps_dir", "Folder of the pipes and logs of MPS servers.",
          Path("absolute path of at most 60 bytes", 60), AT(mps_dir), kRestart),
       Of("collocation.mps_servers",
@@ -414,7 +415,7 @@ std::vector<Key> MakeKeys() {
       Of("monitor.gpu_speeds",
          "Speeds of GPU types relative to an A100-40GB; others as built in "
          "(docs/server/policies.md, by work).",
-         Texts("list of texts like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
+         Texts("list of strings like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
          AT(gpu_speeds), kRestart),
       Of("monitor.source",
          "Source of SM activity; \"auto\": the driver if it supports this, else DCGM "
@@ -455,7 +456,7 @@ std::vector<Key> MakeKeys() {
       Of("notify.per_user_and_hour", "Notifications per user and hour; the rest are dropped.",
          Count(1, 100'000), AT(notify_per_hour)),
       Of("notify.time_limit",
-         "A delivery that takes longer (real time) has failed and is retried later.",
+         "Time limit of a delivery (real time). Failed deliveries are retried.",
          Span(kSecond, 5 * kMinute), AT(notify_time_limit)),
       Of("notify.sendmail", "Program that delivers mail, like sendmail(8).",
          Path("absolute path", 4'095), AT(notify_sendmail)),
@@ -525,10 +526,11 @@ std::vector<Key> MakeKeys() {
          "Cores promised per GPU to a task that states none; 0: none are counted for it.",
          Count<int>(0, 4'096), AT(policy.cpus_per_gpu)),
       Of("host.memory_per_gpu",
-         "Main memory per GPU, promised and limited, of a task that states none; 0: not counted.",
+         "Main memory promised per GPU to a task that states none, and its limit; 0: not counted.",
          Size(), AT(policy.host_memory_per_gpu_mib)),
       Of("host.cpu_limit",
-         "Promised cores: a weight on a busy machine (cpu.weight), or a hard limit (cpu.max).",
+         "Enforcement of promised cores: a weight on a busy machine (cpu.weight) or a hard limit "
+         "(cpu.max).",
          Choice<bool>({{"weight", false}, {"cap", true}}), AT(cpu_cap)),
       Of("simulation.state", "State file of a simulated server; empty: real GPUs.", PathOrNone(),
          AT(simgpu_state), kRestart),

@@ -1,5 +1,5 @@
-// The only table of all configuration keys. It defines parsing, ranges, defaults, `carma config
-// show` and the documentation.
+// The only table of all configuration keys. It defines how they are parsed, their ranges and
+// defaults, `carma config show`, and the documentation.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace carma::config {
 
-// The TOML types allowed for a key in a file. Values from the environment and flags are text and
-// may stand for any type.
+// The TOML types that a key accepts in a file. Values from the environment and from flags are text
+// that may stand for any type.
 enum Form : unsigned { kText = 1, kNumber = 2, kBool = 4, kTextList = 8, kNumberList = 16 };
 
-// Whether a running daemon applies a changed value when it rereads its configuration.
+// When a running daemon applies a changed value after rereading its configuration.
 enum class Takes {
   kLive,     // at once, for the next decision, task or log line
   kRestart,  // only after a restart
@@ -29,21 +29,22 @@ struct Key {
   std::string type;     // what is expected, for messages and documentation
   std::string meaning;  // one line
   unsigned forms = 0;   // of Form, or-ed
-  // Sets the value. Returns false, and leaves the settings unchanged, if the text is not as `type`
-  // describes. A list is one text, with its items separated by commas.
+  // Sets the value. If the text is not as `type` describes, returns false and leaves the settings
+  // unchanged. A list is a single text whose items are separated by commas.
   std::function<bool(Settings&, std::string_view)> set;
-  // Returns the value in the notation of the configuration file: "magm" (with its quotes), 0.8,
+  // Returns the value as it would appear in the configuration file: "magm" (with its quotes), 0.8,
   // false, ["ada"].
   std::function<std::string(const Settings&)> get;
   std::function<void(Settings& to, const Settings& from)> copy;
   Takes takes = Takes::kLive;
-  // Describes what is wrong with a text that `set` refuses, and where. Absent if `type` is enough.
+  // Describes what is wrong with a text that `set` rejects, and where. Absent if `type` is
+  // explanation enough.
   std::function<std::string(std::string_view)> trouble = {};
 
   std::string Variable() const { return VariableOf(name); }
 };
 
-// All keys, in the order of the documentation: by section.
+// All keys in the order of the documentation, grouped by section.
 const std::vector<Key>& AllKeys();
 const Key* FindKey(std::string_view name);
 

@@ -12,7 +12,7 @@
 namespace carma::config {
 namespace {
 
-// The valid names in a list of the settings, which another key defines.
+// The names that a list of the settings may contain, and the key that defines them.
 struct Known {
   const char* what;  // "class"
   const char* key;   // "fair.classes"
@@ -59,7 +59,8 @@ std::vector<NameMistake> NameMistakes(const Settings& settings) {
     mistakes.Once("fair.weights", each.who, seen);
   }
   for (const std::string& each : policy.slots.exempt) mistakes.Need("slots.exempt", classes, each);
-  // The default rule may name a class that the server's own classes have replaced.
+  // The default rule is not checked, because it may name a class that the server's own classes have
+  // replaced.
   if (!settings.chosen.contains("limits.rules")) return mistakes.all;
   for (const core::LimitRule& each : policy.limits) {
     mistakes.Need("limits.rules", accounts, each.account);

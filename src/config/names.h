@@ -15,20 +15,21 @@ struct NameMistake {
   std::string key;   // "limits.rules"
   std::string what;  // "no account 'vsion' in fair.accounts, did you mean vision?"
 };
-// Finds accounts and classes that are not configured, and classes and weights that are given twice.
+// Finds accounts and classes that are not configured, and classes and weights that are configured
+// twice.
 std::vector<NameMistake> NameMistakes(const Settings& settings);
 
-// Users of the system that any key names, each with the first key that names them.
+// The system users that the keys name, each with the first key that names the user.
 std::map<std::string, std::string> NamedUsers(const Settings& settings);
 
 inline constexpr std::string_view kAllowGroups = "daemon.allow_groups";
 
-// Finds configured users, and groups of daemon.allow_groups, that do not exist on this machine,
-// because they are misspelt or were removed. May wait for a name service.
+// Finds configured users and groups of daemon.allow_groups that do not exist on this machine,
+// because they are misspelt or have been removed. May wait for a name service.
 std::vector<NameMistake> UnknownNames(const Settings& settings);
 
-// Checks that the group of daemon.socket_group exists, without which carmad does not start. May
-// wait for a name service. Errors: kNotFound, kUnavailable, with the key.
+// Checks that the group of daemon.socket_group exists. Without the group, carmad does not start.
+// May wait for a name service. Errors: kNotFound, kUnavailable, with the key.
 Result<Unit> CheckSocketGroup(const Settings& settings);
 
 }  // namespace carma::config

@@ -29,7 +29,8 @@ std::string ValueOr(const std::map<std::string, std::string>& environment, const
   return found == environment.end() || found->second.empty() ? fallback : found->second;
 }
 
-// Default paths of a user's own daemon (XDG Base Directory Specification).
+// Sets the default paths. The paths of a user's own daemon follow the XDG Base Directory
+// Specification.
 void SetDefaultPaths(const Sources& sources, Settings& settings) {
   if (sources.root) {
     settings.socket = "/run/carma/carmad.sock";
@@ -54,7 +55,7 @@ std::string Suggest(const std::optional<std::string>& nearest) {
   return nearest ? fmt::format(", did you mean {}?", *nearest) : "";
 }
 
-// Finds the key that was probably meant. A key written without its section is the closest match.
+// Finds the key that was probably meant. A key written without its section is the best match.
 std::optional<std::string> NearestKey(const std::string& name) {
   for (const Key& key : AllKeys()) {
     if (key.name.ends_with("." + name)) return key.name;
@@ -75,20 +76,20 @@ bool FollowsMapper(std::string_view key) {
 
 namespace {
 
-// Under streams, few tasks share a GPU and the head of the queue waits long, so other tasks may
-// pass it.
+// Under streams, few tasks share a GPU, so the head of the queue waits long. Therefore other tasks
+// may pass it.
 constexpr std::string_view kTurnsMapper = "magm";
 constexpr int kTurnsBackfill = 10;
 
 // docs/evidence/policies.md shows that by-work pays off under MPS. Under streams and MIG it gains
-// nothing on a first day.
+// nothing on the first day.
 std::string_view MapperWhere(core::SharingMethod method, const Settings& settings) {
   if (method == core::SharingMethod::kAlone) return core::kNeverSharing;
   const bool pays = method == core::SharingMethod::kMps && !settings.divided && !settings.published;
   return pays ? "by-work" : kTurnsMapper;
 }
 
-// Sets the mapper in force, and the values it implies for keys that were not set.
+// Sets the mapper that applies, and the values that it implies for keys that were not set.
 void UseMapper(Settings& settings, core::SharingMethod method) {
   settings.policy.mapper =
       settings.mapper == kAutoMapper ? MapperWhere(method, settings) : settings.mapper;
@@ -105,7 +106,7 @@ void UseMapper(Settings& settings, core::SharingMethod method) {
     settings.policy.backfill = kTurnsBackfill;
 }
 
-// One load of the configuration: the settings collected so far, with the origin of each value.
+// One load of the configuration. Holds the settings collected so far and the origin of each value.
 class Loading {
  public:
   explicit Loading(const Sources& sources) {
@@ -141,7 +142,8 @@ class Loading {
     return Unit{};
   }
 
-  // Reports the errors of all sources in one line, so that all can be corrected together.
+  // Reports the errors of all sources in one line, so that the user can correct all of them at
+  // once.
   Result<Unit> Mistakes() const {
     if (mistakes_.empty()) return Unit{};
     constexpr std::size_t kMost = 20;
@@ -183,7 +185,7 @@ class Loading {
     return Unit{};
   }
 
-  // Keeps the running value of the key, and its origin.
+  // Keeps the running daemon's value of the key, and its origin.
   void Keep(const Key& key, const Loaded& running) {
     key.copy(loaded_.settings, running.settings);
     if (running.settings.chosen.contains(key.name)) {
@@ -241,7 +243,7 @@ class Loading {
     if (!settings.idle_after && action != IdleAction::kTell) {
       return Contradiction(
           "idle.action",
-          "expected \"tell\" while idle.after is false: idle tasks are not looked for");
+          "expected \"tell\" while idle.after is false, because no idle tasks are detected");
     }
     if (settings.idle_after && *settings.idle_after < settings.sample_period) {
       return Contradiction("idle.after", "expected at least monitor.sample_period",
@@ -255,7 +257,7 @@ class Loading {
     return Unit{};
   }
 
-  // The default folder of an ordinary user comes from the environment and has not been checked yet.
+  // The default folder of an ordinary user is checked here, because it comes from the environment.
   Result<Unit> CheckMps() {
     const Settings& settings = loaded_.settings;
     if (settings.sm_partitions && settings.mps_servers != task::MpsScope::kGpu) {
@@ -277,7 +279,7 @@ class Loading {
     return Unit{};
   }
 
-  // Applies a key that sets other keys, and records it as their origin.
+  // Applies a key that sets other keys. It is recorded as the origin of their values.
   template <class Change>
   void Decide(const std::string& by, Change change) {
     const Settings before = loaded_.settings;
@@ -301,7 +303,7 @@ class Loading {
   static std::unexpected<base::Error> WrongValue(const std::string& where, const Key& key,
                                                  std::string_view text) {
     const std::string trouble = key.trouble ? key.trouble(text) : "";
-    // `trouble` names the wrong item of a list and the expected form.
+    // `trouble` contains the wrong item of the list and the form that was expected.
     if ((key.forms & kTextList) != 0 && !trouble.empty())
       return Invalid("{}: {}: {}", where, key.name, trouble);
     const std::string got =
@@ -318,14 +320,14 @@ class Loading {
                    Suggest(NearestKey(name)));
   }
 
-  // other: the key that was set, if `name` has its default value.
+  // other: the key to blame if `name` has its default value.
   std::unexpected<base::Error> Contradiction(const std::string& name, const std::string& what,
                                              const std::string& other = "") {
     const bool set = other.empty() || loaded_.settings.chosen.contains(name);
     return Invalid("{}: {}: {}", loaded_.origins[set ? name : other].where, name, what);
   }
 
-  // The core's messages begin with the field: "sm_cap" for policy.sm_cap, or "slots.length".
+  // Messages of the core begin with the field: "sm_cap" for policy.sm_cap, or "slots.length".
   std::unexpected<base::Error> WrongPolicy(const base::Error& error) {
     const std::size_t colon = error.message.find(": ");
     const std::string field = error.message.substr(0, colon);
@@ -348,15 +350,16 @@ Result<Loading> ReadAll(const Sources& sources) {
   return loading;
 }
 
-// Running tasks depend on the sharing method that was in force when they started, and a daemon that
-// never shared has not checked which methods work.
+// Whether the key must keep its value until a restart. Running tasks depend on the sharing method
+// that was in force when they started, and a daemon that has never shared GPUs has not checked
+// which methods work.
 bool MustStay(const Key& key, const Settings& wanted, const Settings& running) {
   if (key.name == "policy.mapper")
     return core::Shares(wanted.policy) != core::Shares(running.policy);
   return key.takes == Takes::kRestart;
 }
 
-// The files carma.d/*.toml, sorted by name.
+// The files in carma.d that end in .toml, sorted by name.
 std::vector<std::string> DropIns(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code ignored;  // without a folder, there are no files
@@ -433,7 +436,8 @@ Result<Reread> LoadAgain(const Sources& sources, const Loaded& running) {
     kept.Keep(key, running);
     reread.need_restart.push_back(key.name);
   }
-  // Validates again: a key that keeps its old value may set other keys or contradict new values.
+  // Validates again, because a key that keeps its old value may set other keys or contradict new
+  // values.
   Result<Loaded> loaded = kept.Finish();
   if (!loaded) {
     return base::Wrap(loaded.error(),

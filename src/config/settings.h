@@ -24,13 +24,14 @@ namespace carma::config {
 // The word for the method in collocation.method: "streams", "mps", "exclusive" (kAlone).
 std::string_view CollocationName(core::SharingMethod method);
 
-// A policy.mapper that depends on the sharing method: by-work where it pays, else magm.
+// A value of policy.mapper that selects a mapper by the sharing method: by-work where it pays off,
+// else magm.
 inline constexpr std::string_view kAutoMapper = "auto";
 
 struct Settings;
-// The policy for a sharing method: the mapper, its values for keys that are not set, and under
-// streams, where tasks take turns, streams_sm_cap and streams_tasks. The rules of the published
-// systems are not changed.
+// The policy for a sharing method. It has the method's mapper and the mapper's values for keys that
+// are not set. Under streams, where tasks take turns, streams_sm_cap and streams_tasks apply. The
+// rules of the published systems are never changed.
 core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method);
 
 struct Settings {
@@ -40,7 +41,7 @@ struct Settings {
   std::string state_dir;  // default /var/lib/carma, rootless $XDG_STATE_HOME/carma
   unsigned socket_mode = 0666;
   std::string socket_group;  // empty: the daemon's own group
-  // Users who may do more than read, in addition to root, the daemon's own user and admins. If both
+  // Users who may do more than read. Root, the daemon's own user and admins always may. If both
   // lists are empty, everybody may.
   std::vector<std::string> allow_users;
   std::vector<std::string> allow_groups;
@@ -51,7 +52,7 @@ struct Settings {
   std::vector<std::string> admins;  // user names, in addition to root and the daemon's own
   std::vector<std::string> gpus;    // only these GPUs (gpu/own_devices.h); empty: all
   // [policy], [recovery]: core::PolicyConfig. "published" = "thesis" | "v2" replaces the rules by
-  // those of the published system.
+  // the rules of the published system.
   std::optional<std::string> published;
   std::string mapper{kAutoMapper};  // as configured; `policy` has the mapper in force
   core::PolicyConfig policy;
@@ -67,7 +68,7 @@ struct Settings {
   bool sm_partitions = false;  // --sm-share reserves SMs; only with a server per GPU
   int mps_clients = 48;        // an MPS server with this many clients takes no more
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
-  // Folder of the pipes and logs of MPS servers; default /run/carma/mps, rootless
+  // Folder of the pipes and logs of MPS servers. The default is /run/carma/mps, rootless
   // $XDG_RUNTIME_DIR/carma/mps.
   std::string mps_dir;
   base::Duration mps_timeout{10'000};  // real time to wait for an MPS control daemon
@@ -82,7 +83,7 @@ struct Settings {
   base::Duration probe_timeout{10'000};             // real time; a slower probe counts as hung
   std::string nvml_library = "libnvidia-ml.so.1";
   std::string kernel_log = "/dev/kmsg";  // empty: not read
-  // Relative to an A100-40GB; they override the built-in speeds.
+  // Relative to an A100-40GB. Overrides the built-in speeds.
   std::vector<core::TypeSpeed> gpu_speeds;
   // [health]
   gpu::HealthRules health;
@@ -95,7 +96,8 @@ struct Settings {
   std::int64_t notify_per_hour = 100;                                      // limit for one user
   std::string notify_sendmail = "/usr/sbin/sendmail";
   base::Duration notify_time_limit{30'000};  // real time, for one try
-  // Targets of notices about idle holders and failing GPUs, as task::ParseNotifyTarget reads them.
+  // Targets of notices about idle holders and failing GPUs, in the format of
+  // task::ParseNotifyTarget.
   std::vector<std::string> notify_admin;
   // [slurm]
   bool slurm_enabled = false;  // requeue jobs that ran out of GPU memory
@@ -125,14 +127,14 @@ struct Settings {
   std::string estimate_profiles;               // file written by `carma profile`; empty: none
   // [simulation]
   std::string simgpu_state;  // state file of a simulated server; empty: real GPUs
-  // Names of the keys that a file, the environment or a flag has set.
+  // Names of the keys that were set by a file, the environment or a flag.
   std::set<std::string, std::less<>> chosen;
   bool divided = false;  // all GPUs are MIG instances; set by the daemon, not a key
 };
 
 struct Origin {
   std::string value;  // the value in force, in file notation
-  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER", "--socket", or, if the value
+  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER" or "--socket". If the value
   // follows from policy.published or collocation.method: "policy.published
   // (/etc/carma/carma.toml:3)".
   std::string where;
@@ -144,47 +146,49 @@ struct Loaded {
 };
 
 struct Sources {
-  // Files in order; later files win. A missing file is kNotFound unless it is optional.
+  // Files in order; later files win. A missing file is an error (kNotFound) unless it is optional.
   std::vector<std::pair<std::string, bool>> files;  // path, optional
   // CARMA_SECTION_KEY=value, and HOME, XDG_RUNTIME_DIR, XDG_STATE_HOME for the default paths. Other
-  // CARMA_* names are ignored unless they resemble a key, because tasks have some.
+  // CARMA_* names are ignored unless they resemble a key, because tasks have some of these
+  // variables.
   std::map<std::string, std::string> environment;
   std::vector<std::pair<std::string, std::string>> overrides;  // dotted name, value; from flags
   bool root = false;                                           // selects the default paths
 };
 
-// The socket of a daemon that serves only its own user. runtime_dir: $XDG_RUNTIME_DIR, may be
+// The socket of a daemon that serves only its own user. runtime_dir: $XDG_RUNTIME_DIR; may be
 // empty.
 std::string OwnSocketPath(const std::string& runtime_dir);
 
-// The usual order: defaults, /etc/carma/carma.toml, /etc/carma/carma.d/*.toml, rootless the user's
-// $XDG_CONFIG_HOME/carma/config.toml, then CARMA_*. `file` (from --config) replaces all files.
+// The usual order: defaults, /etc/carma/carma.toml, /etc/carma/carma.d/*.toml, rootless also the
+// user's $XDG_CONFIG_HOME/carma/config.toml, then CARMA_*. `file` (from --config) replaces all of
+// these files.
 Sources StandardSources(const std::optional<std::string>& file, bool root);
 
-// Errors: kInvalid "path:line: section.key: expected …" for syntax, unknown keys, wrong types,
-// values out of range, and keys that contradict each other; kNotFound for a missing file.
+// Errors: kInvalid "path:line: section.key: expected …" for syntax errors, unknown keys, wrong
+// types, values out of range, and keys that contradict each other; kNotFound for a missing file.
 Result<Loaded> Load(const Sources& sources);
 // Whether the default of this key depends on the mapper.
 bool FollowsMapper(std::string_view key);
 
-// The result of reading a running daemon's configuration again.
+// The result of rereading a running daemon's configuration.
 struct Reread {
   Loaded loaded;  // the configuration to use from now on
-  // Keys with new values, in the order of the table: first those in force now, then those that take
-  // effect after a restart.
+  // Keys with new values, in the order of the table. `changed` are already in force; `need_restart`
+  // take effect after a restart.
   std::vector<std::string> changed;
   std::vector<std::string> need_restart;
 };
 // running: the daemon's current settings, as loaded. policy.mapper keeps its value if only one of
-// the old and the new mapper shares GPUs. Errors: those of Load(), and kInvalid if a value that
-// cannot change now contradicts a new value.
+// the old and the new mapper shares GPUs. Errors: the errors of Load(), and kInvalid if a value
+// that cannot change now contradicts a new value.
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
-// Loads one text from memory on top of the defaults. `name`: its path in messages. Errors: those of
-// Load().
+// Loads a text from memory on top of the defaults. `name`: the path to show in messages. Errors:
+// the errors of Load().
 Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root);
 
-// A key, for the documentation and `carma config show`.
+// A key as the documentation and `carma config show` present it.
 struct KeyInfo {
   std::string name;           // "policy.sm_cap"
   std::string type;           // what it accepts: "fraction 0..1, or false"

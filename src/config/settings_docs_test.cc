@@ -1,4 +1,4 @@
-// The documentation of settings is complete and right.
+// Tests that the documentation of the settings is complete and correct.
 #include "config/settings.h"
 
 #include <gmock/gmock.h>

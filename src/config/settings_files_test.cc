@@ -1,4 +1,4 @@
-// Tests files of settings: precedence, broken files, and reloading.
+// Tests settings files: precedence, broken files, and reloading.
 #include "config/settings.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
   EXPECT_FALSE(Load({.files = {{dir_, false}}}));
 }
 
-// For example, a link to a drop-in on a file system that is not mounted.
+// This happens, for example, if the target of a drop-in is on a file system that is not mounted.
 TEST_F(SettingsFiles, ALinkThatLeadsNowhereIsNotAMissingFile) {
   const std::string link = dir_ + "/10-limits.toml", target = dir_ + "/site.toml";
   std::filesystem::create_symlink(target, link);
@@ -146,7 +146,7 @@ TEST_F(SettingsAgain, UnchangedKeysKeepTheirValueAndOrigin) {
 TEST_F(SettingsAgain, RefusesMistakesAndContradictionsWithKeptKeys) {
   EXPECT_THAT(Again("", "\npolicy.sm_cap = 80").error().message,
               HasSubstr("f.toml:2: policy.sm_cap: "));
-  // The value alone is valid, but the old period is still in force.
+  // The value is valid by itself, but the old period is still in force.
   const Result<Reread> together = Again("monitor.sample_period = '4s'",
                                         "policy.stale_after = '3s'\nmonitor.sample_period = '1s'");
   ASSERT_FALSE(together);

@@ -1,4 +1,4 @@
-// Settings of a text, and the error of a wrong one, for tests.
+// Loads settings from a text for tests, or returns the error of an invalid text.
 #pragma once
 
 #include <gtest/gtest.h>

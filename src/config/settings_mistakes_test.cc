@@ -1,4 +1,4 @@
-// Tests messages about errors in settings.
+// Tests the messages about errors in settings.
 #include "config/settings.h"
 
 #include <fmt/format.h>
@@ -144,7 +144,7 @@ TEST(Settings, UnknownUsersAndGroupsAreNamedWithTheirKey) {
 
 TEST(LoadText, TheWrongItemOfAListIsNamedOnceWithTheReason) {
   EXPECT_EQ(ErrorOf("\nlimits.rules = ['user=* running=4', 'user=* length=4']"),
-            "f.toml:2: limits.rules: expected a time span with unit like length=12h, got "
+            "f.toml:2: limits.rules: expected a time span with a unit, like length=12h, got "
             "'length=4' in 'user=* length=4'");
   EXPECT_THAT(ErrorOf("limits.rules = ['user=zed runing=2']"),
               AllOf(HasSubstr("expected words like user=*"),

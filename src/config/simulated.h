@@ -1,5 +1,5 @@
-// Finds the programs and the library that a daemon needs to run on simulated GPUs; all are
-// installed with it.
+// Finds the programs and the library that a daemon needs to run on simulated GPUs. All are
+// installed together with the daemon.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace carma::config {
 
-// The simulated driver that belongs to the programs in this folder. It is in ../lib, ../lib/carma
-// (Debian's packages), or the folder itself (a build).
+// The simulated driver that belongs to the programs in this folder. It is in ../lib, in
+// ../lib/carma (Debian's packages), or in the folder itself (a build).
 std::string SimulatedDriver(const std::string& program_folder);
-// The configuration (dotted name, value) of a daemon that uses the simulated GPUs of this state
-// file.
+// The configuration (dotted name, value) of a daemon that uses the simulated GPUs described by this
+// state file.
 std::vector<std::pair<std::string, std::string>> SimulatedServer(const std::string& program_folder,
                                                                  const std::string& state);
 

@@ -12,7 +12,7 @@
 #include "config/toml_letters.h"
 
 // toml++ 3.3 asserts (with NDEBUG: assumes) that a table header begins with a valid key, although
-// it has an error message for other headers. Without NDEBUG, it reaches that message.
+// it has an error message for other headers. That message is reached only without NDEBUG.
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #define TOML_EXCEPTIONS 1
@@ -23,13 +23,13 @@
 namespace carma::config {
 namespace {
 
-// The text and form of one value. Form 0: a kind that no key accepts.
+// The text and the form of one value. Form 0: a type of value that no key accepts.
 std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   if (const auto* text = node.as_string()) return {text->get(), kText};
   if (const auto* whole = node.as_integer()) return {std::to_string(whole->get()), kNumber};
   if (const auto* number = node.as_floating_point()) {
     const std::string written = fmt::format("{}", number->get());
-    // 1.0 is not a whole number, so it must not be read as 1 MiB.
+    // 1.0 is not a whole number and must not be read as 1 MiB.
     return {written.find_first_not_of("-0123456789") == written.npos ? written + ".0" : written,
             kNumber};
   }
@@ -37,8 +37,8 @@ std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   return {};
 }
 
-// Only lists of texts without commas and lists of numbers can be one text; an empty list counts as
-// both.
+// Only a list of numbers or a list of texts without commas can be written as one text. An empty
+// list counts as both.
 void FillList(const toml::array& list, Entry& entry) {
   unsigned forms = kTextList | kNumberList;
   for (const toml::node& item : list) {
@@ -82,7 +82,7 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
       Flatten(*inner, path, entries);
       continue;
     }
-    // An empty section is an error only if its name is unknown.
+    // An empty section is an error only if its name is not known.
     const bool empty_section = inner != nullptr && above.empty() && IsSection(path.front());
     if (!empty_section) entries.push_back(ToEntry(std::move(path), node));
   }
@@ -91,7 +91,7 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
 }  // namespace
 
 Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text) {
-  // The file may begin with a byte-order mark.
+  // The file may start with a byte-order mark.
   const std::string_view body = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
   if (const std::optional<unsigned> line = LineOfStrayLetter(body))
     return Invalid("{}:{}: expected ASCII outside quotes and comments", path, *line);
@@ -102,7 +102,7 @@ Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view t
     return Invalid("{}:{}: {}", path, error.source().begin.line,
                    base::Printable(error.description(), 300));
   }
-  // toml++ sorts tables by name, but the first error of the file should be reported first.
+  // toml++ sorts tables by name, but the error to report first is the first in the file.
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::pair(a.line, std::string_view(a.name)) <
            std::pair(b.line, std::string_view(b.name));

@@ -1,4 +1,4 @@
-// Reads a TOML text as a flat list of dotted names with values and line numbers.
+// Reads a TOML text as a flat list of dotted names, with their values and line numbers.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct Entry {
   std::vector<std::string> items;  // items of a list, as text
 };
 
-// `path` is only for messages. Errors: kInvalid "path:line: what is wrong".
+// `path` is used only in messages. Errors: kInvalid "path:line: what is wrong".
 Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text);
 
 }  // namespace carma::config

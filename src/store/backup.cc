@@ -23,7 +23,7 @@ namespace {
 constexpr int kMostTries = 50;
 constexpr int kTryAgainMs = 100;
 
-// Finds the reason why the file cannot be read, which SQLite does not report.
+// Checks that the file can be read. SQLite does not report why it cannot read a file.
 Result<Unit> CheckReadable(const std::string& books) {
   CARMA_TRY(CheckNoLink(books));
   const base::UniqueFd fd(::open(books.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -57,7 +57,7 @@ Result<Unit> CheckTarget(const std::string& books, const std::string& target, bo
   return Unit{};
 }
 
-// A file under construction. It is removed with this object unless it has its final name.
+// A file under construction. The destructor removes it unless it has got its final name.
 class Building {
  public:
   explicit Building(const std::string& target) : path_(target + ".XXXXXX"), target_(target) {
@@ -85,8 +85,8 @@ class Building {
   }
 
  private:
-  // Without `replace` this makes a link, which never replaces a file that has appeared in the
-  // meantime.
+  // Without `replace`, this makes a hard link, because linking never replaces a file that has
+  // appeared in the meantime.
   Result<Unit> Rename(bool replace) {
     const int done =
         replace ? ::rename(path_.c_str(), target_.c_str()) : ::link(path_.c_str(), target_.c_str());
@@ -100,20 +100,21 @@ class Building {
   base::UniqueFd fd_;
 };
 
-// Gives the copy its own identity, because a daemon that uses the copy assigns task numbers that
-// the original has used in the meantime.
+// Gives the copy its own identity. A daemon that uses the copy will assign task numbers that the
+// original database has already assigned to other tasks.
 void BecomeOtherBooks(SQLite::Database& copy) {
   if (!copy.tableExists("books")) return;  // from an older carmad; its upgrade does this
   copy.exec("INSERT OR REPLACE INTO books SELECT value+1,NULL,1 FROM counter WHERE name='task'");
 }
 
-// Copies all pages of one snapshot in a single step. The daemon can write to its log at the same
-// time, and no page is copied twice.
+// Copies all pages of one snapshot in a single step. The daemon can write to its log meanwhile, and
+// no page is copied twice.
 Result<Unit> Copy(const std::string& books, const std::string& path, const std::string& target) {
   try {
     SQLite::Database from(books, SQLite::OPEN_READONLY, kBusyTimeoutMs);
     SQLite::Database to(path, SQLite::OPEN_READWRITE);
-    // An unfinished copy is deleted, and GiveName() makes a complete one durable.
+    // No journal or sync is needed, because an unfinished copy is deleted and GiveName() makes a
+    // complete copy durable.
     to.exec("PRAGMA journal_mode=OFF");
     to.exec("PRAGMA synchronous=OFF");
     SQLite::Backup backup(to, from);

@@ -33,7 +33,7 @@ class BackUpTest : public ::testing::Test {
     ASSERT_TRUE(store.PutTask(NewTask(id)));
     ASSERT_TRUE(store.Commit());
   }
-  // The number of tasks in the copy, as a daemon that starts with it would see them.
+  // The number of tasks that a daemon would find if it started with the copy.
   std::size_t TasksIn(const std::string& copy) {
     const std::string restored = copy + ".restored";
     ::mkdir(restored.c_str(), 0700);
@@ -81,7 +81,7 @@ TEST_F(BackUpTest, CopiesAClosedDatabaseAndLeavesItUsable) {
   EXPECT_EQ((*again)->Unfinished()->size(), 1U);
 }
 
-// The copy assigns numbers that the original database has assigned to other tasks.
+// The copy will assign numbers that the original database has assigned to other tasks.
 TEST_F(BackUpTest, ACopyThatIsUsedBecomesAnotherDatabase) {
   const Result<std::unique_ptr<Store>> store = Store::Open(State());
   ASSERT_TRUE(store);

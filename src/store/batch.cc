@@ -15,9 +15,9 @@ bool None(const Rows& rows) {
 
 using Passing = std::set<core::TaskId>;
 
-// Returns true if all tasks were just accepted and now wait: a restart finds them as submitted and
-// makes new estimates. So a submission waits for the disk once, not twice. How a launching task
-// shares its GPUs need not be durable either, because a power failure also ends the task.
+// Returns true if all tasks were just accepted and now wait. After a restart such tasks are found
+// as submitted and get new estimates, so a submission waits for the disk only once. How a launching
+// task shares its GPUs need not be durable either, because a power failure ends the task anyway.
 bool KnownAgainAfterRestart(const std::map<core::TaskId, RecordRow>& records,
                             const Passing& passing) {
   return std::ranges::all_of(records, [&](const auto& each) {
@@ -38,8 +38,8 @@ bool KnownAgainAfterRestart(const std::vector<EndedAttempt>& attempts, const Pas
 bool KnownAgainAfterRestart(const std::vector<Forecast>&, const Passing&) {
   return true;
 }
-// A restart does not recover observations, so they may be stored later only if they come from tasks
-// that a power failure ends anyway.
+// A restart cannot recover observations. They may be stored later only if they come from tasks that
+// a power failure ends anyway.
 bool KnownAgainAfterRestart(const std::vector<task::Observation>& observations,
                             const Passing& passing) {
   return std::ranges::all_of(

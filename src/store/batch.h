@@ -13,7 +13,7 @@
 
 namespace carma::store {
 
-// The part of a stored task that changes.
+// The part of a stored task that changes over time.
 struct RecordRow {
   core::TaskRecord record;
   std::vector<std::string> gpu_uuids;  // of its placement, in that order
@@ -36,19 +36,19 @@ struct Batch {
   std::vector<Notice> notices;         // new notices
   std::vector<Notice> notice_results;  // of notices already stored
   bool forget_calibration = false;
-  // Maps (GPU's UUID, by rule) to the drain; empty if the GPU is open again.
+  // From (GPU's UUID, by rule) to the drain. An empty value means that the GPU is open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
   std::vector<std::optional<Closing>> closings;  // the last one applies; empty: the server is open
   std::vector<ReservationRow> reservations;
   std::vector<JobReturnRow> job_returns;
 
   bool Empty() const;
-  // Returns kLater if a restart would recover all changes anyway, else kNow. passing: tasks that a
-  // power failure would end in any case.
+  // Returns kLater if a restart would recover all changes anyway, else kNow. passing: tasks that
+  // would not survive a power failure.
   Durability Urgency(const std::set<core::TaskId>& passing = {}) const;
 };
 
-// Every kind of row, for Empty() and Urgency(). Does not compile if a member of Batch is left out.
+// All kinds of rows, for Empty() and Urgency(). Does not compile if a member of Batch is left out.
 inline auto Kinds(const Batch& batch) {
   const auto& [records, events, usage, line_waits, forecasts, observations, attempts, descriptions,
                notices, notice_results, forget_calibration, drains, closings, reservations,

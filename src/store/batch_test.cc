@@ -26,7 +26,7 @@ struct BatchCase {
   Durability urgency;
 };
 
-// One batch for every kind of row.
+// A batch for each kind of row.
 std::vector<BatchCase> Cases() {
   using core::TaskState;
   std::vector<BatchCase> cases;

@@ -1,4 +1,4 @@
-// Tests what the database guarantees if the machine fails: power cuts, torn logs, kills, full
+// Tests what the database guarantees when the machine fails: power cuts, torn logs, kills, full
 // disks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ Result<Unit> WriteBatch(Store& store, std::uint64_t n) {
   return ok;
 }
 
-// The number of batches in the database. Fails the test if a batch is incomplete.
+// The number of batches in the database. The test fails if a batch is incomplete.
 std::uint64_t WholeBatches(Store& store) {
   const Result<std::vector<StoredTask>> tasks =
       store.List({.newest_first = false, .limit = 1'000'000});
@@ -75,7 +75,7 @@ class StoreCrash : public ::testing::Test {
     EXPECT_TRUE(store) << store.error().message;
     return store ? *std::move(store) : nullptr;
   }
-  // Writes the files to a fresh folder.
+  // Writes the files to an empty folder.
   std::string Lay(const std::map<std::string, std::string>& files) {
     const std::string dir = root_ + "/copy";
     std::filesystem::remove_all(dir);
@@ -178,7 +178,7 @@ TEST_F(StoreCrash, ATornOrGarbledLogGivesWholeBatchesOnly) {
   EXPECT_EQ(WholeBatches(*whole), 15U);
 }
 
-// Writes batches endlessly and reports each commit through the pipe.
+// Writes batches in an endless loop and reports each commit through the pipe.
 [[noreturn]] void WriteUntilKilled(const std::string& dir, int pipe) {
   Result<std::unique_ptr<Store>> store = Store::Open(dir);
   if (!store) ::_exit(3);
@@ -205,7 +205,7 @@ TEST_F(StoreCrash, AKilledWriterLosesNoCommittedBatch) {
     std::uint64_t committed = 0;
     for (std::uint64_t wanted = rng.Below(12) + 1; wanted > 0; --wanted)
       ASSERT_EQ(::read(pipe[0], &committed, sizeof committed), ssize_t{sizeof committed});
-    // Kills the child after a random time, somewhere in its next batches.
+    // Kills the child after a random delay, while it writes its next batches.
     for (volatile std::uint64_t spin = rng.Below(600'000); spin > 0;) spin = spin - 1;
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     while (::read(pipe[0], &committed, sizeof committed) == ssize_t{sizeof committed}) {

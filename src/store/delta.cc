@@ -7,10 +7,10 @@
 namespace carma::store {
 namespace {
 
-// A reference to a shorter match would be longer than the match.
+// A reference to a match shorter than this would take more space than the match itself.
 constexpr std::size_t kShortestCopy = 24;
 
-// The piece up to the next comma, because JSON separates values by commas. Other texts can be cut
+// The piece up to the next comma. JSON separates values by commas, and any other text can be cut
 // there as well.
 std::string_view PieceAt(std::string_view text, std::size_t at) {
   const std::size_t comma = text.find(',', at);
@@ -30,7 +30,7 @@ void Insert(std::string_view bytes, std::string& difference) {
   difference += bytes;
 }
 
-// Takes a number and the character after it from the front.
+// Takes a number and the character after it from the beginning of the text.
 std::optional<std::size_t> TakeNumber(std::string_view& text, char after) {
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -56,8 +56,8 @@ std::string Template::Difference(std::string_view text) const {
   std::size_t told = 0;  // bytes of `text` already encoded
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view piece = PieceAt(text, at);
-    // The start of the text is compared with the start of the template even if their first pieces
-    // differ.
+    // The beginning of the text is always compared with the beginning of the template, even if the
+    // first pieces differ.
     const auto found = pieces_.find(piece);
     const std::size_t from = at == 0 ? 0 : found == pieces_.end() ? base.size() : found->second;
     const std::size_t length = CommonPrefix(base.substr(from), text.substr(at));
@@ -68,7 +68,7 @@ std::string Template::Difference(std::string_view text) const {
     Insert(text.substr(told, at - told), difference);
     difference += 'c' + std::to_string(from) + ',' + std::to_string(length) + ';';
     told = at + length;
-    // Pieces begin after commas. The rest of a piece that matched only in part is new.
+    // Pieces begin after commas. If a piece matched only in part, its rest is new.
     at = text[told - 1] == ',' || told == text.size() ? told : told + PieceAt(text, told).size();
   }
   Insert(text.substr(told), difference);

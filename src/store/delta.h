@@ -1,5 +1,5 @@
 // Stores a text as its difference from another text. The descriptions of one user's tasks repeat
-// the same environment of several KiB; stored as differences, 200 000 of them take little space.
+// the same environment of several KiB. Stored as differences, 200 000 of them take little space.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace carma::store {
 
-// The base text of differences.
+// The base text from which differences are computed.
 class Template {
  public:
   explicit Template(std::string text);
@@ -17,8 +17,8 @@ class Template {
   Template& operator=(const Template&) = delete;
   const std::string& text() const { return text_; }
 
-  // Encodes `text` as pieces of the template ("c<from>,<length>;") and new bytes
-  // ("i<length>;<bytes>"). Apply() restores any `text` from the result.
+  // Encodes `text` as a sequence of pieces of the template ("c<from>,<length>;") and new bytes
+  // ("i<length>;<bytes>"). Apply() restores `text` exactly from the result, whatever its content.
   std::string Difference(std::string_view text) const;
 
  private:
@@ -26,7 +26,7 @@ class Template {
   std::unordered_map<std::string_view, std::size_t> pieces_;  // text between commas -> first offset
 };
 
-// Restores a text. Empty if `difference` is not a difference from `base`.
+// Restores a text. Empty if `difference` is not a valid difference from `base`.
 std::optional<std::string> Apply(std::string_view base, std::string_view difference);
 
 }  // namespace carma::store

@@ -1,4 +1,5 @@
-// A disk for tests: it records which writes were synced, can lose unsynced writes, and can be full.
+// A simulated disk for tests. It records which writes were synced, can lose unsynced writes, and
+// can be full.
 #pragma once
 
 #include <sqlite3.h>
@@ -20,7 +21,7 @@
 namespace carma::store {
 
 // While an instance exists, it is SQLite's default file system, on top of the real one. Only one
-// may exist at a time.
+// instance may exist at a time.
 class FakeVfs {
  public:
   FakeVfs() : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
@@ -39,14 +40,14 @@ class FakeVfs {
   FakeVfs(const FakeVfs&) = delete;
   FakeVfs& operator=(const FakeVfs&) = delete;
 
-  // Called before every write, truncation and sync, the moments at which power may fail.
+  // Called before every write, truncation and sync. These are the moments at which power may fail.
   std::function<void()> at_each_change;
-  // Bytes that still fit before writes fail as on a full disk. Empty if there is no limit.
+  // How many bytes still fit before writes fail as on a full disk. Empty if there is no limit.
   std::optional<std::int64_t> space_left;
   bool syncs_fail = false;
 
-  // The content of each file that a power failure at this moment might leave: everything that was
-  // synced, and any combination of parts of the later writes, torn at sectors.
+  // The content that each file might have after a power failure at this moment: everything that was
+  // synced, plus any combination of parts of the later writes, torn at sector boundaries.
   std::map<std::string, std::string> AfterPowerFailure(base::Rng& rng) const {
     constexpr std::uint64_t kSector = 512;
     std::map<std::string, std::string> files;

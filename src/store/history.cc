@@ -15,17 +15,18 @@ namespace carma::store {
 
 namespace {
 
-// Selects the columns in the order of VisitTask().
+// Selects the columns in the order in which VisitTask() reads them.
 std::string SelectTasks() {
   return "SELECT id," + JoinColumns(TaskColumns()) + " FROM task ";
 }
 
-// "+" keeps SQLite from using the index on times, which is not in the order of ids.
+// The "+" keeps SQLite from using the index on times, because the rows must come in the order of
+// ids.
 std::string InSpan() {
   return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
 }
 
-// Condition for the newest tasks in a span of time, with three parameters.
+// The condition that selects the newest tasks in a time span. It has three parameters.
 std::string Newest() {
   return "WHERE id IN (SELECT id FROM task " + InSpan() + "ORDER BY id DESC LIMIT ?) ";
 }
@@ -35,7 +36,7 @@ constexpr std::int64_t kAll = -1;  // as LIMIT: no limit
 }  // namespace
 
 struct History::Impl {
-  // Calls `read_row` for each row until it fails or needs no more rows.
+  // Calls `read_row` for each row until it fails or does not want more rows.
   template <class ReadRow, class... Values>
   Result<Unit> Walk(const char* doing, const std::string& sql, ReadRow read_row,
                     const Values&... values) {
@@ -56,7 +57,7 @@ struct History::Impl {
     }
   }
 
-  // Reads whole rows. rest: the query after the table's name.
+  // Reads rows with all their columns. rest: the part of the query after the table's name.
   template <class Row, class... Values>
   Result<Unit> Each(const char* doing, const std::string& rest, const TakeRow<Row>& take,
                     const Values&... values) {
@@ -71,7 +72,7 @@ struct History::Impl {
   explicit Impl(const std::string& path) : db(path, SQLite::OPEN_READONLY, kBusyTimeoutMs) {
     db.exec("PRAGMA trusted_schema=OFF");
     db.exec("BEGIN");
-    // The view is fixed by the first read, not by BEGIN.
+    // The first read fixes the view; BEGIN does not.
     db.execAndGet("SELECT count(*) FROM counter");
   }
   SQLite::Database db;

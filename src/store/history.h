@@ -1,4 +1,4 @@
-// Reads the database on another thread while the daemon writes to it. Meant for long reads.
+// Reads the database on another thread while the daemon writes to it. For reads that take long.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace carma::store {
 
-// Takes one row. Returns false to stop reading.
+// Receives one row. Returns false to stop reading.
 template <class Row>
 using TakeRow = std::function<bool(const Row&)>;
 
-// One consistent view of the database from Open() to destruction, without later commits. The writer
-// is not blocked, but its log grows while the view is open. Every call blocks on the disk, so only
-// workers may use it, one thread at a time. Rows are passed one by one, so memory does not grow
-// with their number.
+// One consistent view of the database from Open() to destruction; later commits do not appear in
+// it. The writer is not blocked, but its log grows while the view is open. Every call blocks on the
+// disk, so only workers may use a view, one thread at a time. Rows are passed one by one, so the
+// memory used does not depend on their number.
 class History {
  public:
   // Opens the database of a Store that is open in this folder. Errors: kIo, kNotFound.
@@ -32,13 +32,14 @@ class History {
     std::optional<std::int64_t> newest;             // only this many, the highest ids
   };
   Result<std::int64_t> CountTasks(const Span& span);
-  // Passes tasks by id, without their descriptions: spec_json and the paths are empty, gid is 0.
+  // Passes tasks, ordered by id, without their descriptions: spec_json and the paths are empty, and
+  // gid is 0.
   Result<Unit> Tasks(const Span& span, const TakeRow<StoredTask>& take);
-  // Passes the events of tasks `first` to `last`, ordered by task, then time.
+  // Passes the events of tasks `first` to `last`, ordered by task and then by time.
   Result<Unit> Events(core::TaskId first, core::TaskId last, const TakeRow<StoredEvent>& take);
-  // Passes attempts that overlap [from, to), ordered by end.
+  // Passes the attempts that overlap [from, to), ordered by end.
   Result<Unit> Attempts(core::Time from, core::Time to, const TakeRow<EndedAttempt>& take);
-  // Pass rows that overlap [from, to), ordered by time.
+  // These pass the rows that overlap [from, to), ordered by time.
   Result<Unit> Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take);
   Result<Unit> LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take);
 

@@ -18,8 +18,8 @@
 namespace carma::store {
 namespace {
 
-// The database contains the environments of all users, which any user who can write to the folder
-// could replace.
+// The database contains the environments of all users. Any user who can write to its folder could
+// replace it.
 Result<Unit> CheckFolder(const std::string& state_dir) {
   struct stat info {};
   if (::stat(state_dir.c_str(), &info) != 0) return FailErrno(errno, "state folder " + state_dir);
@@ -36,7 +36,7 @@ Result<Unit> CheckFolder(const std::string& state_dir) {
   return Unit{};
 }
 
-// The pid in the lock file. Empty if it is not written yet or could not be written.
+// The pid in the lock file. Empty if it has not been written yet or could not be written.
 std::optional<pid_t> Holder(int fd) {
   char buffer[32];
   const ssize_t n = ::pread(fd, buffer, sizeof buffer, 0);
@@ -46,8 +46,8 @@ std::optional<pid_t> Holder(int fd) {
   return static_cast<pid_t>(*pid);
 }
 
-// How long to wait for the lock of a dead holder: if a daemon is killed while it starts a shim, the
-// child holds the lock until it runs its own program.
+// How long to wait for the lock of a dead holder. If a daemon is killed while it starts a shim, the
+// child holds the lock until it executes its own program.
 constexpr std::chrono::seconds kPatience{5};
 constexpr int kAskAgainMs = 10;
 
@@ -78,7 +78,8 @@ Result<StateLock> StateLock::Take(const std::string& state_dir) {
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return FailErrno(errno, "open " + path);
   CARMA_TRY(Lock(fd.get(), state_dir));
-  // The pid only shows who holds the lock, so the lock works without it on a full disk.
+  // The pid only helps to identify the holder, so the lock works even if a full disk prevents
+  // writing it.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd.get(), 0) == 0) [[maybe_unused]]
     const ssize_t n = ::pwrite(fd.get(), pid.data(), pid.size(), 0);

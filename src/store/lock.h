@@ -1,5 +1,5 @@
-// A lock that allows only one daemon per state folder, and a check that an open file still exists
-// at its path.
+// A lock that allows only one daemon per state folder, and a check that an open file is still the
+// file at its path.
 #pragma once
 
 #include <sys/types.h>
@@ -11,12 +11,12 @@
 
 namespace carma::store {
 
-// Holds flock() on <state_dir>/lock. The file contains the holder's pid for messages. The kernel
-// releases the lock when the process ends for any reason.
+// Holds flock() on <state_dir>/lock. The file contains the holder's pid for use in messages. The
+// kernel releases the lock when the process ends for any reason.
 class StateLock {
  public:
-  // Makes the folder (0700) if it is missing. Errors: kConflict with the holder's pid, kDenied (the
-  // folder belongs to another user or others may write to it), kIo.
+  // Creates the folder (0700) if it is missing. Errors: kConflict with the holder's pid, kDenied
+  // (the folder belongs to another user, or others may write to it), kIo.
   static Result<StateLock> Take(const std::string& state_dir);
 
  private:
@@ -24,14 +24,14 @@ class StateLock {
   base::UniqueFd fd_;
 };
 
-// SQLite keeps using the file it opened even after the file was deleted or replaced; everything
-// written from then on is lost with the last descriptor.
+// Detects that a file was deleted or replaced. SQLite keeps using the file that it opened, so
+// everything written after that would be lost when the last descriptor is closed.
 class FilePlace {
  public:
   FilePlace() = default;
-  // Records which file is at the path now. If there is none, Check() always succeeds.
+  // Records which file is at the path now. If there is no file, Check() always succeeds.
   explicit FilePlace(std::string path);
-  // Errors: kIo if the file was replaced or removed.
+  // Errors: kIo if the file has been replaced or removed.
   Result<Unit> Check() const;
 
  private:

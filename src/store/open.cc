@@ -24,14 +24,14 @@ namespace carma::store {
 
 namespace {
 
-// For statistics SQLite takes a process-wide lock at each allocation, so reports made on other
-// threads would delay the loop. Has an effect only before the first database is opened.
+// For its statistics SQLite takes a process-wide lock at each allocation, so reports made on other
+// threads would delay the loop. The setting has an effect only before the first database is opened.
 void KeepNoStatistics() {
   static const int kept = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   (void)kept;
 }
 
-// From the first 100 bytes of an SQLite file (https://www.sqlite.org/fileformat.html §1.3).
+// Fields from the first 100 bytes of an SQLite file (https://www.sqlite.org/fileformat.html §1.3).
 struct Header {
   std::int32_t user_version = 0;    // offset 60
   std::int32_t application_id = 0;  // offset 68
@@ -98,9 +98,10 @@ std::string Uri(const std::string& path, std::string_view parameters) {
   return uri + "?" + std::string(parameters);
 }
 
-// Without a log the file is complete, and "immutable" keeps SQLite from making files beside it.
-// With a log (the last daemon was killed) the log's pages count too. Then exclusive locking keeps
-// the log's index in memory instead of in a -shm file, and closing must not checkpoint.
+// Without a log, the file is complete, and "immutable" keeps SQLite from creating files next to it.
+// If the last daemon was killed, there is a log, and its pages count too. In that case exclusive
+// locking keeps the log's index in memory instead of in a -shm file, and closing must not
+// checkpoint.
 std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_log) {
   KeepNoStatistics();
   if (!with_log) {
@@ -115,7 +116,7 @@ std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_
   return db;
 }
 
-// Skips the line "*** in database main ***", which quick_check prints above its first finding.
+// Skips the line "*** in database main ***" that quick_check prints above its first finding.
 std::string_view FirstFinding(std::string_view verdict) {
   for (const std::string_view line : base::Split(verdict, '\n')) {
     if (!line.starts_with("***")) return line;
@@ -125,8 +126,8 @@ std::string_view FirstFinding(std::string_view verdict) {
 
 Result<Unit> Look(const std::string& path, bool with_log) {
   const std::unique_ptr<SQLite::Database> db = OpenToLook(path, with_log);
-  // Checks the version again with the log, because a newer CARMA may have been killed right after
-  // its upgrade.
+  // Checks the version once more, this time including the log, because a newer CARMA may have been
+  // killed right after its upgrade.
   const Header header{.user_version = db->execAndGet("PRAGMA user_version").getInt(),
                       .application_id = db->execAndGet("PRAGMA application_id").getInt()};
   CARMA_TRY(CheckHeader(path, header));
@@ -142,8 +143,8 @@ void ApplyStep(SQLite::Database& db, const Migration& step) {
   db.exec("COMMIT");
 }
 
-// Builds the file under another name and renames it when complete, so carma.db is never half a file
-// and never needs a rollback journal.
+// Builds the file under another name and renames it when it is complete. So carma.db is never
+// incomplete and never needs a rollback journal.
 Result<Unit> MakeNew(const std::string& path) {
   const std::string building = path + ".new";
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((building + suffix).c_str());
@@ -170,12 +171,12 @@ void Upgrade(SQLite::Database& db) {
   for (const Migration& step : Migrations()) {
     if (step.version > version) ApplyStep(db, step);
   }
-  // An older CARMA must see the new version in the header on disk, even without the log.
+  // An older CARMA must find the new version in the header on disk, even if the log is missing.
   if (version < SchemaVersion()) db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
-// Size of the log's index, which SQLite makes when it opens a database. Without space for it SQLite
-// reports an I/O error.
+// Size of the log's index, which SQLite creates when it opens a database. If there is no space for
+// it, SQLite reports an I/O error.
 constexpr std::uint64_t kIndexBytes = 32'768;
 
 base::Error OpeningError(const SQLite::Exception& exception, const std::string& path) {
@@ -253,7 +254,8 @@ Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path) {
     db->exec("PRAGMA foreign_keys=ON");
     db->exec("PRAGMA trusted_schema=OFF");
     db->exec("PRAGMA wal_autocheckpoint=1000");
-    // A batch of 200 000 tasks makes the log large; its space is freed at the next checkpoint.
+    // A batch of 200 000 tasks makes the log large. This limit frees the space at the next
+    // checkpoint.
     db->exec("PRAGMA journal_size_limit=16777216");
     Upgrade(*db);
     return db;

@@ -31,7 +31,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The contents of all files except the lock, which only contains pids.
+// The contents of all files except the lock file, which only contains pids.
 std::map<std::string, std::string> Contents(const std::string& dir) {
   std::map<std::string, std::string> files;
   for (const auto& each : std::filesystem::directory_iterator(dir)) {
@@ -52,7 +52,7 @@ class StoreRefusal : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
-  // Makes a database with some content and closes it properly.
+  // Creates a database with some content and closes it properly.
   void Fill() {
     Result<std::unique_ptr<Store>> store = Store::Open(dir_);
     ASSERT_TRUE(store) << store.error().message;
@@ -60,8 +60,7 @@ class StoreRefusal : public ::testing::Test {
     for (std::uint64_t id = 1; id <= 300; ++id) ASSERT_TRUE((*store)->PutTask(FinishedTask(id)));
     ASSERT_TRUE((*store)->Commit());
   }
-  // Runs SQL in a process that dies immediately afterwards, so that its changes are only in the
-  // log.
+  // Runs SQL in a process that dies right afterwards, so that its changes are only in the log.
   void LeaveInLog(const std::string& sql) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -78,7 +77,7 @@ class StoreRefusal : public ::testing::Test {
     std::filesystem::remove(path_);
     ASSERT_TRUE(base::WriteFileAtomic(path_, bytes, 0600));
   }
-  // Makes the file as an older CARMA would leave it.
+  // Creates the file as an older CARMA would have left it.
   void MakeOldBooks(int version, const std::string& rows) {
     std::filesystem::remove(path_);
     SQLite::Database db(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
@@ -250,7 +249,7 @@ TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
   EXPECT_EQ(version, SchemaVersion());
 }
 
-// A daemon is replaced while a task runs and a GPU is drained.
+// The daemon is upgraded while a task runs and a GPU is drained.
 TEST_F(StoreRefusal, UpgradesSchema20WithTasksDrainsAndUse) {
   MakeOldBooks(
       20,

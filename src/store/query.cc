@@ -9,10 +9,10 @@
 namespace carma::store {
 namespace {
 
-// Tasks that name no class are in the default class.
+// Tasks that name no class belong to the default class.
 const std::string kClass = fmt::format("COALESCE(qos, '{}')", core::kUsualQos);
 
-// Builds a SELECT. Conditions that the chosen index does not cover are checked row by row.
+// Builds a SELECT. Conditions that are not covered by the chosen index are checked row by row.
 class Select {
  public:
   Select(Query& query, const std::string& index) : query_(query) {
@@ -50,8 +50,8 @@ class Select {
   bool first_ = true;
 };
 
-// Makes one query per state, each in id order, merged by the outer ORDER BY. No state, rare or
-// common, costs more than `limit` index entries.
+// Makes one query per state. Each query returns rows in the order of ids, and the outer ORDER BY
+// merges them. So no state, rare or common, costs more than `limit` index entries.
 void WalkByState(const TaskFilter& filter, Query& query) {
   const std::vector<core::TaskState> states =
       filter.states.empty() ? StatesWhere([](core::TaskState) { return true; }) : filter.states;

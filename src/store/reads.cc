@@ -48,7 +48,7 @@ Result<std::vector<StoredTask>> ReadTasks(SQLite::Statement& rows) {
   return tasks;
 }
 
-// The only row of a result, if there is one.
+// The only row of a result; empty if the result has no row.
 template <class Row>
 Result<std::optional<Row>> Only(Result<std::vector<Row>> rows) {
   if (!rows) return std::unexpected(rows.error());
@@ -153,7 +153,7 @@ Result<std::vector<std::pair<core::TaskId, core::TaskState>>> Store::StatesOfArr
     reader("id", member.first);
     reader("state", member.second);
   };
-  // The tasks of an array have consecutive numbers, so no index on array_id is needed.
+  // The tasks of an array have consecutive numbers, so array_id needs no index.
   return impl_->Rows<Member>("tasks of an array",
                              "SELECT id, state FROM task WHERE id>=?1 AND id<?1+?2 AND array_id=?1",
                              read, first, static_cast<std::int64_t>(task::kMaxArrayTasks));

@@ -16,8 +16,8 @@ using base::Json;
 
 namespace {
 
-// Words by which dependencies have been stored since the first version, before users had words for
-// them. An older daemon accepts no others.
+// The words by which dependencies have been stored since the first version. They are older than the
+// words that users see, and an older daemon accepts no other words.
 constexpr std::pair<core::DependencyKind, std::string_view> kDependencyWords[] = {
     {core::DependencyKind::kAfterOk, "after_ok"},
     {core::DependencyKind::kAfterAny, "after_any"},
@@ -28,8 +28,8 @@ std::string_view StoredWord(core::DependencyKind kind) {
       ->second;
 }
 
-// Parses a stored array whose elements are arrays of `width` values. Empty if the text is not such
-// an array.
+// Parses a stored array whose elements are arrays of `width` values. Empty if the text is not in
+// this form.
 std::optional<Json> ParseRows(const std::string& text, std::size_t width) {
   Result<Json> json = base::ParseJson(text);
   if (!json || !json->is_array()) return std::nullopt;
@@ -78,8 +78,8 @@ void Binder::Bind(double value) {
 void Binder::Bind(const std::string& value) {
   statement_->bind(next_++, value);
 }
-// Lists are stored as JSON, because they are only read as a whole. The empty list, the common case,
-// is NULL.
+// Lists are stored as JSON, because they are always read as a whole. An empty list is stored as
+// NULL, because this is the common case.
 void Binder::Bind(const std::vector<core::Dependency>& value) {
   if (value.empty()) return BindNull();
   Json rows = Json::array();

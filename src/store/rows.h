@@ -1,5 +1,5 @@
-// Converts values to and from SQLite: Binder binds parameters of a statement, Reader reads columns
-// of a row. Both are visitors of the tables (store/tables.h).
+// Converts values to and from SQLite. A Binder binds the parameters of a statement, and a Reader
+// reads the columns of a row. Both are visitors of the tables (store/tables.h).
 #pragma once
 
 #include <SQLiteCpp/Statement.h>
@@ -16,7 +16,7 @@
 
 namespace carma::store {
 
-// Binds values to the parameters of a statement, one after another.
+// Binds values to the parameters of a statement in order.
 class Binder {
  public:
   explicit Binder(SQLite::Statement& statement, int first = 1)
@@ -49,7 +49,7 @@ class Binder {
   void Bind(core::ReservationId value) { Bind(core::Number(value)); }
   void Bind(core::Time value) { Bind(base::ToMs(value)); }
   void Bind(core::Duration value) { Bind(static_cast<std::int64_t>(value.count())); }
-  // Enums are stored as words, so the file stays readable and an enum can be reordered.
+  // Enums are stored as words, so that people can read the file and enumerators can be reordered.
   template <base::HasWords Enum>
   void Bind(Enum value) {
     BindWord(base::WordOf(value));
@@ -74,8 +74,8 @@ class Binder {
   int next_;
 };
 
-// Reads the columns of the current row, one after another. Impossible values do not stop it, so
-// check problem() at the end.
+// Reads the columns of the current row in order. It does not stop at an invalid value, so check
+// problem() at the end.
 class Reader {
  public:
   explicit Reader(SQLite::Statement& statement) : statement_(&statement) {}
@@ -135,8 +135,8 @@ class Reader {
     }
   }
 
-  // The column of the first impossible value and what was expected there; empty if all values were
-  // possible.
+  // The column with the first invalid value, and what was expected there. Empty if all values were
+  // valid.
   const std::optional<std::string>& problem() const { return problem_; }
 
  private:

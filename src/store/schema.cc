@@ -6,9 +6,10 @@ namespace carma::store {
 namespace {
 
 // Table task has one short row per task with the part that changes. Long parts that never change
-// after submission (environment, script) are in table description, so a change of state rewrites
-// only a few hundred bytes. Each index serves one kind of query of Store::List, Unfinished or
-// Prune; the task's id ends every index by itself, so pages come in id order without sorting.
+// after submission (environment, script) are in table description, so that a change of state
+// rewrites only a few hundred bytes. Each index serves one kind of query of Store::List, Unfinished
+// or Prune. SQLite appends the task's id to every index, so pages come in the order of ids without
+// sorting.
 constexpr std::string_view kVersion20 = R"sql(
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
@@ -307,9 +308,9 @@ CREATE TABLE closing (
 )sql";
 
 // The identity of this database, within which task numbers are unique. Each row applies from a task
-// number on, because a copy that is put into use assigns the same numbers again and so is a
-// different database from that number on. id: if NULL, chosen at the next opening; named: files of
-// these tasks have the id in their names.
+// number on: a copy that is put into use assigns the same numbers again, so from that number on it
+// is a different database. id: chosen at the next opening if NULL; named: the files of these tasks
+// have the id in their names.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (
   from_task INTEGER PRIMARY KEY,
@@ -320,24 +321,24 @@ INSERT INTO books SELECT 1, NULL, 0 FROM counter WHERE name='task' AND value > 0
 INSERT INTO books SELECT value + 1, NULL, 1 FROM counter WHERE name='task';
 )sql";
 
-// The GPU memory that the kernel allows a task.
+// Adds the GPU memory that the kernel allows a task to use.
 constexpr std::string_view kVersion22 = R"sql(
 ALTER TABLE task ADD COLUMN sharing_group_mib INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// The cores that a task keeps busy.
+// Adds the number of cores that a task keeps busy.
 constexpr std::string_view kVersion23 = R"sql(
 ALTER TABLE task ADD COLUMN profile_cpus REAL;
 ALTER TABLE observation ADD COLUMN cpus REAL;
 )sql";
 
-// The SM partition of an MPS client.
+// Adds the SM partition of an MPS client.
 constexpr std::string_view kVersion24 = R"sql(
 ALTER TABLE task ADD COLUMN sharing_partition TEXT NOT NULL DEFAULT '';
 ALTER TABLE task ADD COLUMN sharing_sms INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// The memory share of a task on its GPUs other than the first.
+// Adds the memory share of a task on its GPUs other than the first.
 constexpr std::string_view kVersion25 = R"sql(
 ALTER TABLE task ADD COLUMN profile_others_share REAL;
 ALTER TABLE observation ADD COLUMN others_share REAL;

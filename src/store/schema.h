@@ -1,4 +1,4 @@
-// The tables of the state file and the upgrade of older files.
+// The tables of the state file, and the upgrade of older files.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace carma::store {
 
-// "CRMA" in the file's header, which distinguishes our file from other SQLite databases.
+// "CRMA" in the file's header. It distinguishes CARMA's file from other SQLite databases.
 inline constexpr std::int32_t kApplicationId = 0x43524D41;
 
-// An upgrade from version - 1 to version (PRAGMA user_version), in SQL only, run in one
-// transaction. The first step makes the tables of the oldest version that can be opened. A released
-// step is never edited; a change of the tables is a new step at the end.
+// An upgrade from version - 1 to version (PRAGMA user_version). It consists only of SQL and runs in
+// one transaction. The first step creates the tables of the oldest version that can be opened. A
+// released step is never edited; every change of the tables is a new step at the end.
 struct Migration {
   int version;
   std::string_view sql;

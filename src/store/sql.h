@@ -1,4 +1,4 @@
-// SQL statements built from the tables' columns (store/tables.h).
+// SQL statements built from the columns of the tables (store/tables.h).
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ class ColumnNames {
   std::vector<std::string> names;
 };
 
-// Joins the names, each between `before` and `after`.
+// Joins the names, putting `before` and `after` around each name.
 std::string JoinColumns(const std::vector<std::string>& names, std::string_view before = "",
                         std::string_view after = "", std::string_view separator = ",");
 // Returns "?,?,?" with `count` question marks.
@@ -63,26 +63,27 @@ const std::string& InsertSql() {
   static const std::string text = "INSERT INTO " + IntoSql<Row>();
   return text;
 }
-// "INSERT OR REPLACE INTO table(a,b,c) VALUES(?,?,?)": adds, or replaces the row of the same key.
+// "INSERT OR REPLACE INTO table(a,b,c) VALUES(?,?,?)": adds a row, or replaces the row with the
+// same key.
 template <class Row>
 const std::string& ReplaceSql() {
   static const std::string text = "INSERT OR REPLACE INTO " + IntoSql<Row>();
   return text;
 }
 
-// All columns of table task, and the columns that a record fills.
+// All columns of table task, and those that are filled from a record.
 std::vector<std::string> TaskColumns();
 std::vector<std::string> RecordColumns();
 std::string InsertTaskSql();
 std::string UpdateRecordSql();
-// Selects rows of `task` with their description, with columns in the order of ReadTask()
-// (reads.cc).
+// Selects rows of `task` with their descriptions. The columns are in the order in which ReadTask()
+// (reads.cc) reads them.
 std::string SelectTasksSql();
 inline constexpr const char* kPutDescription =
     "INSERT INTO description(id,gid,template,spec,stdout_path,stderr_path) VALUES(?,?,?,?,?,?) "
     "ON CONFLICT(id) DO UPDATE SET gid=excluded.gid,template=excluded.template,spec=excluded.spec,"
     "stdout_path=excluded.stdout_path,stderr_path=excluded.stderr_path";
-// The names of all final states, or of all other states: "'queued','running'".
+// The names of all final states, or of all other states, as an SQL list: "'queued','running'".
 std::string QuotedStates(bool final);
 
 }  // namespace carma::store

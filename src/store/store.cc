@@ -13,7 +13,7 @@
 namespace carma::store {
 namespace {
 
-// Binds a new notice, which gets its number from the store.
+// Binds a new notice. The store assigns its number.
 class NewNotice {
  public:
   explicit NewNotice(SQLite::Statement& statement) : binder_(statement) {}
@@ -307,7 +307,8 @@ Result<bool> Store::DropArrival(core::TaskId first, std::size_t most) {
 }
 
 Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
-  // Tasks on which unfinished tasks depend are needed at the next start (StateOf), so they stay.
+  // Tasks on which unfinished tasks depend are kept, because they are needed at the next start
+  // (StateOf).
   const std::string old_tasks =
       "SELECT id FROM task WHERE ended_ms < ?1 AND state IN (" + QuotedStates(true) +
       ") AND id NOT IN (SELECT json_extract(value, '$[0]') FROM task, "

@@ -1,4 +1,4 @@
-// The durable state of one daemon in SQLite (WAL mode). Every change is part of a batch, which
+// The durable state of one daemon, in SQLite (WAL mode). Every change is part of a batch, which
 // becomes durable as a whole or not at all.
 #pragma once
 
@@ -31,7 +31,7 @@ struct StoredTask {
   std::string stderr_path;
 };
 
-// Details of a task's estimate beyond its record, until the task is deleted.
+// Details of a task's estimate beyond those in its record. They are kept until the task is deleted.
 struct Forecast {
   core::TaskId task{};
   std::string model;  // fingerprint of its layer list; empty: no readable summary
@@ -63,7 +63,7 @@ struct TaskOwner {
   std::uint32_t uid = 0;
   std::string user;  // its name at that time
 };
-// One line of history, for `carma history` and reports.
+// One line of history, shown by `carma history` and used in reports.
 struct StoredEvent {
   std::int64_t sequence = 0;  // given by the store
   core::Time when{};
@@ -86,7 +86,7 @@ inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
     {NoticeState::kFailed, "failed"},
     {NoticeState::kDropped, "dropped"},
 };
-// A notification. It is stored in one batch with the change that it reports, so neither exists
+// A notification. It is stored in the same batch as the change that it reports, so neither exists
 // without the other. It is sent again unless it is known to have been sent.
 struct Notice {
   std::int64_t id = 0;               // given by the store
@@ -103,14 +103,14 @@ struct Notice {
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 
-// An edited description of a task.
+// The description of a task after an edit.
 struct EditedDescription {
   core::TaskId task{};
   std::string name;
   std::string spec_json;
 };
 
-// The use of one GPU over [from, to), for reports. Values are means unless noted.
+// The use of one GPU over [from, to), for reports. Values are means unless stated otherwise.
 struct GpuUsage {
   core::Time from{};
   core::Time to{};
@@ -119,14 +119,14 @@ struct GpuUsage {
   double used_mib = 0;
   double energy_j = 0;  // spent in the span; NaN: not reported
   int tasks = 0;        // tasks on the GPU at the end of the span
-  // NaN: not reported, or stored by an older CARMA.
+  // NaN: not reported, or stored by an older CARMA that did not record it.
   double sm_peak = kUnknown;  // highest SM activity in a reading
   double used_peak_mib = kUnknown;
   double dram_active = kUnknown;
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 };
 
-// How long the head of the queue waited for one reason in [from, to), for reports.
+// For how long within [from, to) the head of the queue waited for one reason, for reports.
 struct LineWait {
   core::Time from{};
   core::Time to{};
@@ -135,8 +135,8 @@ struct LineWait {
   friend bool operator==(const LineWait&, const LineWait&) = default;
 };
 
-// The drain of a GPU, which takes no new tasks. Drains by administrators and by the health rules
-// are separate rows.
+// The drain of a GPU, which therefore takes no new tasks. Drains by administrators and by the
+// health rules are separate rows.
 struct Drain {
   std::string gpu_uuid;
   std::string why;
@@ -145,7 +145,7 @@ struct Drain {
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
-// The machine will go down: no task starts until it has been restarted.
+// The machine is going to shut down. No task starts until the machine has been restarted.
 struct Closing {
   std::string why;
   core::Time empty_by{};      // by when tasks must leave
@@ -153,7 +153,7 @@ struct Closing {
   friend bool operator==(const Closing&, const Closing&) = default;
 };
 
-// A reservation with its description as JSON (core::Reservation) and its maker.
+// A reservation: its description as JSON (core::Reservation) and the user who made it.
 struct ReservationRow {
   core::ReservationId id{};
   std::string made_by;
@@ -161,7 +161,7 @@ struct ReservationRow {
   friend bool operator==(const ReservationRow&, const ReservationRow&) = default;
 };
 
-// The plan, as JSON, for requeuing a Slurm job (slurm/job_return.h) after the end of its task.
+// How to requeue a Slurm job after its task has ended, as JSON (slurm/job_return.h).
 struct JobReturnRow {
   core::TaskId task{};
   std::optional<std::string> description;  // empty: the requeue is done
@@ -196,13 +196,13 @@ struct TaskFilter {
   std::optional<std::string> qos;  // core::kUsualQos also finds tasks that name no class
 };
 
-// Limit of a listing, because a description may contain a script of megabytes.
+// Limits the size of a listing, because a description may contain a script of several megabytes.
 inline constexpr std::size_t kMostListedBytes = 16 << 20;
 
-// Returns the states for which `holds` is true, for a filter.
+// Returns the states for which `holds` is true, for use in a filter.
 std::vector<core::TaskState> StatesWhere(const std::function<bool(core::TaskState)>& holds);
 
-// A named submission, which its sender may repeat, and the resulting tasks.
+// A submission with a name, which its sender may repeat, and the resulting tasks.
 struct AcceptedRequest {
   std::uint32_t uid = 0;
   std::string request;  // unique per user
@@ -210,45 +210,46 @@ struct AcceptedRequest {
   std::size_t count = 0;
 };
 
-// Identifies the database that numbered a task. Other databases use the same numbers for other
-// tasks.
+// Identifies the database that assigned a task's number. Other databases use the same numbers for
+// other tasks.
 struct BooksId {
   std::string id;     // 32 hexadecimal digits, random
   bool named = true;  // false: from a version that did not use it in file names
   friend bool operator==(const BooksId&, const BooksId&) = default;
 };
 
-// When a batch must survive a power failure.
+// When a batch must be safe from a power failure.
 enum class Durability {
-  kNow,    // once Commit returns
-  kLater,  // with the next kNow batch; only for data that a restart recovers. It
-           // survives a crash of the daemon; earlier commits are safe.
+  kNow,  // once Commit returns
+  // With the next kNow batch. Only for data that a restart recovers. The batch survives a crash of
+  // the daemon, and earlier commits are safe.
+  kLater,
 };
 
 struct Batch;  // store/batch.h
 
 class Store {
  public:
-  // Opens or creates the database and takes the lock of the folder: a second daemon on the same
-  // state gets kConflict with the holder's pid. Errors: kCorrupt (the integrity check failed, or it
-  // is not our file), kConflict (a newer schema), kDenied (others may write to the folder), kIo. In
-  // the first two cases the file is not changed.
+  // Opens or creates the database and takes the lock of the folder. A second daemon on the same
+  // folder gets kConflict with the holder's pid. Errors: kCorrupt (the integrity check failed, or
+  // the file is not CARMA's), kConflict (a newer schema), kDenied (others may write to the folder),
+  // kIo. With kCorrupt and kConflict, the file is not changed.
   static Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
   // Errors: kIo if the files were removed or replaced, so that nothing can be stored any more.
-  // Costs two stat calls. Every batch begins with this check.
+  // Costs two calls of stat. Every batch begins with this check.
   Result<Unit> InPlace() const;
 
   // Everything between Begin and Commit is one batch and becomes durable together, as `durability`
-  // requires. Errors: kIo (for example a full disk) from Commit or any call before it. The batch is
-  // then rolled back immediately, its later calls also return kIo, and the next Begin starts a new
-  // batch. Rollback without an open batch does nothing.
+  // requires. Errors: kIo (for example for a full disk) from Commit or any call before it. The
+  // batch is then rolled back immediately, all later calls for it also return kIo, and the next
+  // Begin starts a new batch. Rollback without an open batch has no effect.
   Result<Unit> Begin(Durability durability = Durability::kNow);
   Result<Unit> Commit();
   void Rollback();
-  // Writes the whole batch between a Begin and a Commit and rolls back on failure. Does nothing for
-  // an empty batch.
+  // Writes the whole batch between a Begin and a Commit, and rolls back if an error occurs. Does
+  // nothing if the batch is empty.
   Result<Unit> Apply(const Batch& batch, Durability durability);
 
   // The following calls are only allowed inside a batch.
@@ -262,28 +263,30 @@ class Store {
   Result<Unit> PutDrain(const Drain& drain);
   Result<Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
   Result<Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
-  // Deletes the oldest beyond the limits of task/verdict/observation.h.
+  // Deletes the oldest observations beyond the limits of task/verdict/observation.h.
   Result<Unit> AddObservation(const task::Observation& observation);
   Result<Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace
   Result<Unit> PutDescription(const EditedDescription& edited);  // of a known task
   Result<Unit> AddNotice(const Notice& notice);
-  // Updates state, tries, next and text. Does nothing if the notice has been pruned.
+  // Updates state, tries, next and text. Does nothing if the notice has already been pruned.
   Result<Unit> PutNoticeResult(const Notice& notice);
   Result<Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
-  // Deletes requests that were accepted before `before`.
+  // Deletes all requests that were accepted before `before`.
   Result<Unit> ForgetRequests(core::Time before);
-  // Deletes the comparison of observed peaks with the formula, but keeps the peaks.
+  // Deletes the comparison of observed peaks with the formula, but not the peaks themselves.
   Result<Unit> ForgetCalibration();
-  // Deletes up to `most` tasks that ended before `ended_before`, with their events and notices, but
-  // keeps tasks that unfinished tasks depend on. Once no such task is left, also deletes usage,
-  // line waits, events and notices from before `ended_before`, and attempts that ended more than
-  // kAttemptsKept before it. Returns the number of deleted tasks.
+  // Deletes up to `most` tasks that ended before `ended_before`, with their events and notices.
+  // Tasks on which unfinished tasks depend are kept. Once no task is left to delete, also deletes
+  // usage, line waits, events and notices from before `ended_before`, and attempts that ended more
+  // than kAttemptsKept before that time. Returns the number of deleted tasks.
   Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
-  // Begins a submission that needs several batches: the first batch takes `tasks` numbers from
-  // `first`. Until FinishArrival its tasks appear in no answer and no count, even after a restart.
+  // Begins a submission that needs several batches. The first batch takes `tasks` numbers, starting
+  // with `first`. Until FinishArrival, the tasks appear in no answer and no count, even after a
+  // restart.
   Result<Unit> BeginArrival(core::TaskId first, std::size_t tasks);
   Result<Unit> FinishArrival(core::TaskId first);
-  // Deletes at most `most` tasks of an abandoned submission. Returns true if nothing of it is left.
+  // Deletes at most `most` tasks of an abandoned submission. Returns true if none of its tasks are
+  // left.
   Result<bool> DropArrival(core::TaskId first, std::size_t most);
 
   // Reading.
@@ -294,13 +297,13 @@ class Store {
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // of the task alone
-  // With `cut`, stops after kMostListedBytes of descriptions and reports whether it did. Without
-  // `cut`, the remaining tasks come without their descriptions.
+  // With `cut`, stops after kMostListedBytes of descriptions and reports whether it stopped early.
+  // Without `cut`, the remaining tasks are returned without their descriptions.
   Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array whose first task is `first`.
   Result<std::vector<std::pair<core::TaskId, core::TaskState>>> StatesOfArray(core::TaskId first);
-  // Events in order. Without after_sequence, the newest `limit` events.
+  // Events in order. Without after_sequence, returns the newest `limit` events.
   Result<std::vector<StoredEvent>> Events(std::optional<core::TaskId> task,
                                           std::optional<std::int64_t> after_sequence,
                                           std::size_t limit);
@@ -315,10 +318,10 @@ class Store {
   Result<std::vector<task::Observation>> Observations();  // all, oldest first
   // Attempts that ended at `ended_after` or later, ordered by end.
   Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
-  // Waiting notices, ordered by when they are due.
+  // Waiting notices, ordered by the time at which they are due.
   Result<std::vector<Notice>> WaitingNotices(std::size_t limit);
   Result<std::vector<Notice>> NoticesOf(core::TaskId id);  // in order
-  // Counts the user's notices that were made at `made_after` or later and not dropped.
+  // Counts the user's notices made at `made_after` or later, except dropped ones.
   Result<std::int64_t> CountNotices(std::uint32_t uid, core::Time made_after);
 
  private:

@@ -1,4 +1,4 @@
-// An open store in a folder of its own for tests.
+// An open store in its own folder, for tests.
 #pragma once
 
 #include <gtest/gtest.h>

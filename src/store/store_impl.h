@@ -25,8 +25,8 @@
 
 namespace carma::store {
 
-// Borrows a cached statement and resets it at the end, so that no read transaction stays open and
-// blocks checkpoints of the log.
+// Borrows a cached statement and resets it on destruction. Otherwise its read transaction would
+// stay open and block checkpoints of the log.
 class Use {
  public:
   explicit Use(SQLite::Statement& statement) : statement_(statement) {}
@@ -40,7 +40,7 @@ class Use {
   SQLite::Statement& statement_;
 };
 
-// The value of description.spec, and the template that it differs from.
+// The value of description.spec, and the template from which it is a difference.
 struct PackedSpec {
   std::optional<std::int64_t> template_id;
   std::string text;
@@ -57,8 +57,8 @@ struct Store::Impl {
   ~Impl() {
     statements.clear();
     if (!db) return;
-    // Moves the log into the database, so that a single file is left. If that fails (full disk),
-    // the log loses nothing.
+    // Moves the log into the database, so that a single file is left. If this fails (full disk),
+    // nothing in the log is lost.
     db->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
@@ -76,7 +76,7 @@ struct Store::Impl {
     (bind.Bind(values), ...);
     return statement->exec();
   }
-  // Runs a statement whose parameters are the columns of a row.
+  // Runs a statement with the columns of a row as its parameters.
   template <class Visitor = Binder, class Row>
   void Put(const std::string& sql, const Row& row) {
     const Use statement(Prepared(sql));
@@ -85,7 +85,7 @@ struct Store::Impl {
     statement->exec();
   }
 
-  // The rows of a query, each filled by `read`. what: name of the rows in an error.
+  // The rows of a query, each filled by `read`. what: what to call the rows in an error message.
   template <class Row, class ReadRow, class... Values>
   Result<std::vector<Row>> Rows(std::string_view what, const std::string& sql, ReadRow read,
                                 const Values&... values) {
@@ -102,7 +102,7 @@ struct Store::Impl {
       return rows;
     });
   }
-  // Reads whole rows. rest: the query after the table's name.
+  // Reads rows with all their columns. rest: the part of the query after the table's name.
   template <class Row, class... Values>
   Result<std::vector<Row>> All(std::string_view what, const std::string& rest,
                                const Values&... values) {
@@ -117,8 +117,8 @@ struct Store::Impl {
     templates.clear();  // a template added by this batch is gone
   }
 
-  // Stores a description as its difference from the user's template. A description that differs too
-  // much becomes the new template.
+  // Stores a description as its difference from the user's template. If the description differs too
+  // much, it becomes the new template.
   PackedSpec Pack(const std::string& user, const std::string& spec) {
     constexpr std::size_t kWorthIt = 256;
     constexpr std::size_t kMostUsers = 64;  // of one day; each has one text in memory
@@ -135,7 +135,7 @@ struct Store::Impl {
     return {added.id, added.base.Difference(spec)};
   }
 
-  // Runs a part of the open batch. Any failure of SQLite undoes the whole batch.
+  // Runs one step of the open batch. If SQLite fails, the whole batch is rolled back.
   template <class Body>
   auto Change(std::string_view doing, Body body) -> decltype(body()) {
     CARMA_CHECK(batch != Transaction::kNone, "the store was changed outside a batch");
@@ -151,7 +151,7 @@ struct Store::Impl {
     }
   }
 
-  // Like Change(), for a body that returns nothing and fails only with an exception of SQLite.
+  // Like Change(), for a body that returns nothing and can fail only by an SQLite exception.
   template <class Body>
   Result<Unit> Do(std::string_view doing, Body body) {
     return Change(doing, [&]() -> Result<Unit> {
@@ -169,7 +169,7 @@ struct Store::Impl {
     }
   }
 
-  // Must be called between transactions; SQLite rejects it inside one.
+  // Must be called between transactions, because SQLite rejects the change inside one.
   void SetDurability(Durability wanted) {
     if (wanted == durability) return;
     db->exec(wanted == Durability::kNow ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
@@ -199,7 +199,7 @@ struct Store::Impl {
     }
     if (books.empty()) throw SQLite::Exception("table books is empty", SQLITE_CORRUPT);
   }
-  // Called once per batch, so numbering costs nothing per row.
+  // Called once per batch, so that numbering costs nothing per row.
   void SaveCounters() {
     if (last_task != durable_task) PutCounter("task", last_task);
     if (last_event != durable_event) PutCounter("event", last_event);
@@ -224,7 +224,8 @@ struct Store::Impl {
   std::map<std::int64_t, BooksId> books;   // by the first task number
   Transaction batch = Transaction::kNone;
   Durability durability = Durability::kNow;  // as set by OpenForWork
-  // The highest numbers ever given, on disk (durable_…) and including the open batch (last_…).
+  // The highest numbers that have ever been assigned: on disk (durable_…), and including the open
+  // batch (last_…).
   std::int64_t durable_task = 0, last_task = 0;
   std::int64_t durable_event = 0, last_event = 0;
 

@@ -1,5 +1,5 @@
-// Tests all rows other than tasks: events, use of GPUs, drains, attempts, forecasts, observations
-// and notices.
+// Tests all rows except tasks: events, use of GPUs, drains, attempts, forecasts, observations and
+// notices.
 #include "store/store.h"
 
 #include <gmock/gmock.h>

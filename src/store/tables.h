@@ -1,5 +1,5 @@
-// The tables of the database. One list per table pairs columns with members for SQL names, binding
-// and reading, so that no column can be forgotten in one of the three.
+// The tables of the database. For each table, a single list pairs columns with members. SQL names,
+// binding and reading all use this list, so no column can be forgotten in one of them.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace carma::store {
 
 // ---- task ----
 
-// The columns of a request. They have the API names of its fields, except for three.
+// The columns of a request. Except for three, they have the API names of its fields.
 template <class Visitor>
 class RequestColumns {
  public:
@@ -31,7 +31,7 @@ class RequestColumns {
   Visitor* column_;
 };
 
-// Gives a visitor access to a value that may be shared. Access for writing makes a separate copy.
+// Gives a visitor access to a value that may be shared. Access for writing makes a private copy.
 template <class T>
 const T& Inside(const base::CopyOnWrite<T>& value) {
   return *value;
@@ -41,7 +41,7 @@ T& Inside(base::CopyOnWrite<T>& value) {
   return value.Edit();
 }
 
-// Columns that PutRecord may change. Record is core::TaskRecord, const or not.
+// The columns that PutRecord may change. Record is core::TaskRecord, const or not.
 template <class Visitor, class Record, class Uuids>
 void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
   auto& request = Inside(record.request);
@@ -122,8 +122,8 @@ void VisitTask(Visitor& column, Task& task) {
 
 // ---- tables whose rows are one value each ----
 
-// Visit(column, row) calls `column` for each column with its name (or names, if one member fills
-// several) and its member. Row may be const.
+// Visit(column, row) calls `column` for each column with its name (or several names, if one member
+// fills several columns) and its member. Row may be const.
 template <class Row>
 struct Table;
 
@@ -154,7 +154,7 @@ struct Table<Drain> {
   }
 };
 
-// The table has only one row, so its number is left out.
+// The table has only one row, so the row needs no number.
 template <>
 struct Table<Closing> {
   static constexpr const char* kName = "closing";
@@ -177,7 +177,7 @@ struct Table<ReservationRow> {
   }
 };
 
-// SQLite numbers the rows of this table and the next two.
+// SQLite assigns the row numbers of this table and the next two.
 template <>
 struct Table<GpuUsage> {
   static constexpr const char* kName = "gpu_usage";

@@ -7,7 +7,7 @@
 
 namespace carma::store {
 
-// Every field differs from its default, so a test notices a forgotten column.
+// Every field differs from its default, so that a test notices a forgotten column.
 inline StoredTask FullTask(std::uint64_t id) {
   StoredTask task;
   core::TaskRecord& r = task.record;
@@ -96,7 +96,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   return task;
 }
 
-// A description like those of `carma submit`: most of it is the environment.
+// A description like the ones that `carma submit` sends: most of it is the environment.
 inline std::string SampleSpec(std::uint64_t id, std::size_t environment_bytes) {
   static std::string environment;
   static std::size_t made_bytes = std::string::npos;
@@ -114,7 +114,7 @@ inline std::string SampleSpec(std::uint64_t id, std::size_t environment_bytes) {
          environment + ",\"name\":\"train\",\"workdir\":\"/home/ada\"}";
 }
 
-// A newly submitted task.
+// A task that has just been submitted.
 inline StoredTask NewTask(std::uint64_t id, std::size_t environment_bytes = 2'000) {
   StoredTask task;
   task.record.id = core::TaskId{id};

@@ -30,7 +30,7 @@ double UnderMps(const std::vector<double>& activities) {
 TEST(ActivityOf, IsTheActivityOfTheOnlyTask) {
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1)}, SharingMethod::kStreams)->sm_active, 0.42);
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1)})->sm_active, 0.42);
-  // A known activity may change, so it is derived again.
+  // The activity is derived again even if it is known, because it may change.
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1, 0.9)})->sm_active, 0.42);
   Resident exclusive = Task(1);
   exclusive.exclusive = true;  // not an MPS client
@@ -49,7 +49,7 @@ TEST(ActivityOf, IsEmptyIfTheSampleDoesNotShowIt) {
   EXPECT_FALSE(Seen(Sample(0.5), {}));
   EXPECT_FALSE(Seen(Sample(0.5), {Task(1), Task(2)}));
   EXPECT_FALSE(Seen(Sample(0.5), {Task(1, 0.5), Task(2, 0.5)}));
-  // The known task leaves too little idle time.
+  // The known task leaves the GPU idle for too little of the time.
   EXPECT_FALSE(Seen(Sample(0.9), {Task(1, 0.8), Task(2)}));
   GpuSample sample = Sample(0.5);
   sample.sm_active.reset();

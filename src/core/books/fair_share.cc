@@ -15,7 +15,7 @@ double RateOn(const TaskRecord& task, std::int64_t promised_mib, std::int64_t us
   const double memory =
       usable_mib > 0 ? static_cast<double>(promised_mib) / static_cast<double>(usable_mib) : 0;
   const double usual = task.request->sm_share.value_or(kUsualActivity);
-  // A task that accepts at most half speed effectively reserves half a GPU.
+  // A task that accepts a slowdown of at most 2 effectively reserves half a GPU.
   const double kept = 1 / task.request->max_slowdown.value_or(kAnySlowdown);
   const double activity = task.profile->sm_active.value_or(usual);
   return std::clamp(std::max({memory, activity, kept}), 0.0, 1.0);
@@ -26,7 +26,7 @@ double RateOn(const TaskRecord& task, std::int64_t promised_mib, std::int64_t us
 double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, bool alone) {
   double rate = 0;
   for (const Placement& each : task.attempt->placement) {
-    // The GPU has disappeared since the restart.
+    // This GPU is gone: the server restarted without it.
     if (Number(each.gpu) >= usable_mib.size()) continue;
     rate += alone ? 1 : RateOn(task, each.claim_mib, usable_mib[Number(each.gpu)]);
   }
@@ -85,7 +85,7 @@ void FairShare::Release(TaskId task, Time now) {
   if (at == taking_.end()) return;
   Add(at->second.holder, 0, -at->second.rate, now);
   taking_.erase(at);
-  // Sums of rates are not exact, so reset them when no task is left.
+  // Rounding errors build up in the sums of rates, so they are reset once no task is left.
   if (!taking_.empty()) return;
   for (auto& [holder, use] : holders_) use.rate = 0;
   for (auto& [account, use] : accounts_) use.rate = 0;

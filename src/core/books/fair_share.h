@@ -1,10 +1,10 @@
 // Measures how much of the GPUs each user and account has used, so that those with the least usage
 // go first.
 //
-// On each of its GPUs a task is charged the larger of its promised share of the memory and its
-// predicted share of the SMs, or the whole GPU if no other task may join it. Usage counts from the
-// decision to start to the end of the attempt, in seconds of a whole GPU. Usage from one half-life
-// ago counts half.
+// A task is charged on each of its GPUs: the larger of its promised share of the memory and its
+// predicted share of the SMs. It is charged the whole GPU if no other task may join it. Usage is
+// measured in seconds of a whole GPU, from the decision to start until the attempt ends. Usage from
+// one half-life ago counts half.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, 
 double RateOf(const TaskRecord& task, std::int64_t promised_mib, std::int64_t usable_mib,
               bool alone);
 
-// A user, alone or together with one of the user's accounts.
+// A user within an account, or a user without an account.
 struct Holder {
   std::string account;
   std::uint32_t uid = 0;
@@ -60,8 +60,8 @@ class FairShare {
   explicit FairShare(const FairRules& rules) { Follow(rules); }
   void Follow(const FairRules& rules);  // applies from now on
 
-  // Charges the task at this rate from `from` (not later than `now`) until Release. Called once per
-  // task.
+  // Charges the task at this rate from `from` (not later than `now`) until Release. Call it once
+  // per task.
   void Take(const TaskRecord& task, double rate, Time from, Time now);
   void Release(TaskId task, Time now);  // ignored if the task is not charged
   void Past(const Taken& taken, Time now);
@@ -71,11 +71,11 @@ class FairShare {
   double WeightOf(const std::string& who) const;  // a user's name, or "@account"
 
   std::size_t taking() const { return taking_.size(); }  // number of charged tasks
-  // A counter that changes whenever shares change for a reason other than time.
+  // Incremented whenever shares change for a reason other than the passing of time.
   std::uint64_t changes() const { return changes_; }
 
  private:
-  // A decaying sum, exact at any time from `as_of` on.
+  // A decaying sum. `seconds` is exact at `as_of`, and later values can be computed from it.
   struct Decaying {
     double seconds = 0;
     double rate = 0;
@@ -86,7 +86,7 @@ class FairShare {
     double rate = 0;
   };
   double Half(Duration age) const;  // weight of usage of that age
-  // Decayed usage, at `now`, of a constant rate from `from` to `to`.
+  // The decayed value, at `now`, of usage at a constant rate from `from` to `to`.
   double Sum(double rate, Time from, Time to, Time now) const;
   Use At(const Decaying& use, Time now) const;
   void Add(const Holder& holder, double seconds, double rate, Time now);

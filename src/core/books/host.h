@@ -1,4 +1,4 @@
-// The machine's cores and main memory, and the part that is promised to each task.
+// Tracks the machine's cores and main memory, and how much of them each task has been promised.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace carma::core {
 
-// Cores and memory available to tasks. Until the shell reports them, nothing is counted, and no
-// task waits for cores or memory.
+// Cores and memory available to tasks. Nothing is counted until the shell reports them, so until
+// then no task waits for cores or memory.
 struct HostInfo {
   int cpus = 0;                 // can be promised to tasks; 0: not counted
   std::int64_t memory_mib = 0;  // can be promised to tasks; 0: not counted
@@ -33,47 +33,47 @@ struct HostView {
   int free_cores = 0;  // not held by any task
   std::int64_t memory_mib = 0;
   std::int64_t free_memory_mib = 0;
-  // The task, which has waited long, for which cores and memory are kept. These do not count as
-  // free.
+  // The long-waiting task for which cores and memory are kept. Kept cores and memory do not count
+  // as free.
   std::optional<TaskId> kept_for;
 };
 
-// Whether CheckHost would let the task start. Faster, because it writes no reason.
+// Whether CheckHost would let the task start. Faster, because it builds no reason.
 bool FitsHost(const HostNeed& need, const HostView& host);
-// Whether a task with this need may start. kNever if the machine does not have that much. Reasons:
-// kCpus, kHostMemory.
+// Whether a task with this need may start. The verdict is kNever if the machine does not have the
+// cores or memory at all. Reasons: kCpus, kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
 // The promise of an attempt as text: "4 CPUs of its own (0-3) and 8.0G of memory". Empty if nothing
 // is promised.
 std::string TextOf(const HostShare& share);
 
-// Records which task holds which cores and memory.
+// Records the cores and memory that each task holds.
 class HostBooks {
  public:
-  // Sets what is available from now on; existing promises stay.
+  // Sets what is available from now on. Existing promises are unchanged.
   void Open(HostInfo info);
   const HostInfo& info() const { return info_; }
 
-  // The promise to a task with this need if CheckHost lets it start. near: the threads close to its
-  // GPUs, which are preferred for dedicated cores.
+  // Returns the promise for a task with this need, if CheckHost lets the task start. near: the
+  // threads close to the task's GPUs, which are preferred for dedicated cores.
   HostShare ShareFor(const HostNeed& need, std::span<const int> near) const;
-  // Records the promise. Called once per task. A task without a promise is ignored.
+  // Records the promise. Call it once per task. A task without a promise is ignored.
   void Take(TaskId task, const HostShare& share);
-  // Releases what the task was promised. Releasing twice is harmless.
+  // Releases everything that the task was promised. Releasing twice is harmless.
   void Release(TaskId task);
 
   HostView View() const;
-  // The view in which `kept` is set aside for a task (HostView::kept_for).
+  // The state of the machine with `kept` set aside for the task (HostView::kept_for).
   HostView ViewWithout(TaskId task, const HostNeed& kept) const;
   // The promise of the task; null if it has none.
   const HostShare* ShareOf(TaskId task) const;
   std::size_t tasks() const { return shares_.size(); }
   // Dedicated threads, and the tasks that hold them.
   const std::map<int, TaskId>& owners() const { return owners_; }
-  // The larger of the share of the CPUs and the share of the memory, 0..1.
+  // The larger of two fractions: the share of the CPUs and the share of the memory, 0..1.
   double PartOf(int cpus, std::int64_t memory_mib) const;
-  // A counter that changes whenever more may be free than before.
+  // Incremented whenever more cores or memory may have become free.
   std::uint64_t changes() const { return changes_; }
 
  private:

@@ -31,8 +31,8 @@ std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
   return innocent;
 }
 
-// If several starts are decided together, one may succeed although another fails. So only a start
-// that was decided later proves that starts work again.
+// When several starts are decided together, one may succeed although another fails. So only a start
+// that was decided after the last failure proves that starts work again.
 void LaunchTrouble::Works(Time launched) {
   if (!on() || launched <= last_failure_) return;
   users_.clear();

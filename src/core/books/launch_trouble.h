@@ -1,4 +1,4 @@
-// Decides whether the machine or the task is at fault when launches fail.
+// Decides whether failed launches are the machine's fault or the task's.
 #pragma once
 
 #include <map>
@@ -12,26 +12,25 @@
 namespace carma::core {
 
 // When launches of several tasks fail and no task is at fault, the machine may be unable to start
-// anything (no processes, descriptors or memory left). Further launches would only use up the
-// retries of one task after another. So only one task is tried every kTrialEvery until a trial
-// succeeds.
+// anything (no processes, descriptors or memory left). Launching more tasks would only use up their
+// retries. So a single task is tried every kTrialEvery until a trial succeeds.
 class LaunchTrouble {
  public:
-  // Failures of this many different tasks within kWindow prove that the machine is at fault. Other
-  // tasks may start in between, because on a full machine each task that ends makes room for some
-  // other task.
+  // Failures of this many different tasks within kWindow prove that the machine is at fault.
+  // Successful starts in between prove nothing, because even on a full machine each task that ends
+  // makes room for another.
   static constexpr std::size_t kFailures = 3;
   static constexpr Duration kWindow{600'000};
   // The time between two trials.
   static constexpr Duration kTrialEvery{10'000};
 
-  // Reports a failed launch that may be the machine's fault. Returns the tasks (including this one)
-  // whose failures are now known to be the machine's fault, each with its number of failures so
-  // far. Empty: the task itself may still be at fault. certain: the machine is certainly at fault,
-  // so one failure is enough.
+  // Reports a failed launch that may be the machine's fault. Returns the tasks whose failures are
+  // now known to be the machine's fault (including this task), each with its number of failures so
+  // far. The result is empty while the task itself may be at fault. certain: the machine is
+  // certainly at fault, so one failure is enough.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
-  // Reports that an attempt is running. Its start was decided at `launched`.
+  // Reports that an attempt is running whose start was decided at `launched`.
   void Works(Time launched);
   // Reports that the start of a trial was decided.
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }
@@ -41,10 +40,10 @@ class LaunchTrouble {
   bool MayTry(Time now) const { return !on() || now >= next_trial_; }
   // When the next trial may start; empty unless the machine is at fault.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }
-  // Whether a task of this user failed. The cause may be the user's files, so tasks of other users
-  // are better trials.
+  // Whether a task of this user failed. Tasks of other users make better trials, because the
+  // failure may be caused by the user's own files.
   bool FailedFor(std::uint32_t uid) const { return users_.contains(uid); }
-  // The machine's fault in one sentence; empty if there is none.
+  // One sentence that describes the machine's fault; empty if there is none.
   std::string Text() const;
 
  private:

@@ -1,5 +1,5 @@
-// Accounts of GPU memory: the amounts promised to each task, observed in samples, and used by other
-// processes.
+// Keeps account of GPU memory: what is promised to each task, what samples show, and what other
+// processes use.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace carma::core {
 
-// A task on one GPU, from the decision to its release.
+// A task on one of its GPUs, from the decision to place it there until its release.
 struct Resident {
   TaskId task{};
   std::int64_t claim_mib = 0;
@@ -45,27 +45,27 @@ class Ledger {
 
   // Records a claim of a task that is not on that GPU yet.
   void Claim(GpuIndex gpu, const Resident& newcomer);
-  // Frees all claims of the task and forgets its observed memory, since its processes are gone.
-  // Releasing twice is harmless.
+  // Frees all claims of the task and forgets its observed memory. Called when its processes are
+  // gone. Releasing twice is harmless.
   void Release(TaskId task);
-  // Records a sample. Returns true if the memory of some task has risen or is uncertain, so that
-  // its Plateau begins again.
+  // Records a sample. Returns true if the memory of some task has risen or is uncertain, in which
+  // case the task's Plateau starts over.
   bool Observe(GpuIndex gpu, const GpuSample& sample);
 
   // Sets Resident::sm_active of a task on that GPU.
   void NoteActivity(GpuIndex gpu, TaskId task, double sm_active);
 
-  // The residents in order of their task ids.
+  // The residents, ordered by task id.
   std::span<const Resident> ResidentsOf(GpuIndex gpu) const;
   // free = usable - foreign - promised, where foreign = used - sum of observed. If the last sample
   // could not attribute all memory: free = usable - max(used, promised + last known foreign).
   // plateau_from: as in PromiseOf; by default no task is on a plateau.
   Account AccountOf(GpuIndex gpu, Time plateau_from = Time::min()) const;
-  // Highest peak of the task on any of its GPUs, if its memory has been stable on all of them since
-  // plateau_from.
+  // The task's highest peak on any of its GPUs. Empty unless its memory has been stable on all of
+  // them since plateau_from.
   std::optional<std::int64_t> PlateauOf(TaskId task, Time plateau_from) const;
-  // The task's highest peak on any GPU but its first, relative to its highest peak on any GPU.
-  // Empty if it has one GPU, or if no memory of it has been observed.
+  // The task's highest peak on any GPU except its first, relative to its highest peak on any GPU.
+  // Empty if the task has only one GPU or none of its memory has been observed.
   std::optional<double> OthersShareOf(TaskId task) const;
   // Free memory according to the last sample alone, without promises; never below 0.
   std::int64_t SeenFreeMib(GpuIndex gpu) const;

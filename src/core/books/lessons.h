@@ -1,4 +1,4 @@
-// Facts from running tasks about the needs of waiting tasks of the same kind.
+// Collects what running tasks show about the needs of waiting tasks of the same kind.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace carma::core {
 
-// The known needs of a kind of task. Memory is per GPU.
+// What is known about the needs of a kind of task. Memory is per GPU.
 struct Lesson {
   std::int64_t enough_mib = 0;         // a stable run needs no more; 0: none yet
   std::int64_t at_least_mib = 0;       // requested after running out of memory; 0: none yet
@@ -22,30 +22,30 @@ struct Lesson {
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
-// Tasks are of one kind if they have the same user and KindId. For memory the highest value of all
-// runs counts; only at_least_mib falls again. A lesson is dropped with the last task of its kind,
-// because estimates of later tasks use the estimator's history. Tasks without a known kind are
+// Tasks are of the same kind if they have the same user and KindId. The highest memory of all runs
+// counts, and only at_least_mib can fall again. A lesson is dropped with the last task of its kind,
+// because estimates of later tasks are based on the estimator's history. Tasks of unknown kind are
 // ignored.
 class Lessons {
  public:
   // Called when the core begins to hold a task (Join) and when it drops the task (Leave).
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
-  // The following calls are only for tasks that have joined.
+  // The following calls are only for tasks that have called Join.
   void Enough(const TaskRecord& task, std::int64_t need_mib);
   void OthersShare(const TaskRecord& task, double share);
   void Activity(const TaskRecord& task, double sm_active);
   void Cpus(const TaskRecord& task, double cpus);
   void Alone(const TaskRecord& task, double alone_s);
   void AtLeast(const TaskRecord& task, std::int64_t demand_mib);
-  // Reports a run that had enough memory: halves the part of AtLeast's demand that exceeds its
-  // need.
+  // Reports a run that had enough memory. If AtLeast demanded more than the run needed, half of the
+  // excess is dropped.
   void Succeeded(const TaskRecord& task, std::int64_t need_mib);
 
   // The lesson of the task's kind; null if there is none.
   const Lesson* Of(const TaskRecord& task) const;
   std::size_t tasks() const { return tasks_; }  // number of joined tasks
-  // A counter that changes whenever a lesson changes.
+  // Incremented whenever a lesson changes.
   std::uint64_t changes() const { return changes_; }
 
  private:

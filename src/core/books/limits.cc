@@ -199,7 +199,7 @@ std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, const Wants
                                              Time now) const {
   const Names names = NamesOf(task.request);
   const auto at = bound_.find(names);
-  // A hypothetical request may not have been seen before.
+  // The request may be hypothetical, so its names may not be in the cache.
   return Against(at == bound_.end() ? RulesAbout(names) : at->second, wants, now);
 }
 
@@ -230,7 +230,7 @@ std::optional<LimitHit> Limits::Against(std::span<const BoundBy> rules, const Wa
       return hit(LimitHit::What::kHostMemory, static_cast<double>(count.host_memory_mib),
                  static_cast<double>(host.memory_mib));
     }
-    // A task without GPUs needs no GPU hours.
+    // A task without GPUs uses no GPU hours.
     if (!rule.gpu_hours || gpus == 0) continue;
     const double hours = HoursOf(count, now);
     if (hours >= *rule.gpu_hours) return hit(LimitHit::What::kGpuHours, hours, 0);
@@ -253,7 +253,7 @@ std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, cons
       return LimitHit{&rule, LimitHit::What::kQueued, static_cast<double>(tasks),
                       static_cast<double>(wanted)};
     }
-    // Waiting cannot help against these limits.
+    // No amount of waiting satisfies these limits.
     if (rule.running == 0) return LimitHit{&rule, LimitHit::What::kRunning, 0, 1};
     if (rule.gpus && request.gpus > *rule.gpus)
       return LimitHit{&rule, LimitHit::What::kGpus, 0, static_cast<double>(request.gpus)};

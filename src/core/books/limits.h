@@ -1,4 +1,5 @@
-// Limits of users, accounts and classes (LimitRule), and how much of each limit is used.
+// Checks the limits of users, accounts and classes (LimitRule), and counts how much of each limit
+// is used.
 #pragma once
 
 #include <cstddef>
@@ -35,68 +36,69 @@ class Limits {
   struct Count;
 
  public:
-  // What the start of a task would add to the counts.
+  // The amounts that the start of a task would add to the counts.
   struct Wants {
     int gpus = 0;
     std::int64_t promised_mib = 0;  // promised on each of these GPUs
     HostNeed host;
   };
-  // A rule that may keep a task from starting, and its current use.
+  // A rule that may keep a task from starting, with its current use.
   struct BoundBy {
     const LimitRule* rule = nullptr;
     const Count* count = nullptr;
   };
 
-  // Sets the rules. All counts begin at zero, except that gpu_hours still include attempts that
-  // ended while a rule with gpu_hours existed. The caller must Join and Start the tasks again.
+  // Sets the rules and resets all counts to zero. Only gpu_hours keep the attempts that ended while
+  // an earlier rule limited gpu_hours. The caller must then Join and Start the tasks again.
   void Follow(std::vector<LimitRule> rules, Time now);
 
-  // Forgets ended attempts. Called before Follow(). Afterwards the caller passes all attempts that
-  // count under the new rules to Past().
+  // Forgets ended attempts. Call it before Follow(), then pass every attempt that counts under the
+  // new rules to Past().
   void ForgetEnded() { ended_.clear(); }
   // Called when the core begins to hold a task (Join) and when it drops the task (Leave).
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
-  // Called when the task takes the GPUs of its attempt (Start) or releases them (End). Starting
-  // twice, or ending a task that has not started, changes nothing.
+  // Called when the task takes the GPUs of its attempt (Start) or releases them (End). Starting a
+  // task twice or ending a task that has not started has no effect.
   void Start(const TaskRecord& task);
   void End(const TaskRecord& task);
   void Past(const Taken& taken, Time now);
-  // Drops attempts that ended before a rule's period. Called before each decision.
+  // Drops attempts that ended before the period of every rule began. Call it before each decision.
   void Advance(Time now);
 
-  // Whether any task in the core falls under a rule that may keep the task from starting.
+  // Whether any task in the core is subject to a rule that may keep it from starting.
   bool Concerns() const { return concerned_ > 0; }
-  // Whether any rule limits promised memory; otherwise Wants::promised_mib is not used.
+  // Whether any rule limits promised memory. If not, Wants::promised_mib is unused.
   bool CountMemory() const { return count_memory_; }
   // The limit that keeps the task from starting now; empty: none.
   std::optional<LimitHit> AgainstStart(const TaskRecord& task, const Wants& wants, Time now) const;
-  // A faster form of AgainstStart for frequent calls. `rules` is Bound(request of the task).
+  // A faster AgainstStart for frequent calls. `rules` is the result of Bound for the task's
+  // request.
   static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
                                          Time now);
-  // Whether the start of a task to which the rules `one` apply may change what the rules `other`
-  // allow.
+  // Whether the start of a task under the rules `one` may affect whether the rules `other` let a
+  // task start.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
-  // The rules that apply to a request with these values. Valid until Follow; empty if the core
-  // never held a task with them.
+  // The rules that apply to a request with these values. Valid until Follow. Empty if the core has
+  // never held a task with these values.
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
   // Whether any rule may keep a request with these values from starting.
   bool MayKeep(const TaskRequest& request) const;
-  // The limit that forbids the submission of `more` tasks like this one; empty: none. If `more` is
-  // 0, only limits that waiting cannot satisfy are checked. counted: the former request of a task
-  // that is being edited, because it counts already.
+  // The limit that forbids submitting `more` tasks like this one; empty: none. If `more` is 0, only
+  // limits that can never be satisfied by waiting are checked. counted: when a task is edited, its
+  // former request, which is already counted.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more,
                                           const TaskRequest* counted = nullptr) const;
-  // When gpu_hours are next freed by the passing of time, or used up by running tasks; empty:
+  // When the passing of time next frees gpu_hours, or when running tasks next use them up; empty:
   // never.
   std::optional<Time> NextChange(Time now) const;
   // The longest time limit that the rules allow for a task like this one; empty: any.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks
-  // A counter that changes whenever a task that could not start before may start, or when time
-  // alone keeps a task from starting.
+  // Incremented whenever a task that could not start before may now start, or when the passing of
+  // time alone keeps a task from starting.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -112,7 +114,8 @@ class Limits {
     bool used_up = false;                      // gpu_hours are used up; set by Advance
     std::deque<std::pair<Time, double>> past;  // end and GPU seconds of each attempt
   };
-  // A rule, with the user, account and class that it counts separately (empty: all together).
+  // A rule, with the user, account and class that it counts separately. An empty name means that
+  // all are counted together.
   using Key = std::tuple<std::size_t, std::string, std::string, std::string>;
   struct Names {
     std::string user;
@@ -143,8 +146,8 @@ class Limits {
 
   std::vector<LimitRule> rules_;
   std::map<Key, Count> counts_;
-  // A cache of RulesAbout, because each pass over the queue needs the rules of every task. For
-  // look-up only.
+  // Caches RulesAbout, because each pass over the queue needs the rules of every task. Used only
+  // for look-ups.
   std::unordered_map<Names, std::vector<BoundBy>, HashOfNames> bound_;
   bool count_memory_ = false;
   std::unordered_map<std::uint64_t, Running> running_;  // by task; for look-up only
@@ -154,7 +157,7 @@ class Limits {
   std::uint64_t changes_ = 0;
 };
 
-// One sentence with the numbers, the users that the limit applies to, and its configuration key.
+// One sentence with the numbers, the users to whom the limit applies, and its configuration key.
 std::string TextOf(const LimitHit& hit);
 
 }  // namespace carma::core

@@ -1,5 +1,6 @@
-// Keeps GPUs free for a task that waits for recovery, or that others have passed for too long. It
-// serves only one task at a time, because several could close the whole server to the main queue.
+// Keeps GPUs free for a task that waits for recovery or that other tasks have passed for too long.
+// Only one task has a hold at a time, because several holds could close the whole server to the
+// main queue.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,9 @@ namespace carma::core {
 
 class RecoveryHold {
  public:
-  // Keeps as many GPUs as the task needs: those with the most free memory among the open,
-  // unreserved GPUs that could ever take it. If there are too few, keeps none and returns false.
+  // Keeps as many GPUs as the task needs. They are chosen, most free memory first, from the open,
+  // unreserved GPUs that are large enough for the task. If there are too few, no GPU is kept and
+  // the result is false.
   bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 
@@ -24,7 +26,7 @@ class RecoveryHold {
   std::span<const GpuIndex> gpus() const {
     return task_ ? std::span<const GpuIndex>(gpus_) : std::span<const GpuIndex>();
   }
-  // Inline, because every decision calls this for every GPU, and usually no GPU is kept.
+  // Inline, because every decision calls it for every GPU, and usually no GPU is kept.
   bool Keeps(GpuIndex gpu) const { return task_ && std::ranges::find(gpus_, gpu) != gpus_.end(); }
 
  private:

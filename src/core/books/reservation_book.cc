@@ -50,13 +50,14 @@ void ReservationBook::Follow(std::vector<ReservedPeriod> periods) {
 
 bool ReservationBook::IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const {
   return std::ranges::any_of(std::span(slots_).first(among), [&](const Slot& each) {
-    // Two periods of one reservation may overlap on a day on which clocks change.
+    // Periods of the same reservation never conflict. Two of them may overlap on a day on which the
+    // clocks change.
     return each.period.booking.id != by.period.booking.id && each.chosen &&
            Meet(each.period, by.period) && std::ranges::find(each.gpus, gpu) != each.gpus.end();
   });
 }
 
-// keep: chosen GPUs are replaced only if necessary.
+// keep: replace GPUs that are already chosen only if necessary.
 void ReservationBook::Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus,
                              const Look& look) {
   const Reservation& booking = slot.period.booking;
@@ -99,7 +100,8 @@ void ReservationBook::Settle(Time now, Duration lead, std::span<const GpuInfo> g
     Choose(slot, keep, gpus, look);
   }
   if (by_gpu_.size() != gpus.size()) List(gpus.size());
-  // When a period begins, only tasks of its reservation may start on its GPUs.
+  // The start of a period counts as a change, because from then on only tasks of the reservation
+  // may start on its GPUs.
   const auto in_force = static_cast<std::size_t>(
       std::ranges::count_if(slots_, [now](const Slot& each) { return each.period.from <= now; }));
   if (std::exchange(in_force_, in_force) != in_force) ++changes_;

@@ -1,5 +1,5 @@
-// Records when GPUs are reserved, and for which tasks, as reported by the shell. Tasks still
-// running when a reservation begins may finish, but no other tasks are started on its GPUs.
+// Records which GPUs are reserved when and for which tasks, as reported by the shell. Tasks that
+// are still running when a reservation begins may finish, but no other tasks start on its GPUs.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct ReservationStatus {
 
 class ReservationBook {
  public:
-  // The state of a GPU for a reservation that must choose its GPUs.
+  // The state of a GPU, used when a reservation must choose its GPUs.
   struct Standing {
     bool open = true;
     int own = 0;     // tasks of the reservation that started there during the period
@@ -35,18 +35,19 @@ class ReservationBook {
   };
   using Look = std::function<Standing(const ReservedPeriod&, GpuIndex)>;
 
-  // Sets all periods. GPUs already chosen for a period that continues stay chosen.
+  // Sets all periods. If a period continues, the GPUs already chosen for it stay chosen.
   void Follow(std::vector<ReservedPeriod> periods);
 
-  // Called before each decision: drops past periods and chooses GPUs for reservations that state
-  // only a number of GPUs. The first choice is the GPUs with the highest indexes. When the
-  // beginning is only `lead` away, the final choice is the GPUs on which tasks of the reservation
-  // started during the period (so a restart makes the same choice), then those with the fewest
-  // other tasks. The final choice changes only if one of its GPUs is closed while another is open.
+  // Called before each decision. Drops past periods and chooses GPUs for reservations that state
+  // only a number of GPUs. At first the GPUs with the highest indexes are chosen. Once the
+  // beginning is at most `lead` away, the choice becomes final. It prefers GPUs on which tasks of
+  // the reservation started during the period (so that it is the same after a restart), then GPUs
+  // with the fewest other tasks. A final choice changes only if one of its GPUs is closed while
+  // another GPU is open.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }
-  // The periods on that GPU, ordered by beginning. Valid until the next Follow or Settle.
+  // The periods on that GPU, ordered by start time. Valid until the next Follow or Settle.
   std::span<const ReservedPeriod* const> On(GpuIndex gpu) const;
   // The reservations that admit the task (IsFor).
   std::vector<ReservationId> Of(const TaskRequest& request) const;
@@ -57,13 +58,13 @@ class ReservationBook {
   const Reservation* Find(ReservationId id) const;  // null: unknown
   // Whether any reservation is in force at that time.
   bool HoldAt(Time now) const;
-  // When the passing of time next changes a reservation.
+  // When the passing of time will next change a reservation.
   std::optional<Time> NextChange(Time now, Duration lead) const;
-  // A counter that changes whenever a GPU is reserved for other users than before.
+  // Incremented whenever a GPU becomes reserved for different users.
   std::uint64_t changes() const { return changes_; }
 
-  // The periods that got fewer GPUs than requested, because there are too few or other periods have
-  // them. Valid after Settle.
+  // The periods that got fewer GPUs than requested, because too few exist or other periods have
+  // reserved them. Valid after Settle.
   std::vector<ReservedPeriod> TooFew() const;
 
  private:
@@ -74,13 +75,13 @@ class ReservationBook {
     bool near = false;  // chosen within `lead` of the beginning
   };
   // The reservations from the last Follow(), indexed by the users, accounts and classes that they
-  // admit. Every decision looks them up for every task.
+  // admit. Every decision looks up the reservations of every task.
   struct Admitted {
     using ByName = std::map<std::string, std::set<ReservationId>>;
     ByName users, accounts, classes;
   };
   void Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus, const Look& look);
-  // Whether another reservation among the first `among` slots has the GPU.
+  // Whether one of the first `among` slots belongs to another reservation and has the GPU.
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 

@@ -1,4 +1,4 @@
-// Computes the periods of repeated reservations. Pure, except for the use of the local calendar.
+// Computes the periods of repeated reservations. Pure apart from its use of the local calendar.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,14 @@
 
 namespace carma::core {
 
-// The periods that are not over at `now` and begin before `horizon`, but at least the next period.
+// The periods that have not ended by `now` and begin before `horizon`. The next period is included
+// even if it begins later.
 std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time horizon,
                                       const base::Calendar& calendar);
 
-// Why these periods conflict, in a sentence: a period gets fewer GPUs than requested, because there
-// are too few or another period has them. Empty: no conflict. If `newcomer` is set, conflicts that
-// exist without that reservation do not count.
+// Why these periods conflict, as a sentence; empty: no conflict. A period conflicts if it gets
+// fewer GPUs than requested, because too few exist or another period has them. If `newcomer` is
+// set, conflicts that exist without that reservation are ignored.
 std::optional<std::string> WhyNotAll(const std::vector<ReservedPeriod>& periods, Time now,
                                      std::span<const GpuInfo> gpus,
                                      std::optional<ReservationId> newcomer = {});

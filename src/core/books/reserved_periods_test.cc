@@ -13,7 +13,7 @@ namespace {
 
 constexpr Duration kHour{3'600'000};
 constexpr Duration kDay = 24 * kHour;
-// 2026-03-25 is a Wednesday; in Berlin summer time begins on Sunday, the 29th.
+// 2026-03-25 is a Wednesday. In Berlin, summer time begins on Sunday the 29th.
 constexpr Time kWednesdayNine = base::FromMs(1'774'425'600'000);  // 08:00 UTC, 09:00 in Berlin
 
 class ReservedPeriodsTest : public ::testing::Test {

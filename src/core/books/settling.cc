@@ -5,8 +5,8 @@
 namespace carma::core {
 namespace {
 
-// A task's memory counts as settled this long after its last rise, because frameworks allocate in
-// the first steps.
+// A task's memory counts as settled this long after it last rose, because frameworks allocate
+// during the first steps.
 constexpr Duration kStandsStill{15'000};
 
 }  // namespace

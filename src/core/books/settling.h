@@ -1,4 +1,4 @@
-// Decides whether the samples of a GPU already include the task that was placed last.
+// Decides whether a GPU's samples already include the task that was placed there last.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace carma::core {
 
-// True if the sample's window begins after every resident was first seen to hold memory. An earlier
-// window includes time without some task, so its means are too low. A task that never appears
-// counts as seen `timeout` after its launch.
+// True if the sample's window begins after every resident was first seen to hold memory. A window
+// that begins earlier includes time without one of the tasks, so its means are too low. A task that
+// never appears counts as seen `timeout` after its launch.
 bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Time now,
                 Duration timeout);
 
@@ -21,9 +21,9 @@ struct Settled {
   std::optional<Time> by;  // the latest time; empty: all have appeared
   double share = 1;        // share of the window since the last resident appeared
 };
-// A resident has appeared as defined for HasSettled, or once its memory has been stable for 15 s.
-// Residents marked in `known` (by position) need not appear. Means over the window must then be
-// divided by `share`.
+// A resident counts as appeared by the definition of HasSettled, or once its memory has been stable
+// for 15 s. Residents marked in `known` (by position) need not appear; in that case means over the
+// window must be divided by `share`.
 Settled LookWhetherSettled(const GpuSample& sample, std::span<const Resident> residents,
                            const std::vector<bool>& known, Time now, Duration timeout);
 

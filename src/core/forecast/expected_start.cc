@@ -7,10 +7,10 @@ namespace carma::core {
 namespace {
 
 constexpr Time kNoTime = Time::max();
-// Maximum number of consecutive reservations considered.
+// Maximum number of consecutive reservations to consider.
 constexpr int kMostPeriods = 64;
 
-// A set of interchangeable GPUs. Tasks that may use the same set share one pool.
+// A set of interchangeable GPUs. All tasks that may use exactly this set share the pool.
 struct Pool {
   std::vector<bool> gpus;
   std::vector<Time> free;  // ascending; kNoTime: unknown
@@ -20,8 +20,8 @@ bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {
   return RunsInto(gpu.booked, {.to = kNoTime, .own = task.own_reservations}) != nullptr;
 }
 
-// The GPUs that the task may use. GPUs with reservations for other tasks are left out if enough
-// others remain.
+// The GPUs that the task may use. GPUs reserved for other tasks are left out if enough GPUs remain
+// without them.
 std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& task) {
   std::vector<bool> open = task.may;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
@@ -31,7 +31,7 @@ std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& 
   return enough >= task.gpus ? open : task.may;
 }
 
-// The first moment from `start` on at which no reservation excludes the task from any GPU of the
+// The first time, not before `start`, at which no reservation excludes the task from any GPU of the
 // pool.
 Time PastReservations(std::span<const ExpectedGpu> gpus, const std::vector<bool>& pool,
                       const ExpectedTask& task, Time start) {

@@ -1,5 +1,6 @@
-// Computes the latest start of waiting tasks from time limits. Assumes that every task uses its
-// whole time limit, that no task submitted later goes first, and that no GPU is closed. Pure.
+// Computes from time limits the latest time at which waiting tasks start. Assumes that every task
+// uses its whole time limit, that no task submitted later goes first, and that no GPU is closed.
+// Pure.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,7 @@
 
 namespace carma::core {
 
-// When a GPU becomes free, and its reservations.
+// When a GPU becomes free, and the periods for which it is reserved.
 struct ExpectedGpu {
   std::optional<Time> free_at;  // the last task's end; empty: unknown
   std::span<const ReservedPeriod* const> booked;
@@ -25,9 +26,9 @@ struct ExpectedTask {
   std::vector<ReservationId> own_reservations;
 };
 
-// A running task whose end is unknown, because it may be preempted and return to the queue ahead of
-// other tasks. While it runs, ExpectedGpu::free_at of its GPUs is unknown. It may return to other
-// GPUs.
+// A running task that may be preempted and return to the queue ahead of other tasks, so its end is
+// unknown. While it runs, ExpectedGpu::free_at of its GPUs is unknown. After returning to the queue
+// it may start on other GPUs.
 struct ExpectedReturn {
   std::size_t gpus = 1;
   std::vector<bool> may;    // by GPU, as for a waiting task
@@ -44,18 +45,18 @@ enum class Pass {
 
 // The latest start of each task, in queue order; empty: unknown.
 //
-// kInOrder: each task takes those of its usable GPUs that become free first. If tasks start
-// earlier, share a GPU or end before their limit, no later task starts later than computed (by
-// induction along the queue the sorted times at which GPUs become free are never later than
-// computed). kFreely: while a task that needs k of m GPUs waits, fewer than k of them are empty, so
-// at least m - k + 1 are busy. The total work divided by that number is the longest wait.
-// kAnyOrder: the smallest such number over all waiting tasks counts; kOneAtATime: one GPU is busy.
+// kInOrder: each task takes the usable GPUs that become free first. If tasks start earlier, share a
+// GPU or end before their limit, no later task starts later than computed: by induction along the
+// queue, the sorted times at which GPUs become free are never later than computed. kFreely: while a
+// task that needs k of m GPUs waits, fewer than k of them are empty, so at least m - k + 1 are
+// busy. The total work divided by that number is the longest wait. kAnyOrder: the divisor is the
+// smallest such number of all waiting tasks. kOneAtATime: the divisor is one GPU.
 //
-// A task that may return is assumed to take the GPUs that become free first in each set of GPUs
-// that excludes its current ones.
+// A task that may return is assumed to take the GPUs that become free first, in each set of GPUs
+// that does not contain its current GPUs.
 //
-// asked_for (kInOrder only): the time between two starts, if GPUs become free because running tasks
-// are asked to leave for the task at the head of the queue.
+// asked_for (kInOrder only): the time between two starts when running tasks are asked to leave
+// their GPUs for the task at the head of the queue.
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
                                               std::span<const ExpectedTask> line, Pass pass,
                                               std::span<const ExpectedReturn> returning = {},

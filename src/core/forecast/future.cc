@@ -12,7 +12,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kNotThere = -kNever;
 constexpr double kOfMeanEnd = 0.5;
-// Remaining work below this is a rounding error.
+// Less remaining work than this is a rounding error.
 constexpr double kDoneS = 1e-6;
 
 struct Run {
@@ -29,7 +29,7 @@ struct Gpu {
   std::vector<std::size_t> runs;  // the runs among the residents
 };
 
-// One simulated course of events.
+// One simulated sequence of starts and ends.
 class Course {
  public:
   Course(const PolicyConfig& config, const Mapper& mapper, std::span<const GpuView> views,
@@ -92,7 +92,7 @@ class Course {
   void Join(const Neighbour& load, double left_s, const std::vector<std::size_t>& gpus,
             const std::vector<std::int64_t>& promised_mib) {
     for (const std::size_t gpu : gpus) {
-      // Runs come before foreign processes.
+      // In `residents`, runs come before foreign processes.
       std::vector<Neighbour>& residents = gpus_[gpu].residents;
       residents.insert(residents.begin() + static_cast<std::ptrdiff_t>(gpus_[gpu].runs.size()),
                        OnPart(config_, load, gpus_[gpu].view.compute));
@@ -205,7 +205,7 @@ class Course {
     return sum / static_cast<double>(best.size());
   }
 
-  // The GPUs that the task would take; empty if too few can take it.
+  // The GPUs that the task would take. Empty if too few GPUs can take it.
   std::vector<std::size_t> BestGpus(std::size_t task) const {
     const std::vector<double>& scores = scores_[task];
     const Need& need = line_[task].need;
@@ -234,7 +234,7 @@ class Course {
   std::size_t active_ = 0;
   std::vector<bool> waits_;
   std::vector<std::vector<double>> scores_;  // by task and GPU, as of the last check
-  // By task and GPU; only for tasks with Need::others_mib.
+  // Indexed by task and GPU. Filled in only for tasks with Need::others_mib.
   std::vector<std::vector<bool>> may_be_first_;
   std::vector<double> slowdowns_;  // temporary values of one GPU
   std::vector<bool> stale_;        // GPUs that have changed since the last check

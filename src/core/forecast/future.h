@@ -1,5 +1,5 @@
-// Predicts the cost of a start by simulating the policy until all tasks have ended. Pure. Only for
-// tasks with known run times.
+// Predicts the cost of a start by simulating the policy until all tasks have ended. Works only if
+// the run times of all tasks are known. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace carma::core {
 struct FutureRun {
   Neighbour load;
   double left_s = 0;  // remaining part of its run time alone
-  // Its GPUs, as indices of views, and its promise on each of them.
+  // Its GPUs, as indices into `views`, and its promise on each of them.
   std::vector<std::size_t> gpus;
   std::vector<std::int64_t> promised_mib;
 };
@@ -36,9 +36,10 @@ class Future {
   Future(const PolicyConfig& config, const Mapper& mapper, std::span<const GpuView> views,
          std::span<const FutureRun> running, std::span<const FutureTask> line);
 
-  // Seconds until the last task has ended plus half of the mean completion time; lower is better.
-  // `first` starts now, followed by any tasks that the policy starts beside it. If `first` is
-  // empty, nothing starts before the next task ends. Infinite if a task would wait for ever.
+  // The cost of a start: the seconds until the last task has ended, plus half of the mean
+  // completion time. Lower is better. `first` starts now, followed by any tasks that the policy
+  // starts together with it. If `first` is empty, nothing starts before the next task ends.
+  // Infinite if some task would never start.
   double CostOf(const std::optional<FutureStart>& first) const;
 
  private:

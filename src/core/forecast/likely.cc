@@ -8,9 +8,10 @@ namespace carma::core {
 namespace {
 
 constexpr double kNoEnd = std::numeric_limits<double>::infinity();
-// Remaining work below this is a rounding error.
+// Less remaining work than this is a rounding error.
 constexpr double kRoundingS = 1e-6;
-// Maximum number of checks whether a task fits, which together take some milliseconds.
+// Maximum number of times that the simulation checks whether a task fits. So many checks take a few
+// milliseconds in total.
 constexpr int kMostLooks = 100'000;
 
 class Play {
@@ -115,7 +116,7 @@ class Play {
   std::vector<Going> going_;
   double now_s_ = 0;
   int looks_ = 0;
-  // The head of the queue if it blocks other tasks.
+  // The head of the queue, if it keeps other tasks from starting.
   std::optional<std::size_t> first_;
   double first_since_s_ = 0;
   bool passed_ = false;

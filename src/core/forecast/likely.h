@@ -10,7 +10,7 @@
 
 namespace carma::core {
 
-// A task that runs now or in the simulated future.
+// A task that is running now or starts during the simulation.
 struct LikelyRun {
   TaskId task{};
   std::optional<double> left_s;  // remaining part of its run time alone; empty: unknown
@@ -30,10 +30,10 @@ struct LikelyLine {
   bool passed = false;
 };
 
-// Seconds until each task starts, in queue order; empty: unknown. Whenever a task ends, the queue
-// is served from its head under the backfill rules, and GPUs are kept for a head that has been
-// overtaken for too long. Assumes no new or returning tasks and no change of reservations or
-// drains. Stops once the first `most` tasks have started.
+// Seconds until each task starts, in queue order; empty: unknown. Whenever a task ends, the
+// simulation serves the queue from its head under the backfill rules, and keeps GPUs for a head
+// that has been overtaken for too long. It assumes that no tasks arrive or return and that
+// reservations and drains do not change. It stops once the first `most` tasks have started.
 std::vector<std::optional<double>> LikelyStarts(const PolicyConfig& config, PreemptionPlan room,
                                                 std::span<const LikelyRun> running,
                                                 const LikelyLine& line, std::size_t most);

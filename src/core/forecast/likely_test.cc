@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kMib = 40'000;
 
-// Places tasks on empty GPUs by the usual rules. Two of these tasks on one GPU each take 1.5 times
-// as long.
+// Places tasks on empty GPUs by the usual rules. When two of these tasks share a GPU, each takes
+// 1.5 times as long.
 class LikelyTest : public ::testing::Test {
  protected:
   LikelyTest() {
@@ -61,7 +61,7 @@ TEST_F(LikelyTest, TasksShareAndSlowEachOtherDown) {
   Waits(20'000, 200);
   Waits(20'000, 100);
   Waits(20'000, 10);
-  // Both tasks take 1.5 times as long. The second ends at 250 s, when the first has 100 s of work
+  // Both tasks take 1.5 times as long. When the second ends at 250 s, the first has 100 s of work
   // left.
   EXPECT_EQ(Starts(), (Seconds{100, 100, 250}));
   EXPECT_EQ(Starts(1), (Seconds{100, 100, -1}));

@@ -1,5 +1,5 @@
-// Decides which tasks must leave so that a waiting task can start. Pure: works on a copy of the
-// server's state, from which it removes tasks and in which the usual guards place the waiting task.
+// Decides which tasks must leave so that a waiting task can start. Pure: it removes tasks from a
+// copy of the server's state and lets the usual guards place the waiting task there.
 #pragma once
 
 #include <cstddef>
@@ -30,28 +30,28 @@ class PreemptionPlan {
   PreemptionPlan(const PreemptionPlan& other);
   PreemptionPlan& operator=(const PreemptionPlan&) = delete;
 
-  // Adds the next GPU in order of index. tasks: its tasks, in the order of view.residents, which
-  // lists foreign processes after them. Settling is ignored, because a task that only waits until a
-  // GPU has settled needs no other task to leave.
+  // Adds the next GPU in order of index. tasks: its tasks, in the order of view.residents, where
+  // foreign processes follow them. Settling is ignored, because no task needs to leave for a task
+  // that only waits until a GPU has settled.
   void Add(const GpuView& view, std::vector<PlannedTask> tasks);
 
   void Leave(TaskId task);
-  // Places the task where it fits, on the emptiest GPUs first. Returns false if too few GPUs take
-  // it.
+  // Places the task where it fits, on the emptiest GPUs first. Returns false if too few GPUs can
+  // take it.
   bool Take(const Need& need);
-  // Take for a task that did not fit at the last NoteLooked: first checks whether it fits on a GPU
-  // where something was freed since then.
+  // Like Take, but for a task that did not fit at the last NoteLooked. First checks whether the
+  // task fits on a GPU where something has been freed since then.
   bool TakeIfOpened(const Need& need);
   void NoteLooked();
-  // The smallest set of candidates that must leave so that the task fits; earlier candidates are
-  // preferred. An empty list if the task fits already, an empty optional if it would not fit even
-  // without all candidates.
+  // The smallest set of candidates that must leave so that the task fits. Candidates at the front
+  // of the list are preferred. The result is an empty list if the task already fits, and no value
+  // if it would not fit even if all candidates left.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
   // The slowdown of each placed task: its run time on its slowest GPU, relative to running alone on
   // a GPU of pace 1.
   std::map<TaskId, double> Slowdowns() const;
-  // Keeps the GPUs that RecoveryHold would choose for this need free of other tasks, until the next
+  // Keeps other tasks off the GPUs that RecoveryHold would choose for this need, until the next
   // call of KeepFor or LetGo.
   void KeepFor(const Need& need);
   void LetGo(TaskId kept_for);
@@ -62,7 +62,7 @@ class PreemptionPlan {
     std::vector<PlannedTask> tasks;
     std::vector<Neighbour> strangers;
     bool opened = true;  // something was freed since NoteLooked
-    // The tasks that are on the GPU in the plan's current state.
+    // The tasks on the GPU in the plan's current state.
     std::vector<Neighbour> residents;
     std::vector<std::uint32_t> users;
   };

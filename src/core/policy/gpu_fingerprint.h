@@ -1,6 +1,6 @@
-// The part of a GPU's state that decides whether a waiting task may start. Comparing it with an
-// earlier state shows whether another pass over the queue can start anything; thousands of tasks
-// may wait while samples arrive every second.
+// The part of a GPU's state that decides whether a waiting task may start there. Comparing it with
+// an earlier state shows whether another pass over the queue can start anything. This matters
+// because samples arrive every second while thousands of tasks may wait.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace carma::core {
 
-// How much of the GPU is used, 0..1: measured once its samples show all its tasks, predicted until
-// then.
+// How much of the GPU is used, 0..1. This is measured once the samples of the GPU show all of its
+// tasks, and predicted until then.
 double UseOf(const GpuView& gpu);
 
 struct GpuFingerprint {
@@ -25,7 +25,7 @@ struct GpuFingerprint {
 };
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
 
-// Whether a GPU that took no waiting task at `before` still takes none at `now`.
+// Whether a GPU that could take no waiting task at `before` can still take none at `now`.
 bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now);
 
 }  // namespace carma::core

@@ -6,18 +6,19 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of sets that are checked for being fully linked. Usually few are needed, because
-// servers have few kinds of GPUs, and linked GPUs are usually all linked with each other.
+// Maximum number of sets of GPUs to check for being fully linked. Usually few checks are needed,
+// because a server has few kinds of GPUs, and linked GPUs are usually all linked with each other.
 constexpr int kMostSteps = 100'000;
 
-// Equal scores are ordered by index. std::stable_sort would do this too, but it allocates memory.
+// Candidates with equal scores are ordered by index. std::stable_sort would do the same, but it
+// allocates memory.
 void SortByScore(std::vector<GpuLinks::Candidate>& candidates) {
   std::ranges::sort(candidates, [](const auto& a, const auto& b) {
     return a.score != b.score ? a.score > b.score : a.gpu < b.gpu;
   });
 }
 
-// The best chosen GPU that may be the task's first GPU.
+// The best of the chosen GPUs that may be the task's first GPU.
 auto FirstOf(std::vector<GpuIndex>& chosen, std::span<const GpuLinks::Candidate> candidates) {
   return std::ranges::find_if(chosen, [&](GpuIndex gpu) {
     return std::ranges::find(candidates, gpu, &GpuLinks::Candidate::gpu)->may_be_first;
@@ -92,7 +93,7 @@ std::vector<GpuIndex> GpuLinks::MostLinked(std::span<const Candidate> sorted,
     return chosen;
   };
   if (!sure.empty()) return fill(std::move(sure));
-  // Every GPU is tried as the first, because a wrong first GPU may have too few links.
+  // Every GPU is tried as the first, because some of them may have too few links.
   std::vector<GpuIndex> best;
   std::ptrdiff_t most = -1;
   for (const GpuIndex first : equal) {

@@ -26,16 +26,16 @@ class GpuLinks {
     double score = 0;          // higher is better
     bool may_be_first = true;  // it has enough memory for the task's first GPU (Need::others_mib)
   };
-  // The `wanted` candidates with the highest scores, best first. If several have the lowest chosen
-  // score, those with the most links to the other chosen GPUs are taken. Equal scores are ordered
-  // by index. The best chosen GPU with may_be_first comes first; if there is none, the best
-  // candidate with may_be_first replaces the last choice. Empty: there are too few candidates, or
-  // none may be first.
+  // The `wanted` candidates with the highest scores, best first; equal scores are ordered by index.
+  // If several candidates share the lowest chosen score, those with the most links to the other
+  // chosen GPUs are taken. The best chosen GPU with may_be_first comes first. If no chosen GPU has
+  // it, the best candidate with may_be_first replaces the last choice. The result is empty if there
+  // are too few candidates or none may be first.
   std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
   // The best candidates that are all linked with each other, starting with a GPU that may be first.
-  // Empty if no such set exists.
+  // Empty if there is no such set.
   std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The GPUs that a task gets, chosen from the GPUs that may take it.
+  // The GPUs that the task gets, chosen from the candidates.
   std::vector<GpuIndex> ChooseFor(const Need& need, std::vector<Candidate> candidates) const {
     const auto wanted = static_cast<std::size_t>(need.gpus);
     return need.linked ? BestLinked(std::move(candidates), wanted)

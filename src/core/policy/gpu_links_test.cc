@@ -16,7 +16,7 @@ std::vector<GpuIndex> Gpus(std::initializer_list<std::uint32_t> numbers) {
   return gpus;
 }
 
-// Six GPUs: 0 and 2 are connected, and so are 1 and 3; 4 and 5 have no connection.
+// Six GPUs. GPUs 0 and 2 are connected, and so are GPUs 1 and 3. GPUs 4 and 5 have no connection.
 GpuLinks Pairs() {
   std::vector<GpuInfo> gpus(6);
   for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].uuid = "GPU-" + std::to_string(i);

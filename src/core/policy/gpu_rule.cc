@@ -86,7 +86,7 @@ constexpr RuleQuantity kQuantities[] = {
      }>},
     {"slowdown", "its predicted run time on the GPU, as a multiple of its run time alone",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).newcomer; }>},
-    {"slowest", "the same for the task that is slowed down most",
+    {"slowest", "the highest such multiple on the GPU",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).slowest; }>},
 };
 
@@ -138,7 +138,7 @@ class GpuRuleParser {
         rest.empty() ? "the end" : fmt::format("'{}'", base::Printable(rest, 20));
     return Invalid("at character {}: expected {}, not {}", at_ + 1, what, found);
   }
-  // The next name; empty if there is none.
+  // The next name; empty if the next token is not a name.
   std::string_view Name() {
     const std::string_view rest = Rest();
     if (rest.empty() || !StartsName(rest.front())) return {};
@@ -166,7 +166,7 @@ class GpuRuleParser {
     waiting_ -= operands - 1;
   }
 
-  // Operands and operators of one precedence level, from left to right.
+  // Parses operands and operators of one precedence level, from left to right.
   template <std::size_t kCount>
   Result<Unit> Chain(Reader operand, const std::array<Sign, kCount>& signs) {
     if (Result<Unit> read = (this->*operand)(); !read) return read;
@@ -195,7 +195,7 @@ class GpuRuleParser {
     return Unit{};
   }
   Result<Unit> Comparison() {
-    // Longer operators are tried first.
+    // The longer operators come first, so that "<=" is not read as "<".
     return Chain(&GpuRuleParser::Sum, std::array{Sign{"<=", Op::kAtMost}, Sign{">=", Op::kAtLeast},
                                                  Sign{"==", Op::kEqual}, Sign{"!=", Op::kUnequal},
                                                  Sign{"<", Op::kLess}, Sign{">", Op::kMore}});
@@ -229,7 +229,7 @@ class GpuRuleParser {
     if (name == "if") return Call(name, Op::kIf, 3);
     const auto* known = std::ranges::find(kQuantities, name, &RuleQuantity::name);
     if (known == std::end(kQuantities))
-      return Expected("a quantity (docs/server/policies.md lists them)");
+      return Expected("a quantity listed in docs/server/policies.md");
     at_ += name.size();
     return Push({.op = Op::kQuantity,
                  .quantity = static_cast<std::size_t>(known - std::begin(kQuantities))});

@@ -1,6 +1,6 @@
-// An administrator's own rule about a task and a GPU: a small expression over named quantities,
-// such as "free_mib - 2000 * tasks" or "own_tasks < 2". Parsed once with the configuration, then
-// evaluated at every decision without allocation.
+// A rule that an administrator writes about a task and a GPU. It is a small expression over named
+// quantities, such as "free_mib - 2000 * tasks" or "own_tasks < 2". It is parsed once with the
+// configuration and evaluated at every decision without allocating memory.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct GpuView;
 struct Need;
 struct PolicyConfig;
 
-// A name that a rule may use. docs/server/policies.md lists them; a test compares both lists.
+// A name that rules may use. A test checks that docs/server/policies.md lists the same names.
 struct RuleQuantity {
   std::string_view name;
   std::string_view meaning;  // a description with its unit
@@ -35,14 +35,14 @@ class GpuRule {
   static constexpr std::size_t kMaxBytes = 400;
   static constexpr int kMaxDepth = 32;  // largest value stack and deepest parentheses
 
-  // Errors: kInvalid with the position ("at character 12") and what was expected there.
+  // Errors: kInvalid with the position ("at character 12") and what was expected at that position.
   static Result<GpuRule> Parse(std::string_view text);
 
   double Value(const PolicyConfig& config, const Need& need, const GpuView& gpu) const;
   bool Holds(const PolicyConfig& config, const Need& need, const GpuView& gpu) const {
     return Value(config, need, gpu) != 0;
   }
-  // The rule as it was written.
+  // The text of the rule as the administrator wrote it.
   const std::string& text() const { return text_; }
   friend bool operator==(const GpuRule& a, const GpuRule& b) { return a.text_ == b.text_; }
 

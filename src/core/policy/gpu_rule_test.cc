@@ -65,7 +65,7 @@ TEST(GpuRule, ReportsThePositionOfAMistake) {
       {"", "at character 1: expected a number, a name or '(', not the end"},
       {"free_mib -", "at character 11: expected a number, a name or '(', not the end"},
       {"fre_mib * 2",
-       "at character 1: expected a quantity (docs/server/policies.md lists them), not 'fre_mib * "
+       "at character 1: expected a quantity listed in docs/server/policies.md, not 'fre_mib * "
        "2'"},
       {"2 * (tasks + 1", "at character 15: expected ')', not the end"},
       {"min(1)", "at character 6: expected ',', not ')'"},

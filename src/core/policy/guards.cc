@@ -10,10 +10,11 @@
 namespace carma::core {
 namespace {
 
-// Memory of the driver and the MPS server on a GPU without tasks. It must not keep a task that
-// needs the whole GPU waiting for ever. v2 of the original subtracts the same amount.
+// Memory that the driver and the MPS server may hold on a GPU without tasks. It must not keep a
+// task that needs the whole GPU waiting for ever. v2 of the original system subtracts the same
+// amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
-// Allows for rounding: ten shares of 0.1 must count as a whole GPU.
+// Allows for rounding errors, so that ten shares of 0.1 count as a whole GPU.
 constexpr double kShareRounding = 1e-9;
 
 struct Question {
@@ -22,14 +23,14 @@ struct Question {
   const GpuView& gpu;
   Part part;
   bool relaxed;  // no task is there, so margin, floor and SM cap do not apply
-  // Set by the guard that refuses. `reason` is null if it is not needed.
+  // Set by the guard that refuses. `reason` is null if no reason is requested.
   Fit& fit;
   Reason* reason;
 };
 
-// Most verdicts only choose a GPU, and writing their texts would cost more than everything else. So
-// `text` is called only if the reason is requested, and a guard that allows costs only a few
-// comparisons.
+// Most verdicts are only used to choose a GPU, and writing their texts would cost more than
+// everything else. Therefore `text` is called only if the reason is requested. A guard that lets
+// the task pass costs only a few comparisons.
 template <class Text>
 [[gnu::noinline, gnu::cold]] void Explain(Reason& reason, ReasonCode code, const Text& text) {
   reason = {code, std::string(text())};
@@ -58,7 +59,7 @@ std::string WhoIsThere(const GpuView& gpu) {
   return text + Count(gpu.foreign_processes, "foreign process", "foreign processes");
 }
 
-// The holders of a GPU's memory as text: ": 2 tasks hold 20.0G, other processes 8.0G".
+// What holds a GPU's memory, as text: ": 2 tasks hold 20.0G, other processes 8.0G".
 std::string MemoryHolders(const GpuView& gpu) {
   std::string text;
   if (gpu.tasks > 0 && gpu.promised_mib > 0)
@@ -104,7 +105,7 @@ bool CheckMig(const Question& q) {
   });
 }
 
-// Checked before health, because after a driver upgrade every call of the driver may fail.
+// Checked before health, because every call of the driver may fail after a driver upgrade.
 bool CheckDriver(const Question& q) {
   if (!q.gpu.DriverUpgrade()) return true;
   return NotNow(q, ReasonCode::kDriverUpgrade,
@@ -182,9 +183,9 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Whether the task's memory is promised and its activity is known, so that the gain decides and
-// samples need not show the task first. For an unknown task the GPU's samples are better evidence
-// than a gain from assumed activity.
+// Whether the gain decides, so that samples need not show the task first. This requires that the
+// task's memory is promised and its activity is known. If the activity is unknown, the GPU's
+// samples are better evidence than a gain computed from an assumed activity.
 bool IsJudgedByGain(const Question& q) {
   return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }
@@ -203,14 +204,15 @@ bool CheckSettled(const Question& q) {
 // Less than half a core is no burden, even if no core is idle.
 constexpr double kFewCpus = 0.5;
 
-// Using an idle GPU is worth more than the cores that the task takes from other tasks.
+// An idle GPU is always taken, because using it is worth more than the cores that the task takes
+// from other tasks.
 bool CheckHostBusy(const Question& q) {
   if (q.gpu.Idle() || !q.gpu.idle_cpus) return true;
   if (q.need.uses_cpus <= std::max(kFewCpus, *q.gpu.idle_cpus)) return true;
   return NotNow(q, ReasonCode::kHostBusy, [&] {
     return fmt::format(
-        "The task is expected to keep {:.1f} CPUs busy, {:.1f} are idle: it would slow down the "
-        "tasks on GPU {}.",
+        "The task is expected to keep {:.1f} CPUs busy, but only {:.1f} are idle, so it would slow "
+        "down the tasks on GPU {}.",
         q.need.uses_cpus, std::max(0.0, *q.gpu.idle_cpus), q.gpu.index);
   });
 }
@@ -288,7 +290,8 @@ bool CheckActivity(const Question& q) {
   });
 }
 
-// Foreign processes come after the tasks among the residents, and belong to no user of CARMA.
+// Foreign processes are listed after the tasks among the residents. They belong to no user of
+// CARMA, so they are not checked.
 bool CheckTurns(const Question& q) {
   const GpuView& gpu = q.gpu;
   const auto tasks =
@@ -303,21 +306,22 @@ bool CheckTurns(const Question& q) {
   if (use < kTurnsBelow) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
-        "GPU {} is {} % used, and its tasks would take turns with this one (other users, or "
+        "GPU {} is {} % used, and this task would take turns with the tasks there (other users, or "
         "several GPUs); it may join below {} %, or after waiting {}.",
         gpu.index, Percent(use), Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
   });
 }
 
-// A declared share is a promise, so declared shares never add up to more than the whole GPU. Tasks
-// without a declared share use the rest.
+// A declared share is a promise, so the declared shares on a GPU never add up to more than the
+// whole GPU. Tasks without a declared share use the remainder.
 bool CheckShares(const Question& q) {
   if (!q.need.sm_share) return true;
   const double wanted = *q.need.sm_share + q.gpu.sm_shares;
   if (wanted <= 1 + kShareRounding) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
-    return fmt::format("The task asks for {} % of the SMs, {} % of GPU {} are promised to others.",
-                       Percent(*q.need.sm_share), Percent(q.gpu.sm_shares), q.gpu.index);
+    return fmt::format(
+        "The task asks for {} % of the SMs, but {} % of GPU {} are promised to other tasks.",
+        Percent(*q.need.sm_share), Percent(q.gpu.sm_shares), q.gpu.index);
   });
 }
 
@@ -342,7 +346,7 @@ bool CheckThroughput(const Question& q) {
           "task there {:.1f} times, more than a task there allows{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest,
-          with.doubt > 1 ? fmt::format(", and up to {:.1f} times that delay is possible until "
+          with.doubt > 1 ? fmt::format(", and the delay may be up to {:.1f} times as long until "
                                        "the tasks there are measured",
                                        with.doubt)
                          : "");
@@ -368,8 +372,9 @@ bool CheckOwnRule(const Question& q) {
   });
 }
 
-// Runs the guards in the order of policy.h; the first guard that refuses decides. These are direct
-// calls instead of a table so that they can be inlined, because each decision checks every GPU.
+// Runs the guards in the order given in policy.h. The first guard that refuses decides. The guards
+// are called directly rather than through a table, so that they can be inlined: every decision
+// checks every GPU.
 bool PassAll(const Question& q) {
   return CheckChoice(q) && CheckDriver(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) &&
          CheckBooked(q) && CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) &&

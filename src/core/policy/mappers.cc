@@ -47,9 +47,9 @@ class RoundRobin : public Mapper {
   GpuIndex next_{};  // the GPU tried first; a value past the last GPU means 0
 };
 
-// The score is the throughput that the task adds to the GPU, minus the cost for the task and its
-// neighbours. As in bin packing, large tasks and tight places come first, because small tasks are
-// easy to place at the end. docs/server/policies.md has the formula.
+// The score is the throughput that the task adds to the GPU, minus the cost to the task and its
+// neighbours. As in bin packing, large tasks and GPUs with little room left come first, because
+// small tasks are easy to place at the end. docs/server/policies.md has the formula.
 class ByWork : public Mapper {
  public:
   explicit ByWork(const PolicyConfig& config)
@@ -80,7 +80,7 @@ class ByWork : public Mapper {
   double saturation_;
 };
 
-// Ranks by the configured expression.
+// Ranks GPUs by the configured expression (policy.score).
 class ByRule : public Mapper {
  public:
   explicit ByRule(const PolicyConfig& config) : config_(config) {}
@@ -101,7 +101,7 @@ std::unique_ptr<Mapper> Make([[maybe_unused]] const PolicyConfig& config) {
   }
 }
 
-// docs/evidence/policies.md, "By work", shows what these values gain.
+// The section "By work" of docs/evidence/policies.md shows what these values gain.
 constexpr MapperValues kByWorkValues{.sm_cap = 0.95,
                                      .floor_share = 0.375,
                                      .min_gain = 0.06,
@@ -155,7 +155,8 @@ const MapperEntry* FindMapper(std::string_view name_or_alias) {
 }
 
 bool Shares(const PolicyConfig& config) {
-  // Only names of mappers that do not share are compared, because this is called at every decision.
+  // The name is compared only with mappers that do not share, because this function is called at
+  // every decision.
   return std::ranges::none_of(kMappers, [&config](const MapperEntry& entry) {
     return !entry.shares && Names(entry, config.mapper);
   });

@@ -9,7 +9,8 @@
 namespace carma::core {
 namespace {
 
-// A server has at most terabytes; a larger number must have the wrong unit.
+// A server has at most a few terabytes of memory, so a number above this was given in the wrong
+// unit.
 constexpr std::int64_t kMaxMib = std::int64_t{1} << 30;
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr int kMaxTasksPerGpu = 1024;
@@ -155,7 +156,7 @@ Result<Unit> Validate(const PolicyConfig& config) {
 
 namespace {
 
-// Safety factor on predicted slowdowns so that a bound holds for 95 of 100 tasks
+// Safety factor on predicted slowdowns, chosen so that the bound holds for 95 of 100 tasks
 // (docs/server/policies.md, by work).
 double DoubtOf(const Profile& profile, bool mps) {
   if (!profile.sm_active) return 1.5;

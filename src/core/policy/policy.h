@@ -1,5 +1,5 @@
-// Guards decide whether a GPU may take a task; a mapper chooses among the eligible GPUs. Both are
-// pure and see only values.
+// Guards decide whether a GPU may take a task, and a mapper chooses among the eligible GPUs. Both
+// are pure: they depend only on the values passed to them.
 #pragma once
 
 #include <array>
@@ -26,74 +26,75 @@ namespace carma::core {
 
 enum class RecoveryMode {
   kExclusive,  // retry on idle GPUs only (as published)
-  // Retry where at least the last claim + step is free, growing with each retry; finally on idle
-  // GPUs.
+  // Retry where the last claim plus the step is free. The demand grows with each retry, and the
+  // last retry uses idle GPUs.
   kEscalate,
 };
-// When decisions are made: at every event, or, for comparison, in the loops of a published system
+// When decisions are made: at every event or, for comparison, in the loops of a published system
 // (published_rules.h).
 enum class Pacing { kImmediate, kThesis, kV2 };
 
-// The value that replaces SM activity in the comparison with the SM cap if a GPU with tasks does
-// not report its activity.
+// What is compared with the SM cap if a GPU with tasks does not report its SM activity.
 enum class WithoutActivity {
   kUtilization,  // the share of time in which a kernel ran: an upper bound, so no GPU gets too full
   kMemory,       // nothing: only memory decides
   kNever,        // a GPU without SM activity is never shared
 };
-// The action on a task that holds GPUs without using them.
+// What to do with a task that holds GPUs without using them.
 enum class IdleAction {
   kTell,   // report it only
   kShare,  // let other tasks join it, even if it is exclusive
   kEnd,    // stop it
 };
-// All settings of a policy. docs/server/policies.md has their names in the configuration file.
+// All settings of a policy. docs/server/policies.md lists their names in the configuration file.
 struct PolicyConfig {
   std::string mapper = "magm";
-  // Maximum windowed mean SM activity of a GPU that takes another task; empty: no condition.
+  // Maximum mean SM activity, over the window, of a GPU that takes another task; empty: no
+  // condition.
   std::optional<double> sm_cap = 0.80;
   WithoutActivity without_activity = WithoutActivity::kUtilization;
   std::int64_t margin_mib = 2048;  // added to an estimate
-  // Free memory that a task without an estimate requires; 0: no condition.
+  // Free memory required for a task without an estimate; 0: no condition.
   std::int64_t floor_mib = 5120;
   double floor_share = 0;  // share of the GPU's memory, replaces floor_mib; 0: floor_mib applies
-  // A task that never appears in its GPU's samples closes the GPU to other tasks no longer than
-  // this.
+  // Maximum time for which a task that never appears in its GPU's samples closes the GPU to other
+  // tasks.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU is closed if its last sample is older
-  // Once a task's memory has not risen for this long, its promise drops to what it used, and
-  // waiting tasks of its kind ask for that amount (or for more, if one of them ran out of memory).
+  // Once a task's memory has not risen for this long, its promise drops to what the task has used.
+  // Waiting tasks of its kind then request that amount, or more if one of them ran out of memory.
   // Empty: claims and estimates stay as they are.
   std::optional<Duration> plateau_after = Duration{600'000};
-  // A task of known memory need and activity joins other tasks only if it adds at least this share
-  // of its own activity to the GPU's throughput (ThroughputOf). The SM cap and settling do not
-  // apply to such tasks. Empty: no condition.
+  // A task with known memory need and activity joins other tasks only if it adds at least this
+  // share of its own activity to the GPU's throughput (ThroughputOf). The SM cap and settling do
+  // not apply to such a task. Empty: no condition.
   std::optional<double> min_gain;
   // Maximum predicted slowdown of any task; empty: only the limits that tasks set themselves.
   std::optional<double> max_slowdown;
-  // The site rule: a GPU takes a task only if this expression is true. Empty: no rule.
+  // The site rule: a GPU takes a task only if this expression is true. Empty: there is no rule.
   std::optional<GpuRule> require;
-  // The expression that the mapper "score" requires.
+  // The expression by which the mapper "score" ranks GPUs. Required by that mapper.
   std::optional<GpuRule> score;
-  // How many tasks of the main queue are considered: tasks behind a task that must wait may start
-  // before it. 1: the head only.
+  // How many tasks of the main queue are considered. If a task must wait, the considered tasks
+  // behind it may start first. 1: only the head is considered.
   int backfill = 1;
-  // Once others have passed the head for this long, GPUs are kept for it; empty: never.
+  // Once other tasks have passed the head of the queue for this long, GPUs are kept for it; empty:
+  // never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
-  // Number of possible starts, besides starting nothing, that a task-choosing mapper simulates to
-  // the end and compares (Future). Applies only if all run times are known. 0: off.
+  // How many possible starts a task-choosing mapper simulates to the end and compares (Future), in
+  // addition to starting nothing. Used only if all run times are known. 0: off.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
   bool settle = true;          // close a GPU after a placement until its window has seen the task
   int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
   bool idle_first = false;     // whatever the mapper, tasks go to idle GPUs first
-  // Margin, floor and SM cap do not apply on an empty GPU. If false, they are waived there only for
-  // tasks that need an empty GPU.
+  // Whether margin, floor and SM cap are waived on an empty GPU for every task. If false, they are
+  // waived only for tasks that need an empty GPU.
   bool waive_on_idle = true;
   RecoveryMode recovery = RecoveryMode::kEscalate;
   std::int64_t recovery_step_mib = 5120;
-  // Delay before the first retry; doubled for each further retry, up to 10 min.
+  // Delay before the first retry. It doubles with each further retry, up to 10 min.
   Duration recovery_backoff{10'000};
   Duration recovery_patience{600'000};  // GPUs are kept for a recovery task that waits longer
   bool recovery_blocks = false;         // the main queue stops while a task waits in recovery
@@ -101,12 +102,13 @@ struct PolicyConfig {
   int max_launch_failures = 3;
   int max_node_failures = 1;
   int max_victim_restarts = 5;  // restarts after neighbours' faults; then the task fails
-  // A task without a time limit is not placed where a reservation begins within this time.
+  // A task without a time limit is not placed on a GPU if a reservation begins there within this
+  // time.
   Duration booking_lead{std::chrono::hours(4)};
   bool share_mig = false;  // a MIG instance takes several tasks, like a GPU
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
-  // Cores and memory promised per GPU to a task that states none; 0: nothing is counted.
+  // Cores and memory promised per GPU to a task that states no need of its own; 0: not counted.
   int cpus_per_gpu = 0;
   std::int64_t host_memory_per_gpu_mib = 0;
   bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
@@ -120,16 +122,16 @@ struct PolicyConfig {
   SlotRules slots;  // when running tasks make room for waiting tasks
   // Under MPS each user has a separate MPS server, so tasks of different users take turns.
   bool users_take_turns = true;
-  // With one MPS server per GPU, a task of several GPUs cannot be a client: it takes turns with the
-  // clients and with other tasks of several GPUs.
+  // With one MPS server per GPU, a task that uses several GPUs cannot be an MPS client. It takes
+  // turns with the clients and with other tasks that use several GPUs.
   bool gangs_take_turns = false;
 };
 // Checks the account and class that the request names. Errors: kInvalid for a class that is not
-// configured, kDenied for an account that its user may not use; both list the valid names.
+// configured, kDenied for an account that the user may not use. Both messages list the valid names.
 Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
-// Free memory that a task without an estimate requires on a GPU of that size.
+// Free memory required on a GPU of that size for a task without an estimate.
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib);
-// The task's own priority plus that of its class.
+// The task's own priority plus the priority of its class.
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
 // Errors: kInvalid with the field and what was expected.
 Result<Unit> Validate(const PolicyConfig& config);
@@ -141,14 +143,15 @@ struct HostNeed {
   bool own_cpus = false;        // no other task may use its threads
   friend bool operator==(const HostNeed&, const HostNeed&) = default;
 };
-// The cores and memory that the request states, else the server's default. A task without GPUs that
-// states nothing needs one CPU, because otherwise a thousand such tasks could start at once.
+// The cores and memory that the request states, or else the server's default. A task without GPUs
+// that states nothing needs one CPU, because otherwise a thousand such tasks could start at once.
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 
-// What a task currently needs: on each of its GPUs, and of the machine.
+// What a task currently needs, both on each of its GPUs and from the machine.
 struct Need {
   std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
-  // Expected peak on every GPU but the first, if that peak is known to be lower.
+  // Expected peak on every GPU except the first, if it is known to be lower than the first GPU's
+  // peak.
   std::optional<std::int64_t> others_mib;
   std::int64_t retry_free_mib = 0;  // after an OOM: at least this much free, margin included
   bool idle_gpu = false;            // only empty GPUs may be used
@@ -160,33 +163,34 @@ struct Need {
   double uses_cpus = 0;  // hardware threads that it is expected to keep busy, for all its GPUs
   std::optional<Duration> alone;  // Profile::alone
   Duration waited{};              // time since its submission
-  // It has waited for kTurnsAfter, so it accepts turns with other tasks.
+  // Whether the task has waited for kTurnsAfter and may therefore take turns with other tasks.
   bool takes_turns = false;
   bool nobody_behind = false;  // no other task waits for GPUs
   HostNeed host;
   TaskId task{};
-  // The GPUs that the task allows; null: any. Computed once per task and shared by all its Needs.
+  // The GPUs that the task's request allows; null: any. Computed once per task and shared by all
+  // Needs of the task.
   std::shared_ptr<const GpuChoice> choice;
   bool linked = false;  // all its GPUs must be connected with each other
-  // The task's time limit and the reservations that admit it, for the check of reserved GPUs.
+  // The task's time limit and the reservations that admit it. Used to check reserved GPUs.
   std::optional<Duration> runs_at_most;
   std::vector<ReservationId> own_reservations;
   std::uint32_t uid = 0;  // its user if the site has own rules, else 0
 };
 
-// How a task with that profile affects its neighbours, and its maximum slowdown: the smaller of the
-// server's limit and the task's own.
+// How a task with this profile affects its neighbours, and its maximum slowdown. The maximum is the
+// smaller of the server's limit and the task's own limit.
 Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                       const Profile& profile);
 
-// The same task on a part of a GPU that has the share `compute` of its SMs (GpuView::compute). The
-// task keeps the part busier than a whole GPU, and takes longer if it needs more SMs than the part
-// has.
+// The same task on a part of a GPU that has the share `compute` of the GPU's SMs
+// (GpuView::compute). The task keeps the part busier than it would keep a whole GPU, and it takes
+// longer if it needs more SMs than the part has.
 Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute);
 inline Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {
   return compute >= 1 ? whole : OnSmaller(config, whole, compute);
 }
-// Whether the configuration has rules of the site (require, score).
+// Whether the site has configured rules of its own (require, score).
 bool HasOwnRules(const PolicyConfig& config);
 
 // The GPUs that the request allows; null: any.
@@ -196,13 +200,13 @@ std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
 // The need of a task that has not run yet. Need::choice is not set.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate, const Profile& profile = {});
-// The need of a task that may have run: includes what its failures have shown. profile: what is
-// known now about its kind, by default task.profile.
+// The need of a task that may have run before, including what its failures have shown. profile:
+// what is now known about tasks of its kind; task.profile by default.
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task, const Profile& profile);
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
-// Which of the task's GPUs is being chosen. The first may need more free memory than the others,
-// but each GPU must be large enough to be the first.
+// Which of the task's GPUs is being chosen. The first GPU may need more free memory than the
+// others, but each GPU must be large enough to be the first.
 enum class Part { kFirst, kOther };
 enum class Fit { kFits, kNotNow, kNever };
 inline constexpr std::pair<Fit, std::string_view> kFitWords[] = {
@@ -216,40 +220,42 @@ struct Verdict {
 const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& need,
                                       const GpuView& gpu);
 
-// Runs all guards in this order: the task's own choice, health, MIG, drain, reservations, recovery
-// reserve, exclusivity, idle GPUs, tasks per GPU, the machine's cores, memory, settling, SM
-// activity, tasks that take turns, declared shares of SMs, slowdown, gain, the site rule. The first
-// guard that refuses decides. The verdict is kNever only if waiting cannot help. A GPU without
-// tasks and foreign processes is never too busy, and margin and floor are waived there (without
-// waive_on_idle only for tasks with idle_gpu or exclusive).
+// Runs all guards in the following order: the task's own choice, health, MIG, drain, reservations,
+// recovery reserve, exclusivity, idle GPUs, tasks per GPU, the machine's cores, memory, settling,
+// SM activity, tasks that take turns, declared shares of SMs, slowdown, gain, the site rule. The
+// first guard that refuses decides. The verdict is kNever only if waiting cannot help. A GPU
+// without tasks and foreign processes is never too busy, and margin and floor are waived on it. If
+// waive_on_idle is off, they are waived only for tasks with idle_gpu or exclusive.
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
-// The verdict of CheckGuards without a reason. Many times faster, for choosing among GPUs.
+// The verdict of CheckGuards without a reason. It is many times faster and is used to choose among
+// GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu,
           Part part = Part::kFirst);
 
-// Tasks take turns if they belong to two users under MPS, or use several GPUs while each GPU has an
-// MPS server of its own. Taking turns slows all of them down and gains little. So a task takes
-// turns with others only while less than this share of the GPU is used (UseOf,
+// Tasks take turns under MPS if they belong to different users, or if they use several GPUs while
+// each GPU has its own MPS server. Taking turns slows down all of them and gains little. Therefore
+// a task takes turns with others only while less than this share of the GPU is used (UseOf,
 // docs/evidence/policies.md).
 inline constexpr double kTurnsBelow = 0.4;
-// After waiting in its queue for this long, a task takes turns in any case.
+// After waiting in its queue for this long, a task may take turns on any GPU.
 inline constexpr Duration kTurnsAfter{std::chrono::hours(6)};
 
-// Whether the GPU could take the task once all tasks there have ended. False: waiting cannot help.
+// Whether the GPU could take the task once all tasks on the GPU have ended. If false, waiting
+// cannot help.
 bool CouldEverTake(const Need& need, const GpuView& gpu);
 
 class Mapper {
  public:
   virtual ~Mapper() = default;
-  // How well an eligible GPU suits the task. The highest score wins; ties go to the lowest index. A
-  // task of several GPUs takes the GPUs with the highest scores.
+  // How well an eligible GPU suits the task. The highest score wins, and ties go to the lowest
+  // index. A task that uses several GPUs takes those with the highest scores.
   virtual double Score(const Need& need, const GpuView& gpu) const = 0;
-  // Called with the GPUs that were actually taken (round robin moves its pointer).
+  // Called with the GPUs that the task was actually given. Round robin then advances its pointer.
   virtual void Placed(std::span<const Placement> placement) { (void)placement; }
 };
 
-// Default settings of a mapper, so that naming the mapper is enough. The fields have the same
+// Default settings of a mapper, so that configuring its name is enough. The fields have the same
 // meaning as in PolicyConfig.
 struct MapperValues {
   std::optional<double> sm_cap = 0.80;
@@ -268,20 +274,21 @@ struct MapperEntry {
   std::unique_ptr<Mapper> (*make)(const PolicyConfig& config);
   MapperValues values = {};
   bool shares = true;  // false: one task per GPU
-  // If true, the waiting task with the highest score (mean over its GPUs) starts first instead of
-  // the head of the queue. Tasks of higher priority still go first.
+  // If true, the waiting task with the highest score (the mean over its GPUs) starts first instead
+  // of the head of the queue. Tasks of higher priority still go first.
   bool chooses_task = false;
 };
-// exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit, by-work (bw), score.
+// The mappers: exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit, by-work
+// (bw), score.
 std::span<const MapperEntry> Mappers();
 const MapperEntry* FindMapper(std::string_view name_or_alias);
-// Applies the default settings of the configured mapper; an unknown mapper has none.
+// Applies the default settings of the configured mapper. Does nothing if the mapper is unknown.
 void UseMapperValues(PolicyConfig& config);
 // The mapper that never shares a GPU.
 inline constexpr std::string_view kNeverSharing = "exclusive";
-// The mapper that uses PolicyConfig::score.
+// The mapper that ranks by PolicyConfig::score.
 inline constexpr std::string_view kScoreMapper = "score";
-// MapperEntry::shares of the configured mapper; true for an unknown one.
+// MapperEntry::shares of the configured mapper, or true if the mapper is unknown.
 bool Shares(const PolicyConfig& config);
 
 }  // namespace carma::core

@@ -12,7 +12,7 @@
 namespace carma::core {
 namespace {
 
-// A GPU of 40 000 MiB with one settled task of 10 000 MiB.
+// A GPU of 40 000 MiB that holds one settled task of 10 000 MiB.
 GpuView Busy() {
   return {.index = GpuIndex{3},
           .total_mib = 40'000,
@@ -402,9 +402,10 @@ TEST(Guards, TasksThatTakeTurnsShareOnlyLittleUsedGpus) {
   const Verdict waits = CheckGuards(config, need, gpu);
   EXPECT_EQ(waits.fit, Fit::kNotNow);
   EXPECT_EQ(waits.reason.code, ReasonCode::kSmBusy);
-  EXPECT_EQ(*waits.reason.text,
-            "GPU 3 is 40 % used, and its tasks would take turns with this one (other users, or "
-            "several GPUs); it may join below 40 %, or after waiting 6:00:00.");
+  EXPECT_EQ(
+      *waits.reason.text,
+      "GPU 3 is 40 % used, and this task would take turns with the tasks there (other users, or "
+      "several GPUs); it may join below 40 %, or after waiting 6:00:00.");
   gpu.delivered = 0.39;
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits);
   gpu.delivered = 0.9;

@@ -1,4 +1,5 @@
-// Finds tasks with equal needs, so that only one of them must be checked. Private to core.
+// Finds tasks with equal needs, so that only one task of each need has to be checked. Private to
+// core.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +8,9 @@
 
 namespace carma::core {
 
-// Whether both tasks get the same verdict on every GPU. Their waiting times may differ.
+// Whether both tasks get the same verdict on every GPU. They may have waited for different times.
 bool AskTheSame(const Need& a, const Need& b);
-// A hash that is equal for all needs for which AskTheSame is true.
+// A hash that is equal for any two needs for which AskTheSame is true.
 std::size_t HashOf(const Need& need);
 
 }  // namespace carma::core

@@ -7,7 +7,7 @@
 namespace carma::core {
 namespace {
 
-// Needs with equal hashes are compared one by one. If all users had the same hash, a pass over the
+// Needs with equal hashes are compared one by one. If the hash ignored the user, a pass over the
 // tasks of a thousand users would take a million comparisons.
 TEST(HashOf, DistinguishesUsersUnderMps) {
   std::set<std::size_t> hashes;

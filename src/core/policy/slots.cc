@@ -8,9 +8,9 @@
 namespace carma::core {
 namespace {
 
-// A shorter time slice would be useless.
+// A time slice shorter than this would be useless.
 constexpr Duration kShortestTurn{1'000};
-// After this many doublings, one second becomes a year.
+// After this many doublings, one second has become more than a year.
 constexpr int kMostDoublings = 25;
 
 bool StaysWithoutCheckpoint(const SlotRules& rules, const TaskRecord& task) {

@@ -1,5 +1,5 @@
-// Tracks arrays with a limit (%N): which of their tasks may queue or run, and which must wait until
-// another task of the array ends.
+// Tracks arrays with a limit (%N): which of their tasks may queue or run, and which tasks must wait
+// until another task of the array ends.
 #pragma once
 
 #include <map>
@@ -18,15 +18,16 @@ class Arrays {
     std::set<TaskId> waiting;  // in order of submission
   };
 
-  // Returns true if the task now has a place in its array or needs none, false if it must wait for
-  // a place.
+  // Returns true if the task has a place in its array or needs none. Returns false if it must wait
+  // for a place.
   bool Admit(const TaskRecord& task);
   // Called when the task no longer runs, queues or waits for a place.
   void Leave(const TaskRecord& task);
   // The first task in the same array that waits although a place is free; empty: none.
   std::optional<TaskId> Next(const TaskRecord& task) const;
 
-  // The arrays by their first task. Arrays without admitted or waiting tasks are dropped.
+  // The arrays, each under the id of its first task. Arrays without admitted or waiting tasks are
+  // dropped.
   const std::map<TaskId, Places>& all() const { return arrays_; }
 
  private:

@@ -12,18 +12,19 @@ namespace carma::core {
 
 class Deadlines {
  public:
-  // Starts to watch a running task. Its time counts from Attempt::started. A task without a time
+  // Starts to watch a running task, whose time counts from Attempt::started. A task without a time
   // limit is ignored.
   void Watch(const TaskRecord& task);
-  // Stops watching the task; harmless if it is not watched. Call it before its attempt ends,
-  // because the entry is found by the attempt's start.
+  // Stops watching the task. Does nothing if it is not watched. Call it before the task's attempt
+  // ends, because the entry is found by the start of the attempt.
   void Forget(const TaskRecord& task);
 
-  // The first task, by time and id, whose time is up. It is returned until Forget.
+  // The first task, by time and id, whose time is up. The same task is returned until Forget is
+  // called for it.
   std::optional<TaskId> Expired(Time now) const;
-  // The first task whose warning (TaskRequest::signal_before) is due and has not been sent
-  // (Attempt::warned). It is returned until Forget, or until Watch is called again with
-  // Attempt::warned set.
+  // The first task whose warning (TaskRequest::signal_before) is due but has not been sent
+  // (Attempt::warned). The same task is returned until Forget is called for it, or until Watch is
+  // called again with Attempt::warned set.
   std::optional<TaskId> ToWarn(Time now) const;
   std::optional<Time> Next() const;
 

@@ -1,4 +1,4 @@
-// Tracks which tasks wait for the end of which other tasks.
+// Tracks which tasks wait until other tasks end.
 #pragma once
 
 #include <map>
@@ -12,32 +12,33 @@
 
 namespace carma::core {
 
-// Whether all dependencies of the task are met. `tasks` holds the tasks that have not ended.
+// Whether all dependencies of the task are met. `tasks` holds all tasks that have not ended.
 bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks);
 // The first unmet dependency as a reason for waiting; empty if all are met.
 std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks);
-// The first dependency that can never be met, because its task ended in another way or never
-// existed.
+// The first dependency that can never be met, because the other task ended in a different way or
+// never existed.
 std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks);
-// The same for a task that is not submitted yet: checks only dependencies with a known_final. Other
-// dependencies are skipped, because `TaskRecords` may lack a task that was accepted a moment ago.
+// Like NeverMetDependency, but for a task that is not submitted yet. Only dependencies with a
+// known_final are checked. Other dependencies are skipped, because `TaskRecords` may not contain a
+// task that was accepted a moment ago.
 std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies);
 
-// Fills in Dependency::known_final of waiting tasks when a task that they depend on ends.
+// When a task ends, fills in Dependency::known_final of the waiting tasks that depend on it.
 class Dependencies {
  public:
-  // Adds a new task, whose dependencies the next Register looks up.
+  // Adds a new task, whose dependencies are looked up by the next Register.
   void Arrive(TaskId id) { arrivals_.push_back(id); }
-  // Looks up the dependencies of tasks added by Arrive, so that the ends of those tasks are
-  // recorded. Ends since the last Close count too, because a task and its dependency may arrive and
-  // end in one batch of events.
+  // Looks up the dependencies of the tasks added by Arrive, so that the ends of their dependencies
+  // are recorded. Ends since the last Close also count, because a task and its dependency may
+  // arrive and end in one batch of events.
   void Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 
-  // Reports that a task has ended; it must no longer be in `tasks`. Returns the tasks that waited
+  // Reports that a task has ended. It must no longer be in `tasks`. Returns the tasks that waited
   // for it.
   std::vector<TaskId> End(TaskId id, TaskState state, TaskRecords& tasks);
-  // Forgets the recorded ends: tasks that arrive later do not need them.
+  // Forgets the recorded ends, because tasks that arrive later do not need them.
   void Close() { ended_.clear(); }
 
  private:

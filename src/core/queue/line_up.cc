@@ -10,7 +10,7 @@ namespace carma::core {
 
 namespace {
 
-// Replaces the top of a min-heap.
+// Replaces the top of a min-heap and restores the heap.
 template <class T>
 void ReplaceFirst(std::span<T> heap, T with) {
   std::size_t at = 0;
@@ -61,7 +61,7 @@ LineUp::LineUp(const WaitingLine& main, const FairShare& shares, const Rules& ru
     is_there = true;
   }
   if (!is_there) add_newcomer();
-  // Lines of one account are adjacent.
+  // Lines of the same account are adjacent.
   ranks_.reserve(lines_.size());
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     if (i == 0 || lines_[i].account != lines_[i - 1].account) accounts_.push_back({.begin = i});
@@ -154,7 +154,8 @@ std::span<LineUp::Rank> LineUp::Made(Heap& heap) {
 
 bool LineUp::SetRight(Heap& heap) {
   while (heap.size > 0) {
-    // Other tasks of the same user may have been popped since the line was ranked. Ranks only grow.
+    // The rank may be out of date, because other tasks of the same user may have been popped since
+    // it was computed. Ranks only grow.
     const Rank& first = ranks_[heap.begin];
     if (lines_[first.line].First() == nullptr) {
       DropFirst(heap);

@@ -1,13 +1,14 @@
-// The order of the main queue: which task is next once all tasks before it have started. Private to
-// core.
+// The order of the main queue: which task comes next once all tasks before it have started. Private
+// to core.
+//
 //
 // In fair order tasks are sorted by priority, then by the usage of their account relative to its
 // weight (a user without an account counts as an account), then by the usage of the user within the
-// account, then by age. A running task counts as if it ran kRunsOn longer, and each task returned
-// by Pop counts as running, so that users alternate. A line from which nothing has started for the
+// account, then by age. A running task counts as if it ran kRunsOn longer. Each task returned by
+// Pop counts as running, so that users alternate. A line from which nothing has started for the
 // configured patience is starving: it goes before all other lines, regardless of share and
-// priority. Among starving lines the one that has waited longest goes first. If a limit keeps the
-// first task of a line from starting, the rest of that line is skipped.
+// priority. Among starving lines the longest-waiting line goes first. If a limit keeps the first
+// task of a line from starting, the rest of that line is skipped.
 #pragma once
 
 #include <compare>
@@ -25,10 +26,10 @@
 
 namespace carma::core {
 
-// A running task is charged as if it ran this much longer.
+// A running task is charged as if it kept running for this much longer.
 inline constexpr Duration kRunsOn{3'600'000};
-// The next time at which the passing of time may change the order. Shares are computed for the end
-// of the current minute, so this happens only once a minute.
+// The next time at which the order may change by the passing of time alone. Shares are computed for
+// the end of the current minute, so the order changes at most once a minute.
 Time SharesChange(Time now);
 
 class LineUp {
@@ -37,12 +38,13 @@ class LineUp {
   class Host {
    public:
     virtual ~Host() = default;
-    // Null if the core does not hold the task. Such a task uses nothing and is not limited.
+    // Null if the core does not hold the task. A task without a record uses nothing and is not
+    // limited.
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // The rate at which FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
-    // The rules that may keep all tasks of the task's line from starting; the span must stay valid
-    // during the pass. IsLimited returns whether these rules do so now.
+    // The rules that may keep all tasks of the task's line from starting. The span must stay valid
+    // during the pass. IsLimited returns whether the rules do so now.
     virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
     virtual bool IsLimited(const TaskRecord& task,
                            std::span<const Limits::BoundBy> bounds) const = 0;
@@ -61,7 +63,7 @@ class LineUp {
     Duration patience{};
     bool limited = false;  // some task may be limited (Host::IsLimited)
   };
-  // A task that is not in the queue yet. It goes behind all tasks of its line with the same
+  // A task that is not in the queue yet. It goes behind all tasks of its line that have the same
   // priority.
   struct Newcomer {
     LineKey line;
@@ -70,23 +72,23 @@ class LineUp {
   };
 
   // The arguments must outlive this object. While it exists, only tasks returned by Pop may leave
-  // the queue. A fair order is valid until the queue or the shares change, until SharesChange, or
-  // until the patience of a waiting user ends.
+  // the queue. A fair order is valid until the queue or the shares change, until the time returned
+  // by SharesChange, or until the patience of a waiting user ends.
   LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,
          const Host& host, const std::optional<Newcomer>& newcomer = {});
 
-  // Removes and returns the next task; empty: no task is left.
+  // Removes the next task from the order and returns it; empty: no task is left.
   std::optional<Next> Pop();
-  // The usage that ranks the line, in seconds of a whole GPU: that of its account (or of its user
-  // if it has no account), divided by the weight.
+  // The usage that ranks the line, in seconds of a whole GPU: the usage of its account (or of its
+  // user if it has no account), divided by the weight.
   double ShareOf(std::size_t line) const { return sums_[lines_[line].account].Share(); }
-  // The number of a line; empty if it has no tasks. Call it only while no popped task has left the
-  // queue.
+  // The number of a line; empty if the line has no tasks. Call it only before the first popped task
+  // leaves the queue.
   std::optional<std::size_t> Find(const LineKey& key) const;
   // How far the usage of the line's account is above (positive) or below its fair share, relative
   // to all usage. 0 if the order is not fair.
   double Excess(std::size_t line) const;
-  // Charges the line at this additional rate from now on.
+  // From now on charges the line at this rate in addition.
   void Charge(std::size_t line, double rate);
 
  private:
@@ -116,9 +118,9 @@ class LineUp {
     std::size_t line = 0;
     friend auto operator<=>(const Rank&, const Rank&) = default;
   };
-  // A range of ranks_ with its first line on top. In fair order it has the lines of one account,
-  // which keep their relative order when the account's share grows; otherwise it has all lines. It
-  // becomes a real heap only when a second task is requested.
+  // A range of ranks_ with its first line on top. In fair order the range contains the lines of one
+  // account, which keep their relative order when the account's share grows. Otherwise it contains
+  // all lines. It becomes a real heap only when a second task is requested.
   struct Heap {
     std::size_t begin = 0;
     std::size_t size = 0;
@@ -131,7 +133,7 @@ class LineUp {
                const FairShare& shares, const Rules& rules, Time now);
   Rank RankOf(std::size_t line) const;  // its rank within its account, without the account's share
   Rank AmongAll(Rank rank) const;
-  // Moves the first line to the top by current ranks. Returns false if no task is left.
+  // Moves the line that is first by current ranks to the top. Returns false if no task is left.
   bool SetRight(Heap& heap);
   bool IsLimited(Line& line, const TaskRecord& first) const;
   void DropFirst(Heap& heap);
@@ -141,14 +143,14 @@ class LineUp {
   const Host& host_;
   bool fair_ = false;
   bool limited_ = false;
-  // The key of the last added line; lines are added in order of account and user.
+  // The key of the last line that was added. Lines are added in order of account and user.
   const LineKey* last_key_ = nullptr;
   std::vector<Sum> sums_;
   std::vector<Line> lines_;
   std::vector<Rank> ranks_;
   std::vector<Heap> accounts_;
-  // A heap of the accounts with the first account on top. Each entry has the last known rank of the
-  // account's first line.
+  // A heap of the accounts with the first account on top. Each entry holds the last known rank of
+  // the account's first line.
   std::vector<std::pair<Rank, std::size_t>> firsts_;
   double all_seconds_ = 0;
   double all_weights_ = 0;

@@ -34,9 +34,10 @@ enum class Place : std::uint8_t {
 enum class LineKind : std::uint8_t { kWithGpus, kWithoutGpus };
 LineKind LineKindOf(const TaskRequest& request);
 
-// Position in a queue: higher priority first. The main queue keeps the order of submission, so a
-// requeued task gets its place back. After the end of its time slice, however, it goes behind the
-// tasks that were waiting. The recovery queue is ordered by the time of entering.
+// Position in a queue; higher priority comes first. The main queue keeps the order of submission,
+// so a requeued task gets its old place back. A task whose time slice has ended is the exception:
+// it goes behind the tasks that were waiting. The recovery queue is ordered by the time at which
+// tasks entered it.
 struct QueueKey {
   std::int64_t less_priority = 0;  // the negated priority, so that the highest comes first
   Time since{};
@@ -44,8 +45,8 @@ struct QueueKey {
   friend auto operator<=>(const QueueKey&, const QueueKey&) = default;
 };
 
-// The key of a line. A line has the tasks of the main queue with the same class, user and account,
-// whose relative order is fixed.
+// The key of a line. A line consists of the tasks of the main queue with the same class, user and
+// account. Their relative order is fixed.
 struct LineKey {
   Holder holder;
   std::string qos;  // empty: the default class
@@ -55,7 +56,7 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the name of its user
   std::set<QueueKey> tasks;
-  // Since when tasks of this line have waited without any start.
+  // Since when tasks of this line have been waiting without any of them starting.
   Time waits_since{};
 };
 
@@ -70,15 +71,16 @@ struct WaitingLine {
 
 class Queue {
  public:
-  // Sets the priorities of classes; queued tasks keep the old ones until they are Put again.
+  // Sets the priorities of classes. Queued tasks keep the old priorities until they are Put again.
   void UseClasses(const std::vector<QosClass>& classes);
   QueueKey KeyOf(const TaskRecord& task) const;
 
-  // Moves a task to a place. `due` is used for kTimed, `waits_since` for the first task of a line.
+  // Moves a task to a place. `due` is used only for kTimed, `waits_since` only for the first task
+  // of a line.
   void Put(const TaskRecord& task, Place place, Time due = {}, Time waits_since = {});
-  // Reports that this task was started, so its line no longer waits for a start.
+  // Reports that this task was started, so its line has stopped waiting for a start.
   void NoteStart(const TaskRecord& task, Time now);
-  // Removes a task. A task that does not wait is ignored.
+  // Removes a task. A task that is not waiting is ignored.
   void Remove(TaskId task);
 
   std::optional<Place> PlaceOf(TaskId task) const;
@@ -88,17 +90,17 @@ class Queue {
   const WaitingLine& Main(LineKind kind = LineKind::kWithGpus) const {
     return kind == LineKind::kWithGpus ? with_gpus_ : without_gpus_;
   }
-  // The tasks in kTimed whose time has come, by time and id. They stay in kTimed until they are Put
-  // elsewhere.
+  // The tasks in kTimed whose time has come, ordered by time and id. They stay in kTimed until Put
+  // moves them elsewhere.
   std::vector<TaskId> Due(Time now) const;
   std::optional<Time> NextDue() const;
   std::size_t size() const { return entries_.size(); }
-  // A counter that changes whenever a task is put somewhere or removed.
+  // Incremented whenever a task is put somewhere or removed.
   std::uint64_t changes() const { return changes_; }
 
  private:
   using Lines = std::map<LineKey, HolderLine>;
-  // A hundred thousand tasks may wait, so an entry is kept small.
+  // Kept small, because a hundred thousand tasks may wait.
   struct Entry {
     QueueKey key;          // in kTimed only the time and the task are set
     Lines::iterator line;  // set only if the task is eligible and in a main queue

@@ -17,19 +17,19 @@
 namespace carma::core {
 namespace {
 
-// Look-ahead is used for at most this many tasks.
+// Maximum number of tasks for which look-ahead is used.
 constexpr std::size_t kLongestLine = 48;
-// With mappers that score by added work, this is subtracted from the score of a task whose line
-// exceeds its fair share by the whole server.
+// Mappers that score by added work subtract this from the score of a task whose line exceeds its
+// fair share by the whole server.
 constexpr double kExcessCosts = 1;
-// A multiplier that spreads consecutive numbers.
+// A multiplier that spreads consecutive numbers over the hash table.
 constexpr std::size_t kScatter = 0x9e3779b97f4a7c15;
 
 struct Best {
   double score = kNotThere;
   std::size_t gpu = 0;
 };
-// The GPUs on which the group's next task would start; empty if too few take it.
+// The GPUs on which the group's next task would start. Empty if too few GPUs can take it.
 std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   std::vector<GpuLinks::Candidate> candidates;
   for (std::size_t i = 0; i < group.scores.size(); ++i) {
@@ -44,7 +44,8 @@ std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   return best;
 }
 
-// For one GPU no list is made, because this runs for up to a thousand tasks at each start.
+// No list is built for tasks of one GPU, because this runs for up to a thousand tasks at each
+// start.
 double ScoreOf(const Group& group, const GpuLinks& links) {
   if (group.need.gpus == 1) return std::ranges::max(group.scores);
   const std::vector<Best> best = BestGpus(group, links);
@@ -64,8 +65,8 @@ bool IsOnNoGpu(const Group& group) {
   return std::ranges::all_of(group.scores, [](double each) { return each == kNotThere; });
 }
 
-// The group with the highest priority; among equals that with the highest score, then the first in
-// the queue.
+// The group with the highest priority. Among groups of equal priority the highest score wins, then
+// the first place in the queue.
 Group* FirstToGo(std::vector<Group>& groups) {
   Group* first = nullptr;
   for (Group& each : groups) {
@@ -78,7 +79,8 @@ Group* FirstToGo(std::vector<Group>& groups) {
   return first;
 }
 
-// At most `most` pairs of a task of that priority and its GPU (or all its GPUs), best scores first.
+// At most `most` pairs of a task of that priority and the GPU (or all the GPUs) that it would get.
+// The best scores come first.
 std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priority, int most,
                                  const GpuLinks& links) {
   std::vector<std::pair<double, Pick>> starts;
@@ -124,8 +126,8 @@ std::optional<std::vector<FutureRun>> RunsNow(const State& state) {
   return runs;
 }
 
-// The first tasks of the queue; empty if a run time is unknown, or if a task waits for cores or
-// memory of the machine.
+// The first tasks of the queue. Empty if a run time is unknown or a task waits for the machine's
+// cores or memory.
 std::optional<std::vector<FutureTask>> LineAhead(const State& state) {
   std::vector<FutureTask> line;
   LineUp main = Line(state, LineKind::kWithGpus);
@@ -142,7 +144,7 @@ std::optional<std::vector<FutureTask>> LineAhead(const State& state) {
   return line;
 }
 
-// The next start; empty: no task starts now.
+// The next start. Empty if no task starts now.
 std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
                            const std::vector<GpuView>& views) {
   state.passes.waiting_pays = false;
@@ -150,7 +152,7 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, state.gpus.links))};
   // In fair order the user with the least usage must not wait for the sake of total throughput.
-  // Site rules may depend on other users' tasks, which are not simulated.
+  // Site rules rule out a simulation, because they may depend on other users' tasks.
   if (state.config.lookahead == 0 || state.config.order == QueueOrder::kFair ||
       HasOwnRules(state.config))
     return by_score;
@@ -159,7 +161,7 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   const std::optional<std::vector<FutureTask>> line = LineAhead(state);
   if (!line) return by_score;
   const Future future(state.config, *state.mapper, views, *runs, *line);
-  // Waiting is no option without running tasks, because no task would ever end.
+  // Waiting is no option if no task runs, because then no task would ever end.
   double least_s = runs->empty() ? std::numeric_limits<double>::infinity() : future.CostOf({});
   state.passes.waiting_pays = std::isfinite(least_s);
   std::optional<Pick> best;
@@ -179,7 +181,7 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   return best;
 }
 
-// Groups the next `places` tasks of the queue. Tasks in `refused` are skipped.
+// Groups the next `places` tasks of the queue, skipping tasks in `refused`.
 void FindGroups(State& state, LineUp& line, std::size_t places, LineLook& found) {
   std::vector<Group>& groups = found.groups;
   groups.clear();
@@ -224,7 +226,7 @@ void FindGroups(State& state, LineUp& line, std::size_t places, LineLook& found)
   }
   for (Group& each : groups) std::ranges::reverse(each.behind);
   const auto place = [](const Group& each) { return std::pair(each.starving, each.priority); };
-  // Groups are large objects and usually sorted already.
+  // Sorted only if necessary, because groups are large objects and usually sorted already.
   if (!std::ranges::is_sorted(groups, std::greater<>(), place))
     std::ranges::stable_sort(groups, std::greater<>(), place);
 }
@@ -243,7 +245,7 @@ bool IsLimited(const State& state, const Group& group) {
          Limits::Against(group.limits, WantsOf(state, group.need), state.now);
 }
 
-// Sets the group's score from its scores on each GPU.
+// Computes the group's score from its scores on each GPU.
 void Rate(const State& state, Group& group, const LineUp& line) {
   group.score = kNotThere;
   if (group.limited || !HostTakes(state, *group.first, group.need.host)) return;
@@ -261,7 +263,7 @@ void ScoreFirst(const State& state, Group& group, const std::vector<GpuView>& vi
   Rate(state, group, line);
 }
 
-// Moves on to the group's next task after the first has started.
+// Moves on to the group's next task after its first task has started.
 void Advance(const State& state, Group& group) {
   group.score = kNotThere;
   group.first.reset();
@@ -271,14 +273,14 @@ void Advance(const State& state, Group& group) {
   group.need = NeedNow(state, state.tasks.at(*group.first));
 }
 
-// A start only fills the taken GPUs and tightens the limits, so all other scores stay valid.
+// A start only fills the GPUs that it takes and uses up limits, so all other scores remain valid.
 void NoteStartOf(const State& state, const Group& started, const std::vector<Placement>& taken,
                  const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   for (Group& each : look.groups) {
     if (&each == &started || !each.first) continue;
     // The group's share, or the free cores and memory, may have changed.
     bool changed = state.config.order == QueueOrder::kFair || each.need.host != HostNeed{};
-    // The number of idle cores, which matters on every GPU, may have changed too.
+    // The number of idle cores may have changed too. It matters on every GPU.
     for (std::size_t gpu = 0; state.machine.idle_cpus && gpu < views.size(); ++gpu) {
       if (each.scores[gpu] != kNotThere) ScoreOn(state, each, views[gpu], gpu);
       changed = true;
@@ -299,8 +301,8 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
-// A task may gain more beside the new neighbours on GPUs that were just taken. Returns whether one
-// may start there now that could not before.
+// A task may gain more beside the new neighbours on the GPUs that were just taken. Returns whether
+// some task may start there now that could not start before.
 bool AskAgainOn(const State& state, const std::set<std::size_t>& taken,
                 const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   bool any = false;
@@ -378,11 +380,11 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
   std::set<GpuIndex> checked;  // GPUs taken in the first round, which its tasks take into account
   bool first = true;
-  // After a start, other tasks may be the first ones of a queue longer than `backfill`.
+  // If the queue is longer than `backfill`, other tasks may be considered after a start.
   const bool same_tasks =
       state.queue.Main().size <= static_cast<std::size_t>(state.config.backfill) ||
       (state.config.order == QueueOrder::kFifo && !state.limits.Concerns());
-  // A start lets tasks further back in the queue be considered.
+  // Each start lets tasks further back in the queue be considered.
   for (std::size_t places = static_cast<std::size_t>(state.config.backfill); places > 0;) {
     FindGroups(state, passed_on, places, state.passes.memory);
     if (state.passes.memory.groups.empty()) break;
@@ -395,7 +397,8 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   for (const TaskId task : state.passes.memory.passed_over) {
     if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);
   }
-  // The next pass need not check these tasks again, unless it considers others than this pass did.
+  // The next pass need not check these tasks on these GPUs again, unless it considers different
+  // tasks.
   if (!same_tasks || !state.passes.memory.passed_over.empty())
     state.passes.taken_since.merge(checked);
   // Tasks that still wait may be considered again.

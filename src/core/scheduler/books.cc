@@ -126,14 +126,14 @@ std::optional<std::string> CheckQueue(const State& state) {
     }
     if (place.has_value() != (task.state == TaskState::kQueued)) {
       return fmt::format("task {} is {} and {} in the queue", id, TaskStateName(task.state),
-                         place ? "stands" : "is not");
+                         place ? "is" : "is not");
     }
     if (!place) continue;
     ++queued;
     if (*place != Place::kEligible) continue;
     ++in_line;
     if (!StandsInItsLine(state, task))
-      return fmt::format("task {} is not where its priority puts it", id);
+      return fmt::format("the position of task {} does not match its priority", id);
   }
   if (queued != state.queue.size()) {
     return fmt::format("{} tasks have the state queued, {} are in the queue", queued,
@@ -144,16 +144,18 @@ std::optional<std::string> CheckQueue(const State& state) {
     if (auto wrong = CheckHolderLines(state, kind)) return wrong;
     lines += state.queue.Main(kind).size;
   }
-  if (lines != in_line) return fmt::format("{} tasks should be queued, {} are", in_line, lines);
+  if (lines != in_line)
+    return fmt::format("{} tasks should be queued, {} are queued", in_line, lines);
   std::size_t noted = 0;
   for (const auto& [id, task] : state.tasks) noted += state.lives.count(Number(id));
   if (noted != state.lives.size())
-    return fmt::format("notes about {} tasks that do not exist", state.lives.size() - noted);
+    return fmt::format("there are notes about {} tasks that do not exist",
+                       state.lives.size() - noted);
   if (auto wrong = CheckArrays(state)) return wrong;
-  // Unsorted tasks are fine if a wake-up for the next step was requested.
+  // Tasks may be unsorted only if a wake-up for the next step was requested.
   if ((!state.unsorted.empty() && state.out.wake != state.now) ||
       !state.dependencies.AllRegistered())
-    return "tasks were left unsorted";
+    return "tasks are unsorted, but no wake-up was requested";
   return std::nullopt;
 }
 
@@ -195,7 +197,8 @@ std::optional<std::string> CheckTimers(const State& state) {
     return fmt::format("{} tasks have to leave, {} are listed as leaving", told,
                        state.preemptions.leaving.size());
   if (limited != state.deadlines.size())
-    return fmt::format("{} time limits, {} are watched", limited, state.deadlines.size());
+    return fmt::format("{} running tasks have time limits, {} are watched", limited,
+                       state.deadlines.size());
   if (state.recovery_hold.task() && !state.tasks.contains(*state.recovery_hold.task())) {
     return fmt::format("GPUs are kept for task {}, which does not exist",
                        *state.recovery_hold.task());

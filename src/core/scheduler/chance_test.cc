@@ -1,4 +1,5 @@
-// Random events: the books stay right, and equal histories give equal actions.
+// Feeds random events to the scheduler. Its records must stay consistent, and equal histories must
+// give equal actions.
 #include "core/scheduler/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 namespace carma::core {
 namespace {
 
-// Generates plausible and implausible events from the core's actions.
+// Generates plausible and implausible events in response to the core's actions.
 class World {
  public:
   World(std::uint64_t seed, PolicyConfig config, int gpus)
@@ -60,7 +61,7 @@ class World {
     }
   }
 
-  // Lets all waiting and running tasks end without new submissions.
+  // Ends all waiting and running tasks without submitting new ones.
   void Finish() {
     for (int round = 0; round < 100'000 && !scheduler_.Tasks().empty(); ++round) {
       now_ += Duration{1'000};
@@ -108,7 +109,7 @@ class World {
     return policy;
   }
 
-  // Checks the guarantees of the guards for every GPU.
+  // Checks on every GPU what the guards guarantee.
   std::optional<std::string> Promises() const {
     std::vector<double> shares(gpus_);
     std::vector<int> tasks(gpus_);
@@ -129,7 +130,7 @@ class World {
 
   GpuIndex Gpu() { return GpuIndex{static_cast<std::uint32_t>(rng_.Below(gpus_))}; }
 
-  // Most values are plausible; some are late, wrong, or lack memory or activity.
+  // Most values are plausible. Some are late or wrong, or lack memory or activity.
   std::vector<Event> Sample() {
     std::vector<Event> events;
     for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) {

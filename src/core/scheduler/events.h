@@ -1,4 +1,4 @@
-// The core's input and output: events report what happened, actions tell the shell what to do.
+// The core's input and output. Events report what happened; actions tell the shell what to do.
 #pragma once
 
 #include <optional>
@@ -17,13 +17,13 @@ namespace carma::core {
 
 // ---- events ----
 
-// The server's GPUs. Comes once, before all other events. After a restart the list may differ; the
-// shell has already translated restored placements.
+// The server's GPUs. Comes once, before all other events. The list may differ from the list before
+// a restart; the shell has already translated the placements of restored tasks.
 struct GpusDiscovered {
   std::vector<GpuInfo> gpus;
 };
-// The machine's cores and memory available to tasks. Comes before the tasks, and again after each
-// change. If it never comes, cores and memory are not counted.
+// The machine's cores and memory available to tasks. Comes before the tasks and again after each
+// change. Without this event, cores and memory are not counted.
 struct HostDiscovered {
   HostInfo host;
 };
@@ -32,15 +32,16 @@ struct TaskSubmitted {
   base::CopyOnWrite<TaskRequest> request;
   std::optional<TaskId> by = {};  // the running task whose process submitted it
 };
-// A task from an earlier run of the daemon, or a final task that a user requeues (reset by
-// AsSubmitted, without its estimate, which may have changed). The record is used as it is.
-// Launching, running and stopping tasks hold their claims again, and a stopping task is stopped
-// again. For a submitted or estimating task an estimate is requested again. A queued task that this
-// server can never take (it has fewer GPUs than before) stays in the queue with that reason.
+// A task from an earlier run of the daemon, or a final task that a user requeues. (The latter was
+// reset by AsSubmitted and has no estimate, because the estimate may have changed.) The record is
+// used as it is. Launching, running and stopping tasks get their claims back, and a stopping task
+// is stopped again. The estimate of a submitted or estimating task is requested again. A queued
+// task that this server can never take (it has fewer GPUs than before) stays in the queue with that
+// reason.
 struct TaskRestored {
   TaskRecord record;
 };
-// A finished attempt from an earlier run of the daemon. Its usage counts for shares and limits.
+// A finished attempt from an earlier run of the daemon. Its usage counts toward shares and limits.
 // Comes before the tasks of that run.
 struct AttemptRestored {
   Taken taken;
@@ -56,23 +57,23 @@ struct GpuSampled {
   GpuSample sample;
 };
 // How busy the machine's cores are, in total and for each task with GPUs, as means over the last
-// seconds. If it never comes, busy cores do not matter.
+// seconds. Without this event, busy cores are ignored.
 struct HostSampled {
   double cpus = 0;  // number of hardware threads
   double used_cpus = 0;
   std::vector<std::pair<TaskId, double>> tasks_cpus;
 };
-// The remaining time of running tasks, derived from their own output and the mean speed of the
-// attempt so far. Tasks that print no progress are left out.
+// The remaining time of running tasks, derived from the progress they print and from the mean speed
+// of the attempt so far. Tasks that print no progress are left out.
 struct ProgressSeen {
   std::vector<std::pair<TaskId, Duration>> left;
 };
-// The probe's verdict on a GPU or its driver: hung, lost, or with impossible readings. The GPU is
-// closed until an event with `healthy` follows.
+// The probe's verdict on a GPU or its driver: hung, lost, or with impossible readings. The GPU
+// stays closed until an event with `healthy` follows.
 struct GpuHealthChanged {
   GpuIndex gpu{};
   bool healthy = true;
-  // The GPU is gone for good: its tasks are stopped and requeued on other GPUs, once.
+  // The GPU is gone for good. Its tasks are stopped and requeued once, on other GPUs.
   bool lost = false;
   std::string text;
 };
@@ -84,28 +85,29 @@ struct LaunchFailed {
   TaskId id{};
   int attempt = 0;
   std::string text;
-  // True if the machine is at fault (no memory for fork), false if the task is (no such command).
+  // True if the machine is at fault (such as no memory for fork), false if the task is (such as a
+  // missing program).
   bool retryable = false;
-  // The daemon ended before the launch began. The task is retried at once, and this does not count
-  // as a failure.
+  // The daemon ended before the launch began. The task is retried at once, and no failure is
+  // counted.
   bool interrupted = false;
-  // It is certainly the machine's fault, because the daemon itself got no descriptor, process or
+  // The machine is certainly at fault, because the daemon itself got no descriptor, process or
   // memory.
   bool exhausted = false;
   // The process of a lease exists but did not take its GPUs, for example because it is suspended.
-  // Or the user does not exist, perhaps because a directory server is down. The task waits again
-  // with growing delays, any number of times.
+  // Or the user was not found, perhaps because a directory server is down. The task waits again,
+  // any number of times, with growing delays.
   bool waits = false;
 };
-// The sharing method with which the shell starts this attempt; recorded with the task. Comes
+// The sharing method with which the shell starts this attempt. It is recorded with the task. Comes
 // between StartTask and TaskStarted.
 struct SharingChosen {
   TaskId id{};
   int attempt = 0;
   Sharing sharing;
 };
-// A running task has not used its GPUs since `since`, or uses them again (empty).
-// PolicyConfig::idle_action decides what follows.
+// A running task has not used its GPUs since `since`, or has begun to use them again (empty).
+// PolicyConfig::idle_action decides what to do.
 struct TaskIdle {
   TaskId id{};
   int attempt = 0;
@@ -128,8 +130,8 @@ struct HoldRequested {
 struct ReleaseRequested {
   TaskId id{};
 };
-// Requeues the task from the start; a running task is stopped first. Final tasks come as
-// TaskRestored instead.
+// Requeues the task so that it starts from the beginning. A running task is stopped first. Final
+// tasks come as TaskRestored instead.
 struct RequeueRequested {
   TaskId id{};
 };
@@ -137,31 +139,32 @@ struct PriorityChanged {
   TaskId id{};
   std::int64_t priority = 0;
 };
-// The task's new request, as edited by a user. Its owner, array and hold do not change. For a task
-// that holds GPUs only time limit, warning signal, priority and class are changed. If memory or the
-// number of GPUs changed, the task is estimated again.
+// The task's new request, as edited by a user. Owner, array and hold of the task do not change. If
+// the task holds GPUs, only its time limit, warning signal, priority and class change. If memory or
+// the number of GPUs has changed, the task is estimated again.
 struct TaskEdited {
   TaskId id{};
   base::CopyOnWrite<TaskRequest> request;
 };
-// An administrator, or the health rules (by_rule), close a GPU to new tasks. These are two separate
-// drains; the GPU is open if neither is set. empty_by: when the GPU's tasks are stopped and
-// requeued; they are asked to checkpoint SlotRules::notice earlier.
+// An administrator or the health rules (by_rule) close a GPU to new tasks. They set two separate
+// drains, and the GPU is open if neither is set. empty_by: when the GPU's tasks are stopped and
+// requeued. They are asked to checkpoint SlotRules::notice before that.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;
   bool by_rule = false;
   std::optional<Time> empty_by = std::nullopt;
 };
-// An administrator's request ends both drains; a request by the health rules ends only their own
+// A request by an administrator ends both drains. A request by the health rules ends only their own
 // drain.
 struct ResumeRequested {
   GpuIndex gpu{};
   bool by_rule = false;
 };
-// The machine will shut down, so no task starts any more, with or without GPUs. At `empty_by`
-// running tasks are stopped and requeued. They are asked to checkpoint earlier, by the longer of
-// SlotRules::shutdown_notice and SlotRules::notice. Drains of single GPUs are independent of this.
+// The machine will shut down, so no more tasks start, with or without GPUs. Running tasks are
+// stopped and requeued at `empty_by`. They are asked to checkpoint before that, by the longer of
+// SlotRules::shutdown_notice and SlotRules::notice. Drains of single GPUs are independent of this
+// event.
 struct ServerClosed {
   std::string why;  // "The server is ..." with who closed it and until when
   Time empty_by{};
@@ -172,13 +175,14 @@ struct ServerOpened {};  // the machine does not shut down after all
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };
-// A new, validated policy that applies from now on. The pacing, and whether the mapper shares GPUs,
-// must not change. Running tasks keep their GPUs and claims. If the new policy ends tasks that do
-// not use their GPUs, tasks already reported as idle are ended.
+// A new, validated policy that applies from now on. The pacing must not change, nor may the mapper
+// change from sharing GPUs to not sharing them or back. Running tasks keep their GPUs and claims.
+// If the new policy ends tasks that do not use their GPUs, tasks already reported as idle are
+// ended.
 struct PolicyChanged {
   PolicyConfig policy;
-  // Set if limits of gpu_hours now cover longer periods: the attempts that count, ordered by their
-  // ends. If empty, the core already has all of them.
+  // If limits of gpu_hours now cover longer periods: all attempts that count, ordered by their
+  // ends. If empty, the core already has all attempts that count.
   std::optional<std::vector<Taken>> ended = {};
 };
 struct WakeUp {};  // the time of the last WakeAt has come
@@ -193,7 +197,7 @@ using Event =
 
 // ---- actions, to be performed in order, after they have been stored durably ----
 
-// The task's record changed and must be stored. Comes before the action that follows from the
+// The task's record changed and must be stored. Comes before the action that results from the
 // change.
 struct TaskChanged {
   TaskRecord record;
@@ -208,11 +212,11 @@ struct StartTask {
   TaskId id{};
   int attempt = 0;
   std::vector<Placement> placement;
-  // The task will never have neighbours, so the sharing method does not matter, unless other tasks
-  // join it while it idles (PolicyConfig::idle_action).
+  // The sharing method does not matter, because the task will never have neighbours. The only
+  // exception: other tasks may join it while it idles (PolicyConfig::idle_action).
   bool alone = false;
-  // A memory limit on its first GPU must not be lower than this: the claim or, if higher, the
-  // predicted bound. 0: nothing is promised.
+  // A memory limit on the task's first GPU must not be lower than this: the claim or, if higher,
+  // the predicted bound. 0: nothing is promised.
   std::int64_t bound_mib = 0;
   friend bool operator==(const StartTask&, const StartTask&) = default;
 };
@@ -223,20 +227,20 @@ struct StopTask {
   friend bool operator==(const StopTask&, const StopTask&) = default;
 };
 // The task's time limit is near (TaskRequest::signal_before), so its process must get the warning
-// signal. Sent once, and not again after a restart.
+// signal. This action comes only once, even if the daemon restarts.
 struct WarnTask {
   TaskId id{};
   int attempt = 0;
   friend bool operator==(const WarnTask&, const WarnTask&) = default;
 };
 // The task must leave its GPUs soon (Attempt::leaves_by), so its processes must get the checkpoint
-// signal. Sent again after a restart, because a second signal does no harm.
+// signal. This action comes again after a restart, because a second signal does no harm.
 struct AskToSave {
   TaskId id{};
   int attempt = 0;
   friend bool operator==(const AskToSave&, const AskToSave&) = default;
 };
-// When the core next needs a WakeUp; replaces the previous WakeAt. Extra WakeUps are harmless.
+// When the core next needs a WakeUp. Replaces the previous WakeAt. Additional WakeUps are harmless.
 struct WakeAt {
   Time when{};
   friend bool operator==(const WakeAt&, const WakeAt&) = default;

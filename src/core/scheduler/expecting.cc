@@ -11,8 +11,8 @@
 namespace carma::core {
 namespace {
 
-// Time from a task's limit or the end of its time slice until its processes are gone and the GPU
-// has been sampled.
+// Time between a task's time limit, or the end of its time slice, and the moment when its processes
+// are gone and the GPU has been sampled.
 constexpr Duration kEnding{60'000};
 
 Duration OfSeconds(double seconds) {
@@ -35,7 +35,8 @@ GpuView EmptyView(const State& state, GpuIndex index) {
           .pace = gpu.pace};
 }
 
-// Whether another task may preempt the task, which would then return to its old place in the queue.
+// Whether another task may preempt the task. A preempted task returns to its old place in the
+// queue.
 bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine& line) {
   const std::int64_t priority = PriorityOf(state.config, task.request);
   const QosClass* const own = ClassOf(state.config.classes, task.request);
@@ -43,8 +44,8 @@ bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine&
          line.preempting.value_or(priority) > priority;
 }
 
-// Whether the task may return to the queue with its whole time limit. In kInOrder a task whose time
-// slice has ended goes behind all tasks of at least its priority.
+// Whether the task may return to the queue with its full time limit. With kInOrder, a task whose
+// time slice has ended goes behind all tasks of at least its priority.
 bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& line) {
   const bool in_order = line.pass == Pass::kInOrder;
   const bool before_some = PriorityOf(state.config, task.request) > line.lowest;
@@ -59,7 +60,7 @@ bool LeavesByTurn(const State& state, const TaskRecord& task, const WholeLine& l
          !MayBePreempted(state, task, line);
 }
 
-// The need of a queued or new task.
+// The need of a task that is queued or new.
 Need NeedOfOne(const State& state, const TaskRecord& task) {
   if (task.id != kNewcomer) return NeedNow(state, task);
   Need need = NeedOf(state.config, task);
@@ -72,7 +73,7 @@ ExpectedTask ExpectedOf(const State& state, const TaskRecord& task, const WholeL
   ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request->gpus))};
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
     expected.may.push_back(FitOf(state.config, need, EmptyView(state, GpuIndex{i})) == Fit::kFits);
-  // The task may have to wait until all of its possible GPUs are empty.
+  // The GPUs must be linked, so the task may have to wait until all GPUs that it may use are empty.
   if (need.linked) expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
   expected.runs_into = task.request->time_limit.value_or(state.config.booking_lead);
   expected.own_reservations = std::move(need.own_reservations);
@@ -84,7 +85,7 @@ ExpectedTask ExpectedOf(const State& state, const TaskRecord& task, const WholeL
   return expected;
 }
 
-// Running tasks that may return to the queue.
+// The running tasks that may return to the queue.
 std::vector<ExpectedReturn> Returning(const State& state, const WholeLine& line) {
   std::vector<ExpectedReturn> returning;
   for (const auto& [id, held] : state.ledger.Tasks()) {
@@ -117,8 +118,8 @@ std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const Who
       latest = std::max(at, from + *task.request->time_limit) + kEnding;
     }
     if (task.state != TaskState::kStopping && MayComeBack(state, task, line)) latest.reset();
-    // A task is asked to leave as soon as this makes room, at the latest when all other tasks on
-    // its GPU have ended.
+    // A task is asked to leave as soon as its departure makes room for another task, and at the
+    // latest when all other tasks on its GPU have ended.
     if (line.by_turns && latest) *latest += state.config.slots.notice;
     if (line.by_turns && LeavesByTurn(state, task, line)) {
       const Time over = task.attempt->started.value_or(at) + TurnOf(state.config.slots, task);
@@ -160,7 +161,7 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
   return line;
 }
 
-// The starts that the ends of time slices make possible. Empty if GPUs are shared, because then
+// The starts that become possible when time slices end. Empty if GPUs are shared, because then
 // several tasks may have to leave, perhaps for a start on other GPUs. Also empty if GPUs are
 // reserved or linked, or if tasks wait for recovery.
 std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
@@ -183,7 +184,7 @@ std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                       state.config.slots.notice + kEnding);
 }
 
-// The likely starts of the first tasks.
+// The likely starts of the first `most` tasks.
 std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
                                           const std::vector<const TaskRecord*>& in_line,
                                           std::size_t most) {
@@ -252,14 +253,15 @@ std::vector<TaskId> InLine(const State& state, LineKind kind, std::size_t most,
 
 std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
                                                const TaskRecord* newcomer, std::size_t most) {
-  // Site rules may exclude a task from an empty GPU, and so may the rules of the published systems.
+  // Nothing is predicted under site rules or the rules of the published systems, because they may
+  // exclude a task even from an empty GPU.
   if (state.config.require || state.config.pacing != Pacing::kImmediate || state.closing ||
       state.launch_trouble.on())
     return {};
   std::vector<const TaskRecord*> line;
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kLongestTold + 1, newcomer))
     line.push_back(id == kNewcomer ? newcomer : &state.tasks.at(id));
-  // There is no prediction of when the machine's cores and memory become free.
+  // The times at which the machine's cores and memory become free cannot be predicted.
   const auto by_host = std::ranges::find_if(line, [&state](const TaskRecord* task) {
     return HostNeedOf(state.config, task->request) != HostNeed{};
   });
@@ -267,8 +269,8 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   const Pass pass = all.pass;
   if (by_host != line.end() && pass != Pass::kInOrder) return {};
   line.erase(by_host, line.end());
-  // If the queue is served in order, tasks behind a task do not delay it. Otherwise all tasks
-  // count, but `line` may not contain all of them.
+  // If the queue is served in order, a task is not delayed by the tasks behind it. Otherwise it may
+  // be delayed by any task, but `line` may not contain all tasks.
   const bool all_known = line.size() <= kLongestTold;
   if (pass == Pass::kInOrder || !all_known) line.resize(std::min(line.size(), most));
   if (line.empty()) return {};
@@ -287,7 +289,7 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   }
   const auto about = LikelyOf(state, at, line, most);
 
-  // A mapper with look-ahead may leave GPUs empty if all tasks then end earlier.
+  // A mapper with look-ahead may leave GPUs empty if this makes all tasks end earlier.
   const bool may_wait = state.mapper_entry->chooses_task && state.config.lookahead > 0 &&
                         state.config.order == QueueOrder::kFifo;
   std::map<TaskId, ExpectedStart> starts;

@@ -1,5 +1,5 @@
-// Compares the expected starts of waiting tasks with their real starts, on a server whose tasks
-// have all sizes, share GPUs, and end at or before their limits.
+// Compares the expected starts of waiting tasks with their actual starts. The tasks of the
+// simulated server have all sizes, share GPUs, and end at or before their limits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -103,7 +103,7 @@ class Play {
     }
   }
 
-  // The task has saved its work and does not repeat it.
+  // The task has saved its work, so it need not repeat it.
   void Interrupt(TaskId id, const OneRun& run) {
     takes_[id] = std::max(kStep, takes_[id] - (now_ - run.started));
   }
@@ -202,7 +202,7 @@ PolicyConfig WithClasses(PolicyConfig policy) {
   return policy;
 }
 
-// The environment variable CARMA_TEST_SEEDS=4,90 sets other seeds.
+// The environment variable CARMA_TEST_SEEDS=FIRST,LAST selects other seeds.
 std::pair<unsigned, unsigned> Seeds() {
   std::pair<unsigned, unsigned> seeds{1, 3};
   if (const char* const given = std::getenv("CARMA_TEST_SEEDS")) {
@@ -244,7 +244,7 @@ TEST(ExpectedStarts, NoTaskStartsLaterThanPredicted) {
   }
 }
 
-// A server whose GPUs are full of tasks with time limits of an hour.
+// A server whose GPUs are full of tasks, each with a time limit of an hour.
 class Full {
  public:
   explicit Full(const PolicyConfig& policy) : core_(policy) {

@@ -18,17 +18,18 @@
 namespace carma::core {
 namespace {
 
-// More sentences than this do not help a reader.
+// More sentences than this would not help the reader.
 constexpr std::size_t kMaxSentences = 4;
 
-// A GPU that cannot take a task.
+// A GPU that cannot take the task now.
 struct Closed {
   GpuIndex gpu;
   Verdict verdict;
 };
 
-// Sentences that differ only in the GPU's number are merged: "each of GPUs 0-3". GPUs whose tasks
-// started together settle milliseconds apart, so the merged sentence has the latest of their times.
+// Merges sentences that differ only in the GPU's number: "each of GPUs 0-3". GPUs whose tasks
+// started together settle at times that are only milliseconds apart, so the merged sentence
+// contains the latest time.
 std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
   struct Group {
     std::string_view before, after;
@@ -78,9 +79,10 @@ Verdict VerdictOnPart(const State& state, const TaskRecord& task, const GpuView&
   return CheckGuards(state.config, as_idle ? state.rules->OnIdleGpu(need) : need, view, part);
 }
 
-// before: a sentence about a lack that concerns all GPUs together; may be empty.
+// before: a sentence about something that all GPUs together lack; may be empty.
 Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
-  // GPUs that are always too small do not explain why the task waits, unless all GPUs are.
+  // GPUs that are always too small do not explain why the task waits, unless every GPU is too
+  // small.
   std::vector<const Closed*> telling;
   for (const Closed& each : closed) {
     if (each.verdict.fit == Fit::kNotNow) telling.push_back(&each);
@@ -103,7 +105,8 @@ Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   return reason;
 }
 
-// A user's tasks of one class keep their order, so no task passes another that waits for a limit.
+// A user's tasks of one class keep their order. So if the first of them waits for a limit, none of
+// the others may pass it.
 std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& task, Time at) {
   if (task.queue == QueueKind::kRecovery || !state.limits.Concerns()) return std::nullopt;
   const std::map<LineKey, HolderLine>& lines = state.queue.Main(LineKindOf(task.request)).holders;
@@ -117,7 +120,7 @@ std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& 
       fmt::format("It waits behind task {} of the same user and class. {}", first, TextOf(*hit))};
 }
 
-// Whether the task is among those of the main queue that are considered (backfill).
+// Whether the task is among the tasks of the main queue that are considered (backfill).
 bool IsLookedAt(const State& state, const TaskRecord& task) {
   LineUp line = Line(state, LineKindOf(task.request));
   for (int looks = 0; looks < state.config.backfill; ++looks) {
@@ -128,7 +131,7 @@ bool IsLookedAt(const State& state, const TaskRecord& task) {
   return false;
 }
 
-// The reason of a task that waits behind another task.
+// The reason for a task that waits behind another task.
 Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
   const TaskRequest& other = state.tasks.at(first).request;
   const bool same_holder = HolderOf(other) == HolderOf(task.request);
@@ -146,13 +149,13 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
   };
   return {ReasonCode::kFairShare,
           fmt::format("Task {} of {} goes first: {:.1f} weighted GPU hours used, against {:.1f} of "
-                      "{} (half-life {}; running tasks count as {} longer).",
+                      "{} (half-life {}; running tasks count as if they ran {} longer).",
                       first, whose(other), hours(other), hours(task.request), whose(task.request),
                       base::FormatSpan(state.config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
-// Empty if nothing is kept for the task. If no task may pass the head of the queue, no GPUs are
-// kept for it.
+// Which GPUs are kept for the task, as text. Empty if none are kept. No GPUs are kept for the head
+// of the queue if no task may pass it.
 std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.recovery_hold.task() == task.id) {
     std::vector<std::string> numbers;
@@ -283,8 +286,8 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
     case Place::kTimed: {
       const std::string until = base::FormatTimeIso(EarliestStart(task));
       if (task.not_before && *task.not_before == EarliestStart(task)) {
-        // After the code changes to kBackoff, PublicText could no longer remove the task's own
-        // output, so it is removed here.
+        // The task's own output is removed here, because PublicText can no longer do so once the
+        // code is kBackoff.
         return {ReasonCode::kBackoff, fmt::format("Waits until {} before its {} attempt. {}", until,
                                                   task.attempt->number > 0 ? "next" : "first",
                                                   PublicText(task.reason.code, *task.reason.text))};

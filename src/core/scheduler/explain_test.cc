@@ -1,4 +1,4 @@
-// Tests reasons of waiting tasks whose exact sentences matter.
+// Tests the reasons of waiting tasks where the exact sentence matters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::Not;
 
 constexpr Duration kMinute{60'000};
 
-// A server with one GPU, which is taken; the second task waits for it from the first minute on.
+// A server whose only GPU is taken. The second task has been waiting for it since the first minute.
 class KeptGpus : public ::testing::Test {
  protected:
   void Begin(int backfill) {
@@ -131,8 +131,8 @@ TEST(WarmUp, IsExplainedOnceForAllGpus) {
   EXPECT_THAT(text.substr(text.find("latest")), Not(HasSubstr("samples"))) << text;
 }
 
-// The task's own output must stay hidden whatever code the reason has later; a back-off replaces
-// the code of the failure.
+// The task's own output must stay hidden whatever code the reason has later. For example, a
+// back-off replaces the code of the failure.
 TEST(PublicReason, NeverContainsWhatATaskWroteToStderr) {
   using enum ExitKind;
   for (const bool always_oom : {false, true}) {

@@ -14,8 +14,7 @@ namespace carma::core {
 namespace {
 
 // Cores and memory are kept for the head of each queue after the same waiting time as GPUs. Tasks
-// with GPUs come first, because a GPU that is unused for lack of cores costs more than unused
-// cores.
+// with GPUs come first, because a GPU left unused for lack of cores costs more than unused cores.
 std::optional<TaskId> HostKeptFor(const State& state, Time at) {
   const Passed* longest = nullptr;
   for (const Passed* each : {&state.heads.short_of_host, &state.heads.without_gpus}) {
@@ -43,8 +42,8 @@ bool GpusTake(const State& state, const TaskRecord& task) {
 
 HostView HostFor(const State& state, TaskId task, Time at) {
   const std::optional<TaskId> kept = HostKeptFor(state, at);
-  // The task with the recovery hold may use the kept cores and memory. Otherwise it could wait for
-  // ever for the kept cores, and the other task for the kept GPUs.
+  // The task for which GPUs are kept may also use the kept cores and memory. Otherwise it could
+  // wait for ever for these cores while the other task waits for the kept GPUs.
   if (!kept || *kept == task || state.recovery_hold.task() == task)
     return state.machine.books.View();
   return state.machine.books.ViewWithout(*kept,
@@ -73,7 +72,7 @@ HostShare ShareFor(const State& state, const TaskRecord& task,
   return state.machine.books.ShareFor(HostNeedOf(state.config, task.request), near);
 }
 
-// Tasks behind a task that must wait may start before it, as among tasks with GPUs.
+// If a task must wait, tasks behind it may start first, as among tasks with GPUs.
 void StartWithoutGpus(State& state) {
   const WaitingLine& waiting = state.queue.Main(LineKind::kWithoutGpus);
   if (waiting.empty()) state.heads.without_gpus = {};
@@ -84,7 +83,7 @@ void StartWithoutGpus(State& state) {
                            .limits = state.limits.changes()};
   };
   const NoStartSnapshot before = look();
-  // If only a part of the queue is considered, the passing of time may change this part.
+  // If only part of the queue is considered, that part may change as time passes.
   const bool in_one_order = state.config.order == QueueOrder::kFifo ||
                             waiting.size <= static_cast<std::size_t>(state.config.backfill);
   const NoStartSnapshot& last = state.passes.no_start_without_gpus;
@@ -116,7 +115,7 @@ void NoteShortOfHost(State& state) {
                      state.LifeOf(*short_of_host.task).head_since &&
                      !state.LifeOf(*short_of_host.task).limited_since;
   if (!waits) short_of_host = {};
-  // Without promises the machine lacks no cores or memory.
+  // If no task has been promised cores or memory, the machine has enough of both.
   if (!waits && (state.machine.books.tasks() == 0 || state.queue.Main().empty())) return;
   const std::optional<LineUp::Next> first = Line(state, LineKind::kWithGpus).Pop();
   const bool is_first = first && first->task == short_of_host.task;

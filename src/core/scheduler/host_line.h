@@ -1,11 +1,11 @@
-// Starts tasks without GPUs and promises the machine's cores and memory.
+// Starts tasks without GPUs, and promises tasks the machine's cores and memory.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
 
 namespace carma::core {
 
-// The cores and memory that are free for the task.
+// The machine's cores and memory as far as they are free for this task.
 HostView HostFor(const State& state, TaskId task, Time at);
 bool HostTakes(const State& state, TaskId task, const HostNeed& need);
 Choice WithoutGpus(const State& state, const TaskRecord& task);

@@ -12,16 +12,16 @@ namespace carma::core {
 namespace {
 
 // If a predicted bound is at least this share of the largest GPU, the most likely value is promised
-// instead (docs/server/policies.md).
+// instead of the bound (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.5;
 
-// A task is assumed to use all its cores this long after its start.
+// How long after its start a task is assumed to use all its cores.
 constexpr Duration kSeenWithin{60'000};
 
-// A task with an activity above this could use more SMs than it has.
+// A task with a higher activity than this might use more SMs if it had them.
 constexpr double kFull = 0.95;
 
-// Adds up the progress so far. From now on the task's speed is that of its slowest GPU.
+// Adds up the task's progress so far. From now on its speed is the speed on its slowest GPU.
 void NoteProgress(State& state, TaskId id) {
   Life& life = state.EditLife(id);
   life.done_s = DoneS(state, id);
@@ -50,8 +50,8 @@ std::optional<double> ActivityNow(const State& state, TaskId id) {
   return most;
 }
 
-// Profile::others_share as observed in this attempt. After a restart of the daemon only the highest
-// peak of all its GPUs is known.
+// Profile::others_share as observed in this attempt. Empty after a restart of the daemon, because
+// then only the highest peak of all GPUs is known.
 std::optional<double> OthersShare(const State& state, TaskId id) {
   return state.LifeOf(id).restored ? std::nullopt : state.ledger.OthersShareOf(id);
 }
@@ -64,8 +64,8 @@ void NoteActivity(State& state, TaskId id) {
   life.active_at = state.now;
 }
 
-// The number of hardware threads that the task is expected to keep busy, from running tasks of its
-// kind, else from earlier runs, else the mean of all running tasks per GPU.
+// The number of hardware threads that the task is expected to keep busy. It is taken from running
+// tasks of its kind, or else from earlier runs, or else from the mean of all running tasks per GPU.
 double UsesCpus(const State& state, const TaskRecord& task) {
   if (!state.machine.use || task.request->gpus < 1) return 0;
   const Lesson* lesson = state.lessons.Of(task);
@@ -95,7 +95,7 @@ Time PlateauFrom(const State& state, Time at) {
   return state.config.plateau_after ? at - *state.config.plateau_after : Time::min();
 }
 
-// Residents are checked only when the next plateau is due, because most samples show nothing new.
+// Most samples show nothing new, so residents are checked only when the next plateau is due.
 void LearnPlateaus(State& state) {
   if (!state.next_plateau || state.now < *state.next_plateau) return;
   state.next_plateau.reset();
@@ -122,8 +122,8 @@ std::optional<std::int64_t> TaughtMib(const State& state, const TaskRecord& task
   if (lesson == nullptr || (lesson->enough_mib == 0 && lesson->at_least_mib == 0))
     return std::nullopt;
   std::int64_t taught_mib = std::max(lesson->enough_mib, lesson->at_least_mib);
-  // A lesson replaces a prediction, but not a higher value stated by the user, which may be meant
-  // for a later phase.
+  // A lesson replaces a prediction. It does not replace a higher value stated by the user, which
+  // may be meant for a later phase.
   const bool predicted = !task.estimate || task.estimate->predicted_mib;
   if (task.estimate && (lesson->enough_mib == 0 || !predicted))
     taught_mib = std::max(taught_mib, task.estimate->peak_mib);
@@ -146,7 +146,7 @@ void LookAtResidents(State& state, GpuIndex index) {
     gpu.residents.push_back(OnPart(state.config, neighbour, gpu.info.compute));
     gpu.users.push_back(task.request->uid);
   }
-  // Foreign processes also compute, to an unknown extent.
+  // Foreign processes use the GPU's SMs as well, to an unknown extent.
   if (gpu.sample && gpu.sample->foreign_processes > 0)
     gpu.residents.push_back(
         OnPart(state.config, {.load = NeighbourOf(state.config, {}, {}).load}, gpu.info.compute));
@@ -174,8 +174,8 @@ void LearnActivity(State& state, GpuIndex index) {
                           });
   if (take_turns) return;
   const double share = gpu.info.compute;
-  // A task that fills a part of a GPU might use more of a whole GPU, and it is unknown how
-  // activities of parts add up.
+  // Nothing is learned on a part of a GPU if the task fills it or has neighbours. A task that fills
+  // the part might use more of a whole GPU, and it is unknown how the activities of parts add up.
   if (share < 1 && (residents.size() > 1 || seen->sm_active > kFull)) return;
   const double sm_active = share * seen->sm_active;
   const Resident& resident = residents[seen->resident];
@@ -183,7 +183,7 @@ void LearnActivity(State& state, GpuIndex index) {
   NoteActivity(state, resident.task);
   state.ledger.NoteActivity(index, resident.task, sm_active);
   state.lessons.Activity(state.tasks.at(resident.task), sm_active);
-  // Other GPUs may run tasks of the same kind, whose profiles have changed too.
+  // Tasks of the same kind on other GPUs have new profiles too.
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) LookAtResidents(state, GpuIndex{i});
 }
 
@@ -192,7 +192,7 @@ double DoneS(const State& state, TaskId id) {
   return life.done_s + base::Seconds(state.now - life.done_at) * life.speed;
 }
 
-// An overdue task is assumed to continue for a share of its run time.
+// A task that has run for longer than expected is assumed to continue for a share of its run time.
 std::optional<double> LeftS(const State& state, const TaskRecord& task) {
   constexpr double kLeast = 0.1, kLeastByProgress = 0.01;
   const double done_s = HoldsGpus(task.state) ? DoneS(state, task.id) : 0;
@@ -206,8 +206,8 @@ std::optional<double> LeftS(const State& state, const TaskRecord& task) {
   return std::max(*alone_s - done_s, kLeast * *alone_s);
 }
 
-// Uses means over the whole attempt, because its last minutes, when a program saves results, are
-// not representative.
+// Uses means over the whole attempt, because the last minutes, in which a program saves results,
+// are not representative.
 Profile SeenOf(const State& state, const TaskRecord& task) {
   Profile seen;
   const Life& life = state.LifeOf(task.id);
@@ -220,7 +220,7 @@ Profile SeenOf(const State& state, const TaskRecord& task) {
   }
   if (const Lesson* lesson = state.lessons.Of(task)) seen.cpus = lesson->cpus;
   seen.others_share = OthersShare(state, task.id);
-  // If the task continued from a checkpoint, its last attempt did only a part of the work.
+  // If the task continued from a checkpoint, this attempt did only part of the work.
   if (!life.restored && task.checkpoints == 0)
     seen.alone = Duration(std::llround(DoneS(state, task.id) * 1000));
   return seen;
@@ -243,8 +243,8 @@ void AddWhere(const State& state, const TaskRequest& request,
   need.own_reservations = state.reservations.Of(request);
 }
 
-// A task that has just started does not use all its cores yet, so the cores that it will use do not
-// count as idle.
+// A task that has just started does not use all its cores yet. The cores that it is going to use do
+// not count as idle.
 void CountIdleCpus(State& state) {
   if (!state.machine.use) return;
   double idle = state.machine.use->cpus - state.machine.use->used_cpus;
@@ -256,8 +256,9 @@ void CountIdleCpus(State& state) {
   state.machine.idle_cpus = idle;
 }
 
-// Shows the activity of the last sample, corrected for the current tasks: the mean of a window that
-// began before a task appeared is too low, and a task of known activity need not appear at all.
+// Shows the activity of the last sample, corrected for the tasks that run now. If the window began
+// before a task appeared, its mean is too low. A task of known activity need not have appeared at
+// all.
 void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   const GpuSample& sample = *state.gpus.all[Number(index)].sample;
   view.sm_active = sample.sm_active;
@@ -287,9 +288,9 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   view.sm_active = std::max(*view.sm_active, SmActivity({}, state.config.sharing, loads, speeds));
 }
 
-// Otherwise the first task of a kind would wait for an empty GPU because of a bound that it hardly
-// ever needs, while by-work fills every free place. After a lesson of its kind, or a failure, the
-// prediction no longer counts.
+// If the bound were promised, the first task of a kind would wait for an empty GPU because of
+// memory that it hardly ever needs, while by-work fills every gap. After a lesson of the task's
+// kind or a failure, the prediction no longer counts.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate)
@@ -323,8 +324,9 @@ void ReconsiderAtTurns(State& state) {
 Need NeedNow(const State& state, const TaskRecord& task) {
   const Profile profile = ProfileNow(state, task);
   Need need = NeedOf(state.config, task, profile);
-  // A later attempt may have used more before it ended for another reason, and its peak is claimed.
-  // The server may have smaller GPUs now.
+  // A later attempt that ended for another reason may have used more memory, so its peak is
+  // requested too. The server may have smaller GPUs than before, so the demand is limited to what
+  // they can provide.
   if (task.retry_free_mib) {
     need.retry_free_mib =
         std::min(std::max(*task.retry_free_mib, task.peak_mib), MostFor(state, task.request));
@@ -338,8 +340,8 @@ Need NeedNow(const State& state, const TaskRecord& task) {
   } else if (const std::optional<std::int64_t> likely_mib = LikelyMib(state, task)) {
     need.memory_mib = likely_mib;
   }
-  // A value stated by the user may be meant for a later phase, in which the other GPUs need as
-  // much.
+  // A value stated by the user may be meant for a later phase, in which the other GPUs need the
+  // same amount.
   const bool predicted = task.estimate && task.estimate->predicted_mib;
   const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
   if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&

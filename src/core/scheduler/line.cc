@@ -15,10 +15,11 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks considered for GPUs that the tasks before them could never take.
+// Maximum number of tasks to consider for GPUs that no task before them could ever take.
 constexpr std::size_t kBesideLooks = 1'000;
 
-// Closes all GPUs that a waiting task could take. The remaining GPUs are open to tasks behind it.
+// Closes all GPUs that the waiting task could ever take. The remaining GPUs are open to tasks
+// behind it.
 void CloseFor(const Need& need, const std::vector<GpuView>& views, std::vector<bool>& open) {
   for (const GpuView& view : views) {
     if (CouldEverTake(need, view)) open[Number(view.index)] = false;
@@ -40,13 +41,14 @@ bool StartOnOpen(State& state, TaskRecord& task, const std::vector<bool>& open,
   return true;
 }
 
-// Begins or ends a time that does not count as the task's wait as a head.
+// Begins or ends a period that does not count toward the task's wait as a head.
 void CountAsHead(const State& state, Life& life, bool counts) {
   if (counts)
     *life.head_since += state.now - *std::exchange(life.limited_since, std::nullopt);
   else
     life.limited_since = state.now;
-  // Meanwhile it is the number of tasks that had passed.
+  // During this period, overtakes_before is the number of tasks that had passed the head before the
+  // period began.
   life.overtakes_before = state.heads.overtakes - life.overtakes_before;
 }
 
@@ -228,7 +230,7 @@ void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
     if (!state.passes.refused.Contains(id)) {
       Need need = NeedNow(state, *next->record);
       NoteWhatItAwaits(state, *next->record, need);
-      // All users without a task on a GPU get the same verdicts.
+      // The verdicts are the same for all users who have no task on a GPU.
       const std::uint32_t user = need.load.load.user;
       if (!users.contains(user)) need.load.load.user = kNoMpsClient;
       const std::size_t hash = HashOf(need);

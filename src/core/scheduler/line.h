@@ -1,4 +1,4 @@
-// Decides which task of the main queue goes next.
+// Decides which task of the main queue starts next.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -7,22 +7,22 @@ namespace carma::core {
 
 LineUp Line(const State& state, LineKind kind,
             const std::optional<LineUp::Newcomer>& newcomer = {});
-// The tasks of a queue in order. Each task is popped from the LineUp once and then cached.
+// The tasks of a queue in order. Each task is popped from the LineUp once and cached.
 class Order {
  public:
   explicit Order(LineUp line) : line_(std::move(line)) {}
-  // The task at this position in the queue, counted from 0; null: the queue is shorter. Valid until
-  // the next call.
+  // The task at this position in the queue, counted from 0. Null if the queue is shorter. Valid
+  // until the next call.
   const LineUp::Next* At(std::size_t place);
   bool popped() const { return !popped_.empty(); }
-  // The queue without the tasks that At has popped.
+  // The part of the queue that At has not popped yet.
   const LineUp& rest() const { return line_; }
 
  private:
   LineUp line_;
   std::vector<LineUp::Next> popped_;
 };
-// The order of Line(state, kWithGpus) for the steps of one pass. Computed again only after it may
+// The order of Line(state, kWithGpus) for the steps of one pass. It is recomputed only after it may
 // have changed.
 class PassLine {
  public:
@@ -40,26 +40,26 @@ std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time
 Limits::Wants WantsOf(const State& state, const TaskRecord& task);
 Limits::Wants WantsOf(const State& state, const Need& need);
 bool IsLimited(const State& state, const TaskRecord& task);
-// Since when the task has waited as a head of its queue. In fair order heads alternate, and each
-// keeps its own time, but none from before it was held.
+// Since when the task has waited as a head of its queue. In fair order the heads alternate. Each
+// keeps its own waiting time, which starts over when the task is held.
 Time HeadSince(State& state, TaskId id);
-// How many other tasks have started before the head of the main queue since HeadSince.
+// How many other tasks have started before the head of the main queue since the time HeadSince.
 int TimesPassed(const State& state);
-// Time during which a limit keeps a task from starting does not count as its wait as a head.
+// Excludes from a head's waiting time any time during which a limit keeps the task from starting.
 void PauseLimitedHeads(State& state, LineKind kind);
 void NoteHead(State& state, PassLine& pass);
-// A counter that changes whenever another task may have become the head.
+// Changes whenever another task may have become the head.
 std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// Whether no GPU has become more suitable since the snapshot for the tasks that were considered
-// then.
+// Whether no GPU has become more suitable since the snapshot for the tasks considered at that time.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
-// For each GPU, whether it may now take a task that fitted on no GPU at the snapshot.
+// For each GPU, whether it may now take a task that fitted on no GPU at the time of the snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
-// Whether the same tasks are considered as at the snapshot.
+// Whether the tasks considered now are the same as at the snapshot.
 bool SameLineSince(const State& state, const NoStartSnapshot& look);
 void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass);
-// Starts tasks behind the considered ones, on GPUs that no task before them could ever use.
+// Starts tasks that are behind the considered ones, on GPUs that no task before them could ever
+// use.
 void StartBeside(State& state, std::vector<GpuView>& views, PassLine& pass);
 bool HasPlaceBeside(const State& state, const TaskRecord& task, Time at);
 

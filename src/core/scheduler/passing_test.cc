@@ -1,4 +1,5 @@
-// Checks, under random loads and with every mapper, that no head of the queue is passed for ever.
+// Checks, under random loads and with every mapper, that no task at the head of the queue is passed
+// for ever.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ constexpr Duration kLongest = 60 * kMinute;  // longest run time of any task
 constexpr int kGpus = 4;
 constexpr std::int64_t kGpuMib = 40'000;
 
-// A server on which tasks of any size and length arrive and end.
+// A server on which tasks of any size and length start and end.
 class World {
  public:
   World(std::uint64_t seed, const std::string& mapper) : rng_(seed), scheduler_(Policy(mapper)) {
@@ -36,7 +37,7 @@ class World {
     }
   }
 
-  // Runs until all tasks have ended. Returns the longest time that a task was the head of the
+  // Runs until all tasks have ended. Returns the longest time for which a task was the head of the
   // queue.
   Duration LongestFirst(int tasks) {
     for (int i = 0; i < tasks; ++i) {
@@ -116,7 +117,7 @@ TEST(Passing, TheHeadStartsWithinTwoLimitsAndTheLongestRun) {
       longest = std::max(longest, first);
     }
   }
-  // Some tasks were passed until GPUs were kept for them.
+  // At least one task was passed until GPUs were kept for it.
   EXPECT_GT(longest, kPassLimit);
 }
 

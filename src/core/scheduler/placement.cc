@@ -16,9 +16,9 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks per queue considered for a trial.
+// Maximum number of tasks per queue to consider for a trial.
 constexpr std::size_t kTrialLooks = 256;
-// Maximum number of tasks considered for reserved GPUs in each decision.
+// Maximum number of tasks to consider for reserved GPUs in each decision.
 constexpr std::size_t kBookedLooks = 1000;
 
 std::string GpuList(const std::vector<Placement>& placement) {
@@ -30,7 +30,7 @@ std::string GpuList(const std::vector<Placement>& placement) {
   return text;
 }
 
-// Why a task cannot have `wanted` GPUs because some are divided (MIG).
+// The reason if a task cannot have `wanted` GPUs because some GPUs are divided into MIG instances.
 std::optional<Reason> NeverTogether(const State& state, int wanted) {
   const auto instances =
       std::ranges::count_if(state.gpus.all, [](const GpuState& gpu) { return gpu.info.mig; });
@@ -52,7 +52,7 @@ std::int64_t ClaimOf(const State& state, const TaskRecord& task, GpuIndex gpu, P
   return std::min(claim_mib, state.gpus.all[Number(gpu)].info.UsableMib());
 }
 
-// The value of StartTask::bound_mib.
+// Computes StartTask::bound_mib.
 std::int64_t BoundOf(const State& state, const TaskRecord& task) {
   if (task.attempt->placement.empty()) return 0;
   const Placement& at = task.attempt->placement.front();
@@ -61,7 +61,8 @@ std::int64_t BoundOf(const State& state, const TaskRecord& task) {
   return std::max(at.claim_mib, std::min(task.estimate->peak_mib, usable_mib));
 }
 
-// Starts tasks on GPUs reserved for them, regardless of other tasks' places in the queue.
+// Starts tasks on GPUs that are reserved for them, even if other tasks are ahead of them in the
+// queue.
 void StartOnReserved(State& state, std::vector<GpuView>& views) {
   if (!state.reservations.HoldAt(state.now)) return;
   LineUp line = Line(state, LineKind::kWithGpus);
@@ -82,7 +83,7 @@ void StartOnReserved(State& state, std::vector<GpuView>& views) {
   }
 }
 
-// The first tasks of each queue, as candidates for a trial.
+// The first tasks of each queue. They are the candidates for a trial.
 std::vector<TaskId> ForTrial(const State& state) {
   std::vector<TaskId> first;
   for (const QueueKey& key : state.queue.Recovery()) {
@@ -98,8 +99,7 @@ std::vector<TaskId> ForTrial(const State& state) {
   return first;
 }
 
-// Prefers the first fitting task of a user without failed launches, else takes the first fitting
-// task.
+// Takes the first fitting task of a user without failed launches, or else the first fitting task.
 void StartTrial(State& state) {
   if (state.closing || !state.launch_trouble.MayTry(state.now)) return;
   std::vector<GpuView> views = Views(state, state.now);
@@ -112,9 +112,10 @@ void StartTrial(State& state) {
   }
 }
 
-// Sets GpuView::healthy, GpuView::trouble and the task for which the GPU is kept.
+// Sets GpuView::healthy, GpuView::trouble, and the task for which the GPU is kept.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
-  // While the store refuses writes, samples reach the core only once the store works again.
+  // While the store refuses writes, samples do not reach the core. They arrive once the store works
+  // again.
   const Duration age = gpu.sample ? std::min(at, state.now) - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
     view.trouble = gpu.trouble;
@@ -136,13 +137,13 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
   }
   view.healthy = false;
   if (!view.drained_by_rule) return;
-  // A driver upgrade also explains why the driver does not answer.
+  // Checked first, because a driver upgrade also explains why the driver does not respond.
   const std::string& rule = *gpu.drained_by_rule;
   const bool explained = rule.starts_with(kDriverUpgradeText) || rule == view.trouble;
   view.trouble = explained ? rule : fmt::format("{}; {}", rule, view.trouble);
 }
 
-// The reason if too few of the task's possible GPUs are large enough.
+// The reason if too few of the GPUs that the task may use are large enough.
 Reason TooFewFit(const Need& need, int fitting, int chosen, std::int64_t largest_mib) {
   const std::string needs = base::FormatMib(need.memory_mib.value_or(0));
   const std::string largest = base::FormatMib(largest_mib);
@@ -192,7 +193,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
                                                                       : std::nullopt,
                .at = at,
                .booked = state.reservations.On(index)};
-  // Builds no messages for open GPUs, because every decision checks every GPU.
+  // Builds no text for an open GPU, because every decision checks every GPU.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
                    : state.closing       ? state.closing->why
@@ -296,7 +297,7 @@ Choice Chosen(const State& state, const TaskRecord& task, const std::vector<GpuV
         task.profile->sm_active ? "" : ", if it uses the GPU as tasks usually do");
   }
   if (best.size() > 1 && choice.placement[1].claim_mib < choice.placement[0].claim_mib) {
-    choice.why += fmt::format(" It is promised {} on GPU {} and {} on each of the others.",
+    choice.why += fmt::format(" It is promised {} on GPU {} and {} on each of its other GPUs.",
                               base::FormatMib(choice.placement[0].claim_mib), first.index,
                               base::FormatMib(choice.placement[1].claim_mib));
   }
@@ -432,16 +433,16 @@ void StartWhatFits(State& state, PassLine& line) {
   if (main.empty()) state.heads.passed = {};
   if (recovery.empty() && main.empty()) return;
   std::vector<GpuView> views = Views(state, state.now);
-  // A recovery task does not block other tasks: one may wait for an idle GPU while the next fits
-  // anywhere.
+  // A recovery task does not block the recovery tasks behind it: while one waits for an idle GPU,
+  // the next may fit anywhere.
   std::vector<TaskId> crashed;
   for (const QueueKey& key : recovery) {
     if (crashed.size() == kRecoveryLooks) break;
     crashed.push_back(key.task);
   }
   for (const TaskId id : crashed) {
-    // Once the task for which GPUs were kept starts, its other kept GPUs are free for tasks behind
-    // it.
+    // Once the task for which GPUs were kept has started, tasks behind it may use the other GPUs
+    // that were kept.
     const bool reserving = state.recovery_hold.task() == id;
     if (TryStart(state, id, views) && reserving) views = Views(state, state.now);
   }
@@ -453,7 +454,7 @@ void StartWhatFits(State& state, PassLine& line) {
   const bool after_start = !state.passes.taken_since.empty();
   if (opens_nothing && !after_start && SameLineSince(state, look)) return;
   const std::vector<bool> opened = OpenedSince(state, look);
-  // Beside new neighbours a task may gain more.
+  // A task may gain more beside new neighbours.
   const bool may_gain = state.mapper_entry->chooses_task || state.config.min_gain;
   if (!opens_nothing || (after_start && may_gain)) state.passes.refused.Clear();
   state.passes.taken_since.clear();

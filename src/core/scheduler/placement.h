@@ -1,4 +1,4 @@
-// Decides which GPUs a task gets, and starts tasks.
+// Chooses GPUs for tasks and starts the tasks.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -20,7 +20,7 @@ std::optional<Choice> ChooseByPolicy(State& state, const TaskRecord& task,
                                      const std::vector<GpuView>& views);
 void Start(State& state, TaskRecord& task, Choice choice);
 bool TryStart(State& state, TaskId id, std::vector<GpuView>& views);
-// Updates the views of all GPUs after a start on the `taken` GPUs.
+// Updates the views of all GPUs after a task has started on the GPUs in `taken`.
 void Refresh(const State& state, const std::vector<Placement>& taken, std::vector<GpuView>& views);
 std::vector<TaskId> ConflictingTasks(const State& state, const Reservation& booking, GpuIndex gpu);
 void SettleReservations(State& state);

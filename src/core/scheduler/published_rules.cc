@@ -17,20 +17,21 @@
 namespace carma::core {
 namespace {
 
-// August 2025: a round is a recovery scan, a pause, a search for idle GPUs, another pause, and the
-// decision of the policy. The monitor publishes the values of a window when the next window begins.
+// August 2025: a round consists of a recovery scan, a pause, a search for idle GPUs, another pause,
+// and the decision of the policy. The monitor publishes the values of a window when the next window
+// begins.
 constexpr Duration kThesisScan{5'000};
 constexpr Duration kThesisPause{30'000};
 constexpr Duration kThesisPublish{92'000};
-// November 2025: one round takes a second of sleep and the time of its commands.
+// November 2025: a round takes one second of sleep plus the run time of its commands.
 constexpr Duration kV2Round{3'000};
-// November 2025 subtracts this from the free memory of every GPU.
+// The version of November 2025 subtracts this from the free memory of every GPU.
 constexpr std::int64_t kV2LessFreeMib = 512;
-// MPS's own limit; the original sets none.
+// The limit of MPS itself. The original sets no limit.
 constexpr int kMpsClients = 48;
-// The original gives up looking for a task's process ids after 1 000 s.
+// After 1 000 s the original stops looking for a task's process ids.
 constexpr Duration kV2SettleTimeout{1'000'000};
-// The original reserves nothing, so patience never ends.
+// The original keeps no GPUs for recovery, so the patience must never run out.
 constexpr Duration kNoPatience{std::chrono::hours(24 * 366)};
 
 // The first time at or after `now` that is a whole number of steps after `from`.
@@ -40,8 +41,8 @@ Time NextOnGrid(Time from, Duration step, Time now) {
   return from + rounds * step;
 }
 
-// The common part of both systems: a loop that decides only in its rounds. Crashed tasks are queued
-// once a scan of the loop has found them. Only the head of a queue is considered.
+// The common part of both systems. A loop makes decisions only in its rounds. Crashed tasks are
+// queued once a scan of the loop has found them, and only the head of a queue is considered.
 class Loop : public Rules {
  public:
   Loop(State& core, Duration round) : Rules(core), round_(round) {}
@@ -50,7 +51,8 @@ class Loop : public Rules {
     if (!due_) {
       due_ = core_.now + round_;
     } else if (Scans() && !AnyoneWaits()) {
-      // No wake-up is requested for scans that would find no task; such scans are skipped here.
+      // No wake-up was requested for scans that would have found no task, so such scans are skipped
+      // here.
       due_ = NextOnGrid(*due_, round_, core_.now);
     }
   }
@@ -102,7 +104,7 @@ class Loop : public Rules {
         recovery.empty() ? core_.queue.Main().First() : recovery.begin()->task;
     if (!first) return false;
     TaskRecord& head = core_.tasks.at(*first);
-    // Most rounds find no idle GPU, and then the ledger alone shows this.
+    // Checked first, because most rounds find no idle GPU and the ledger alone shows this.
     int empty_gpus = 0;
     for (std::uint32_t i = 0; i < core_.gpus.all.size(); ++i) {
       if (core_.ledger.ResidentsOf(GpuIndex{i}).empty()) ++empty_gpus;
@@ -135,7 +137,8 @@ class Loop : public Rules {
 
   Duration round_;
   std::optional<Time> due_;  // time of the next round; empty before the first events
-  // Crashed tasks that no scan has found yet. The next scan drops tasks that have left the queue.
+  // Crashed tasks that no scan has found yet. Tasks that have left the queue are dropped by the
+  // next scan.
   std::set<TaskId> unscanned_;
 };
 
@@ -196,7 +199,7 @@ class Thesis : public Loop {
     published_.resize(core_.gpus.all.size());
     published_[gpu] = {core_.ledger.SeenFreeMib(GpuIndex{gpu}), sample->sm_active};
   }
-  // The first sample of a GPU is published at once.
+  // The first sample of each GPU is published at once.
   void PublishFirstSamples() {
     published_.resize(core_.gpus.all.size());
     for (std::uint32_t i = 0; i < core_.gpus.all.size(); ++i) {
@@ -265,8 +268,8 @@ Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
     config.pacing = Pacing::kV2;
     config.settle = true;
     config.settle_timeout = kV2SettleTimeout;
-    // Where free memory is required, raising the requirement has the same effect as subtracting
-    // from free memory.
+    // Where a policy requires free memory, raising the requirement has the same effect as
+    // subtracting from the free memory.
     if (config.floor_mib > 0) config.floor_mib += kV2LessFreeMib;
     config.margin_mib += kV2LessFreeMib;
     return config;

@@ -1,5 +1,5 @@
-// The rules of the published system, for comparison with it. docs/server/policies.md, "As
-// published", lists them.
+// The rules of the published system, which CARMA can use for comparison. The section "As published"
+// of docs/server/policies.md lists them.
 #pragma once
 
 #include <string_view>
@@ -8,12 +8,12 @@
 
 namespace carma::core {
 
-// The strict rules of the original: "thesis" (August 2025) or "v2" (November 2025). Values of
-// `base` remain for what the original leaves to the user (the mapper, the SM cap, the floor or the
-// margin of a policy that has one, whether estimates are used), and for what it has no rule for
-// (stale_after, without_activity, max_launch_failures, max_node_failures, max_victim_restarts, MIG
-// instances, idle holders). The shell sets the length of the window (92 s for thesis, 30 s for v2).
-// Errors: kInvalid for any other name.
+// The strict rules of the original: "thesis" (August 2025) or "v2" (November 2025). Two groups of
+// settings are taken from `base`. The original leaves some to the user: the mapper, the SM cap, the
+// floor or the margin of a policy that has one, and whether estimates are used. For others it has
+// no rule: stale_after, without_activity, max_launch_failures, max_node_failures,
+// max_victim_restarts, MIG instances, and idle holders. The shell sets the length of the window (92
+// s for thesis, 30 s for v2). Errors: kInvalid for any other name.
 Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base);
 
 }  // namespace carma::core

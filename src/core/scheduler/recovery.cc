@@ -22,7 +22,7 @@ Duration Backoff(Duration first, int ooms) {
   return std::min(backoff, kMaxBackoff);
 }
 
-// Whether the task ran into its own memory limit rather than out of the GPU's memory.
+// Whether the task hit its own memory limit rather than the end of the GPU's memory.
 bool KeptBelowGpu(const State& state, const TaskRecord& task) {
   const std::int64_t limit_mib = task.attempt->sharing.LimitMib();
   return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
@@ -31,8 +31,8 @@ bool KeptBelowGpu(const State& state, const TaskRecord& task) {
          });
 }
 
-// The unpromised memory on the fullest of the task's former GPUs. For a task without an estimate,
-// this is the only evidence of an amount that was too little.
+// The unpromised memory on the fullest GPU of the task's last attempt. For a task without an
+// estimate, this is the only known amount that was too little.
 std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   std::optional<std::int64_t> least_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -44,8 +44,8 @@ std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   return least_mib.value_or(0);
 }
 
-// The memory that a retry requires. The previous promise may have been below the bound because of
-// lessons of the task's kind.
+// The memory that a retry requires. Lessons of the task's kind may have made the previous promise
+// lower than the bound.
 std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int64_t tried_mib) {
   const std::optional<std::int64_t> predicted_mib = NeedOf(state.config, task).memory_mib;
   std::int64_t had_mib = std::max(task.peak_mib, predicted_mib.value_or(0));
@@ -57,7 +57,7 @@ std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int
 }
 
 void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  // The demand is limited to the memory that as many GPUs as the task needs can provide.
+  // The demand must not exceed the memory that enough GPUs for the task can provide.
   const std::int64_t limit_mib = MostFor(state, task.request);
   std::int64_t smallest_mib = limit_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -75,7 +75,7 @@ void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
   } else if (kept) {
     task.retry_free_mib = limit_mib;
   }
-  // A GPU that was too small for the task alone will be too small again.
+  // If the task was alone on a GPU that was too small, that GPU will be too small again.
   if (!kept && !state.LifeOf(task.id).shared && smallest_mib < limit_mib)
     task.retry_free_mib = std::max(task.retry_free_mib.value_or(0), smallest_mib + 1);
 }
@@ -96,7 +96,7 @@ void Recover(State& state, TaskRecord& task, Reason reason, std::int64_t tried_m
   state.Enqueue(task, QueueKind::kRecovery, std::move(reason));
 }
 
-// The usable memory of the GPUs that the task may use, largest first.
+// The usable memory of each GPU that the task may use, largest first.
 std::vector<std::int64_t> UsableSizes(const State& state, const TaskRequest& request) {
   const GpuChoice choice(request, state.gpus.infos);
   std::vector<std::int64_t> usable_mib;
@@ -121,8 +121,8 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// Whether better GPUs may still replace those kept for a passed head: only until the task has been
-// the head for twice the pass_limit.
+// Whether better GPUs may still replace the GPUs kept for a passed head. They may only until the
+// task has been the head for twice the pass_limit.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&
          state.now - state.heads.passed.since < 2 * *state.config.pass_limit;
@@ -131,7 +131,7 @@ bool MayKeepOthers(const State& state, const TaskRecord& task) {
 }  // namespace
 
 void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  // An allocation larger than any GPU is a bug of this task, not a lesson for its kind.
+  // An allocation larger than any GPU is a bug in this task, not a lesson for its kind.
   const std::int64_t most_mib = MostFor(state, task.request);
   const std::int64_t demand_mib = RetryDemandMib(state, task, tried_mib > most_mib ? 0 : tried_mib);
   state.lessons.AtLeast(task, std::min(demand_mib, most_mib));
@@ -198,9 +198,9 @@ void UpdateReservation(State& state) {
   if (!state.config.pass_limit || !state.heads.passed.task ||
       state.now - state.heads.passed.since < *state.config.pass_limit)
     return;
-  // If no task may pass the head, no GPUs need to be kept for it.
+  // No GPUs need to be kept for the head if no task may pass it.
   if (TimesPassed(state) == 0 && FirstOnly(state)) return;
-  // The head may have been cancelled or held since it was passed.
+  // The head may have been cancelled or held after other tasks passed it.
   if (state.queue.PlaceOf(*state.heads.passed.task) != Place::kEligible) return;
   state.recovery_hold.Keep(state.config, NeedNow(state, state.tasks.at(*state.heads.passed.task)),
                            Views(state, state.now));

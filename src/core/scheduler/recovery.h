@@ -1,4 +1,5 @@
-// Handles tasks that ran out of memory: their next claim, and the GPUs kept free for them.
+// Handles tasks that ran out of memory: decides their next claim and which GPUs are kept free for
+// them.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -7,8 +8,8 @@ namespace carma::core {
 
 void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib);
 void EndFailed(State& state, TaskRecord& task, Reason reason);
-// The largest amount of memory that all requested GPUs could provide at the same time, on each of
-// them. 0: there are too few GPUs.
+// The largest amount of memory that each of the requested number of GPUs could provide at the same
+// time. 0: there are too few GPUs.
 std::int64_t MostFor(const State& state, const TaskRequest& request);
 void UpdateReservation(State& state);
 

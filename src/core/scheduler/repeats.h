@@ -1,16 +1,16 @@
-// Slows down tasks that, as soon as they have started, are requeued or submit another task. From
-// the second time in a row there is a pause before the next start, which doubles each time.
+// Slows down tasks that are requeued, or submit another task, as soon as they have started. From
+// the second time in a row there is a pause before the next start. The pause doubles each time.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
 
 namespace carma::core {
 
-// Counts a requeue of a running task. After a run of a minute the count begins again.
+// Counts a requeue of a running task. The count starts over after a run of at least a minute.
 void NoteRequeue(State& state, const TaskRecord& task);
-// Sets the pause and its reason once the requeued attempt has ended.
+// Sets the pause of a requeued task, and the reason for it, once its attempt has ended.
 void PauseRequeued(State& state, TaskRecord& task);
-// Sets the pause of a new task that the running task `by` has submitted; the new task continues the
+// Sets the pause of a new task that the running task `by` has submitted. The new task inherits the
 // count of `by`.
 void PauseSubmitted(State& state, TaskRecord& task, TaskId by);
 

@@ -1,4 +1,4 @@
-// Handles requests of users about a task: cancel, hold, requeue, edit.
+// Handles the requests that users make about a task: cancel, hold, requeue, edit.
 #include <fmt/format.h>
 
 #include <utility>
@@ -12,7 +12,7 @@
 namespace carma::core {
 namespace {
 
-// The edited request; some fields never change.
+// The request after the edit. Some fields never change.
 TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
   const TaskRequest& before = task.request;
   TaskRequest after = HoldsGpus(task.state) ? before : wanted;
@@ -28,7 +28,7 @@ TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
   return after;
 }
 
-// The task is first stored as submitted, because a restart then asks for the estimate again.
+// The task is stored as submitted first, so that the estimate is requested again after a restart.
 void AskEstimateAgain(State& state, TaskRecord& task) {
   LeaveArray(state, task);
   state.queue.Remove(task.id);
@@ -92,7 +92,7 @@ void State::On(const RequeueRequested& event) {
     return Keep(*task);
   }
   if (!HoldsGpus(task->state)) return;
-  // Some programs requeue themselves when asked to checkpoint.
+  // Some programs requeue themselves when they are asked to checkpoint.
   if (task->attempt->leaves_by) return StopAsked(*this, *task);
   NoteRequeue(*this, *task);
   Stop(*task, StopCause::kRequeue, std::move(reason));
@@ -124,7 +124,7 @@ void State::On(const TaskEdited& event) {
   limits.Join(*task);
   if (running) limits.Start(*task);
   if (task->state == TaskState::kRunning) {
-    // If the task was already warned of its old time limit, it is warned again of the new limit.
+    // A task that was already warned of its old time limit is warned again of the new one.
     const TaskRequest& request = task->request;
     if (request.time_limit && request.signal_before && task->attempt->started &&
         *task->attempt->started + *request.time_limit - *request.signal_before > now)

@@ -1,5 +1,5 @@
-// The scheduler's rules that the published system replaces with its own. This class has the
-// scheduler's rules; published_rules.cc overrides them. Private to core.
+// The rules of the scheduler that the published system replaces. This class has the scheduler's own
+// rules, and published_rules.cc overrides them. Private to core.
 #pragma once
 
 #include <memory>
@@ -17,30 +17,31 @@ class Rules {
 
   // Called before the events of one moment are handled.
   virtual void Begin() {}
-  // Called after the events of one moment: starts the tasks that may start.
+  // Called after the events of one moment. Starts the tasks that may start.
   virtual void Decide();
-  // When to decide again without an event; empty: only after events.
+  // When to decide again without an event. Empty: only events trigger decisions.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }
 
-  // Changes what guards and mappers see of a GPU.
+  // Adjusts what guards and mappers see of a GPU.
   virtual void Show(GpuView&) const {}
-  // The need of a task that gets an idle GPU without the mapper.
+  // The need of a task that gets an idle GPU without involving the mapper.
   virtual Need OnIdleGpu(Need need) const;
 
-  // Called when a task begins to wait for recovery.
+  // Called when a task enters the recovery queue.
   virtual void Crashed(const TaskRecord&) {}
   // Whether these rules keep the task out of the queue for now.
   virtual bool Overlooks(const TaskRecord&) const { return false; }
-  // Whether only the head of that queue may start.
+  // Whether only the head of the given queue may start.
   virtual bool HeadOnly(QueueKind line) const { return line == QueueKind::kMain; }
-  // Why a task waits although enough GPUs would take it, or because Overlooks is true.
+  // Why a task waits although enough GPUs would take it. Also called for tasks for which Overlooks
+  // is true.
   virtual Reason WhyNotYet(const TaskRecord& task, Time at) const;
 
  protected:
   Scheduler::State& core_;
 };
 
-// The rules that PolicyConfig::pacing selects.
+// Creates the rules that PolicyConfig::pacing selects.
 std::unique_ptr<Rules> MakeRules(Scheduler::State& core);
 
 }  // namespace carma::core

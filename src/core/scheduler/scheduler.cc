@@ -25,8 +25,8 @@ State::State(PolicyConfig policy) : config(std::move(policy)), shares(config.fai
   rules = MakeRules(*this);
 }
 
-// An unchanged mapper keeps its state, so that round robin does not restart. A mapper that chooses
-// the task is recreated, because its only state is a copy of the configuration.
+// If the mapper does not change, it keeps its state, so that round robin does not start over. A
+// mapper that chooses the task is recreated, because its only state is a copy of the configuration.
 void State::UseMapper() {
   const MapperEntry* wanted = FindMapper(config.mapper);
   CARMA_CHECK(wanted != nullptr, "the policy was not validated: no such mapper");
@@ -50,7 +50,8 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
     std::visit([&state](const auto& each) { state.On(each); }, event);
   state.limits.Advance(now);
   core::SettleReservations(state);
-  // A restored task may have ended in time; the shell reports that right after the restart.
+  // A restored task may have ended before its limit. The shell reports this right after the
+  // restart.
   const auto restored = [](const Event& event) {
     return std::holds_alternative<TaskRestored>(event);
   };
@@ -60,8 +61,8 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   }
   core::SortWaiting(state);
   core::LearnPlateaus(state);
-  // Tasks without a place in the queue yet must not be passed, so nothing is decided before all are
-  // sorted.
+  // A task that has no place in the queue yet must not be passed. So nothing is decided until all
+  // tasks are sorted.
   if (state.unsorted.empty()) {
     if (state.heads.short_of_host.task) core::NoteShortOfHost(state);
     state.rules->Decide();
@@ -174,7 +175,7 @@ std::vector<ReservationStatus> Scheduler::ReservationsNow() const {
       for (const TaskId task : core::ConflictingTasks(*state_, *booking, gpu)) {
         const TaskRecord& record = state_->tasks.at(task);
         const std::optional<Duration> limit = record.request->time_limit;
-        // A task whose time limit ends it before the reservation begins is no conflict.
+        // A task does not conflict if its time limit ends it before the reservation begins.
         const bool limited = limit && record.attempt->started && state_->now < each.from;
         if (limited && *record.attempt->started + *limit <= each.from) continue;
         if (std::ranges::find(each.others, task) == each.others.end()) each.others.push_back(task);

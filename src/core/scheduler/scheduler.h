@@ -1,4 +1,4 @@
-// The scheduler makes all decisions: it takes events and returns actions. Pure: no clock, file,
+// Makes all scheduling decisions: takes events and returns actions. Pure: it uses no clock, file,
 // socket, thread or unseeded randomness.
 #pragma once
 
@@ -26,7 +26,7 @@ struct Promise {
   bool plateau = false;           // its memory is on a plateau and counts instead of the claim
 };
 
-// Why one GPU does or does not take a task now.
+// Why one GPU can or cannot take a task now.
 struct GpuVerdict {
   GpuIndex gpu{};
   Verdict verdict;
@@ -34,7 +34,7 @@ struct GpuVerdict {
   std::int64_t promised_mib = 0;
   std::int64_t used_mib = 0;  // by all processes, in the last sample
 };
-// Why the machine itself does or does not take a task now.
+// Why the machine itself can or cannot take a task now.
 struct HostVerdict {
   HostNeed need;
   HostView host;
@@ -42,10 +42,10 @@ struct HostVerdict {
 };
 // When a waiting task is expected to start; empty: unknown.
 struct ExpectedStart {
-  // The latest start if all tasks use their whole time limits, no task behind this one goes first,
-  // and the GPUs stay as they are.
+  // The latest start, assuming that all tasks use their whole time limits, that no task behind this
+  // one goes first, and that the GPUs stay as they are.
   std::optional<Time> latest;
-  // The likely start (LikelyStarts), based on the run times of earlier runs, else on time limits.
+  // The likely start (LikelyStarts), based on the run times of earlier runs or else on time limits.
   std::optional<Time> likely;
   friend bool operator==(const ExpectedStart&, const ExpectedStart&) = default;
 };
@@ -61,7 +61,7 @@ struct Explanation {
   std::vector<GpuVerdict> gpus;      // only while the task is queued and needs GPUs
   std::optional<HostVerdict> host;   // only while it is queued and after HostDiscovered
   std::optional<std::size_t> ahead;  // tasks before it in its queue; only while it is queued
-  // Memory that a queued task requests instead of its estimate because of lessons from its kind.
+  // Memory that a queued task requests instead of its estimate, because of lessons of its kind.
   std::optional<std::int64_t> taught_mib;
 };
 
@@ -77,61 +77,63 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Handles one event and returns what the shell must do, in order. `now` never goes back. Events
-  // about unknown tasks or older attempts change nothing. Equal histories give equal actions.
+  // Handles one event and returns what the shell must do, in order. `now` must never decrease.
+  // Events about unknown tasks or older attempts have no effect. Equal histories give equal
+  // actions.
   std::vector<Action> Handle(Time now, const Event& event);
 
-  // Handles several events of one moment and decides once, after the last event, so that a batch of
-  // submissions costs only one pass over the queue.
+  // Handles several events of one moment and decides once, after the last event. A batch of
+  // submissions therefore costs only one pass over the queue.
   std::vector<Action> HandleAll(Time now, const std::vector<Event>& events);
 
-  // Why this request could never run here, even on idle and healthy GPUs; empty if it could. `carma
-  // submit` refuses such a request at once.
+  // Why this request could never run here, even if all GPUs were idle and healthy. Empty if it
+  // could. `carma submit` refuses such a request at once.
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
 
   // Whether the machine's own cores and memory let the task start.
   HostVerdict HostFor(const TaskRequest& request, Time now) const;
 
-  // Number of queued tasks that go before a new one: tasks of its main queue (with or without
-  // GPUs), and recovery tasks if they block that queue (recovery_blocks). Tasks that do not wait
-  // for GPUs but for a user, a time, another task or their array do not count.
+  // Number of queued tasks that go before a new task: the tasks of its main queue (with or without
+  // GPUs), and recovery tasks if they block that queue (recovery_blocks). Tasks that wait for a
+  // user, a time, another task or their array do not count.
   std::size_t AheadOf(const TaskRequest& request) const;
 
-  // The limit that forbids the submission of `more` such tasks: a limit that these tasks can never
-  // meet, or a limit on the number of unfinished tasks. Other limits only keep a task waiting
-  // (kLimit). counted: as in Limits::AgainstQueueing.
+  // The limit that forbids submitting `more` tasks like this one. Either the tasks can never
+  // satisfy the limit, or it limits the number of unfinished tasks. Other limits only make a task
+  // wait (kLimit). counted: as in Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                             const TaskRequest* counted = nullptr) const;
-  // The longest time limit that the limits of the request's user, account and class allow; empty:
+  // The longest time limit allowed by the limits of the request's user, account and class. Empty:
   // any.
   std::optional<Duration> LongestAllowed(const TaskRequest& request) const;
 
   // Returns null if the task is unknown. Final tasks are dropped at once; tasks that depend on them
-  // have the final state in Dependency::known_final.
+  // store the final state in Dependency::known_final.
   const TaskRecord* Find(TaskId id) const;
   // Every task that is not final, by id.
   const TaskRecords& Tasks() const;
-  // The explanation as of now (queued tasks behind the head get kPriority); empty if the task is
-  // unknown.
+  // The explanation at this moment (queued tasks behind the head get kPriority). Empty if the task
+  // is unknown.
   std::optional<Explanation> Explain(TaskId id, Time now) const;
-  // The reason as of now, cheaper than Explain. The core must hold the task.
+  // The reason at this moment. Cheaper than Explain. The core must hold the task.
   Reason ReasonFor(TaskId id, Time now) const;
 
-  // A sentence that explains why no task starts now although GPUs may be free; empty if tasks can
+  // A sentence that explains why no task starts although GPUs may be free. Empty if tasks can
   // start.
   std::string MachineTrouble() const;
 
-  // Queued tasks in the order in which they are considered now, at most `most` of each queue.
+  // Queued tasks in the order in which they would be considered now, at most `most` of each queue.
   TasksInLine InLine(std::size_t most) const;
-  // The expected starts of those of the first `most` queued tasks for which they can be estimated.
+  // The expected starts of the first `most` queued tasks. Tasks whose start cannot be estimated are
+  // left out.
   std::map<TaskId, ExpectedStart> ExpectedStarts(Time now, std::size_t most = kLongestTold) const;
   // The expected start of a new task.
   ExpectedStart ExpectedStartOf(const TaskRequest& request, const std::optional<Estimate>& estimate,
                                 Time now) const;
   Need NeedOfNew(const TaskRequest& request, const std::optional<Estimate>& estimate) const;
 
-  // The reservations known to the core, and the GPUs kept for them.
+  // The reservations that the core has received, and the GPUs kept for them.
   std::vector<ReservationStatus> ReservationsNow() const;
 
   // All attempts that hold GPUs, by task, as if each ended now.
@@ -146,7 +148,7 @@ class Scheduler {
   const PolicyConfig& config() const;
 
   // Compares all records with each other, such as claims with tasks and queues with states. Returns
-  // the first contradiction; empty if there is none.
+  // the first contradiction, or nothing if there is none.
   std::optional<std::string> CheckBooks() const;
 
  private:

@@ -1,4 +1,4 @@
-// A scheduler, its events and its GPUs for tests.
+// A scheduler for tests, with its events and its GPUs.
 #pragma once
 
 #include <gtest/gtest.h>

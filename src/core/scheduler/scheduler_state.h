@@ -43,40 +43,41 @@
 
 namespace carma::core {
 
-// How many recovery tasks are considered, because each costs time in every decision. Further tasks
-// wait until some of these have started.
+// How many recovery tasks are considered at most, because each costs time in every decision.
+// Further tasks wait until some of the first have started.
 inline constexpr std::size_t kRecoveryLooks = 64;
 
-// Notes about a task that are not needed after a restart. Most tasks that have never started have
-// none.
+// Notes about a task that are not needed after a restart. There are none for most tasks that have
+// never started.
 struct Life {
   bool shared = false;  // the current attempt has had neighbours
-  // Predicted progress of its current attempt: the seconds of its run time alone that were done at
+  // Predicted progress of the current attempt: how many seconds of the run time alone were done at
   // `done_at`, and the speed since then.
   double done_s = 0;
   double speed = 1;
   Time done_at{};
   std::optional<double> alone_s;  // its run time alone, from its own progress
-  // Observed in its current attempt up to `active_at`: the sum of SM activity alone times seconds.
+  // Observed in the current attempt up to `active_at`: the integral of the SM activity alone over
+  // time, in seconds.
   double activity_s = 0;
   std::optional<Time> active_from;  // when activity was first seen
   Time active_at{};
   std::shared_ptr<const GpuChoice> choice;  // from its request; null: any GPU
   bool unfit = false;                       // it was restored on a server that can never take it
-  // It is from an earlier run of carmad and has not started since.
+  // The task is from an earlier run of carmad and has not started since then.
   bool restored = false;
   std::optional<double> cpus;   // busy hardware threads of the task, in total
   double usual_cpus = 0;        // sliding mean of `cpus` since cpus_from
   Time cpus_from{}, cpus_at{};  // first and last reading
   int repeats = 0;              // early requeues in a row (repeats.h)
-  // When it first was the head of its queue, later by the time that a limit kept it from starting,
-  // and Heads::overtakes then.
+  // When the task first became the head of its queue, shifted later by the time during which a
+  // limit kept it from starting. overtakes_before is the value of Heads::overtakes at that time.
   std::optional<Time> head_since;
   std::optional<Time> limited_since;  // a limit keeps it from starting now
   int overtakes_before = 0;
 };
 
-// A GPU that another task has left so that this task can start.
+// A GPU that another task has left so that this task can start there.
 struct KeptPlace {
   TaskId task{};
   Time until{};
@@ -108,8 +109,8 @@ inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
 
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 
-// Tasks of equal priority and equal needs, in queue order. The first task that still waits
-// represents all. In fair order all tasks of a group belong to one line.
+// Tasks of equal priority and equal needs, in queue order. The first task that still waits stands
+// for all of them. In fair order all tasks of a group belong to one line.
 struct Group {
   std::size_t hash = 0;
   std::int64_t priority = 0;
@@ -126,7 +127,8 @@ struct Group {
   bool limited = false;                     // one of `limits` blocks the first task
 };
 
-// The data of a pass over the main queue. It is kept between decisions only to reuse its memory.
+// The data of a pass over the main queue. It is kept between decisions only so that its memory can
+// be reused.
 struct LineLook {
   std::vector<Group> groups;         // the groups of the last pass
   std::vector<double> scores;        // the scores of each group on each GPU
@@ -142,7 +144,8 @@ struct LineLook {
   }
 };
 
-// The state in which no task of the main queue could start. Until it changes, no pass is needed.
+// The state in which no task of the main queue could start. No pass is needed until this state
+// changes.
 struct NoStartSnapshot {
   std::uint64_t line = 0;           // Queue::changes
   std::uint64_t host = 0;           // HostBooks::changes
@@ -154,7 +157,7 @@ struct NoStartSnapshot {
   std::vector<GpuFingerprint> gpus;
 };
 
-// A start that is possible now, with indices of views.
+// A start that is possible now. `gpus` are indices into the views.
 struct Pick {
   Group* group = nullptr;
   std::vector<std::size_t> gpus;
@@ -170,29 +173,29 @@ struct Heads {
   Passed passed;
   int overtakes = 0;        // how many tasks have started before a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
-  // A head of the main queue that waits only for the machine's cores and memory, and whether it
-  // still is the head. Tasks in front of it may use the cores and memory kept for it.
+  // A head of the main queue that waits only for the machine's cores and memory, and whether it is
+  // still the head. Tasks in front of it may use the cores and memory kept for it.
   Passed short_of_host;
   bool short_of_host_first = false;
   Passed without_gpus;  // the head of the queue without GPUs, while it waits
 };
 
-// The results of passes over the queues, which need not be repeated until something changes.
+// The results of passes over the queues. The passes need not be repeated until something changes.
 struct Passes {
   NoStartSnapshot no_start_without_gpus;  // of the queue without GPUs; only its counters are used
   std::optional<NoStartSnapshot> no_start;
-  // Tasks that were considered and could not start. For look-up only.
+  // Tasks that were considered and could not start. Used only for look-ups.
   TaskSet refused;
   TaskSet unplaceable;  // refused tasks that no GPU took
-  // GPUs on which a task started since all GPUs were last checked. A waiting task may now have
-  // better neighbours on them, and the start may allow tasks further back in the queue to be
+  // GPUs on which a task has started since all GPUs were last checked. A waiting task may now have
+  // better neighbours on these GPUs, and the start may allow tasks further back in the queue to be
   // considered.
   std::set<GpuIndex> taken_since;
   bool gave_up_place = false;  // a start in this pass freed GPUs that were kept for its task
   bool waiting_pays = false;   // look-ahead starts no task although some fit
-  // When one of the considered tasks next accepts taking turns (TakesTurnsAt).
+  // When one of the considered tasks may next begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // If this many cores are idle, one of the considered tasks no longer waits for cores.
+  // Once this many cores are idle, one of the considered tasks no longer waits for cores.
   std::optional<double> cpus_wanted;
   LineLook memory;
 
@@ -228,7 +231,7 @@ struct Machine {
   std::optional<double> idle_cpus;  // GpuView::idle_cpus minus those of later starts
 };
 
-// The results of the events that are being handled.
+// What results from the events that are being handled.
 struct Output {
   std::vector<Action> actions;
   std::set<TaskId> moved;    // tasks whose state changed since they were last stored
@@ -243,7 +246,7 @@ struct WholeLine {
   bool by_turns = false;                                           // ends of time slices free GPUs
 };
 
-// A choice of GPUs for a task, or why there is none.
+// A choice of GPUs for a task, or the reason why none was made.
 struct Choice {
   std::vector<Placement> placement;
   std::string why;
@@ -327,10 +330,10 @@ struct Scheduler::State : LineUp::Host {
   void Finish(TaskRecord& task, TaskState state, Reason reason);  // destroys the record
   void Enqueue(TaskRecord& task, QueueKind kind, Reason reason);
   void Stop(TaskRecord& task, StopCause cause, Reason reason);
-  // exit: how the task's process ended; empty: it never ran, or this is unknown.
+  // exit: how the task's process ended. Empty if it never ran or its end is unknown.
   void LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit = std::nullopt);
   void Restart(TaskRecord& task, Reason reason);  // from the beginning (AsSubmitted)
-  // known_mib: memory that this attempt has certainly held.
+  // known_mib: memory that this attempt is known to have held.
   void TakeGpus(const TaskRecord& task, std::int64_t known_mib);
 
   // ---- LineUp::Host, line.cc ----

@@ -1,4 +1,5 @@
-// Cases that scenario files cannot express: batches, old attempts, wake-ups, time that goes back.
+// Tests cases that scenario files cannot express: batches, old attempts, wake-ups, and time that
+// goes back.
 #include "core/scheduler/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -290,7 +291,7 @@ TEST_F(SchedulerTest, ARequeuedFinalTaskIsEstimatedAgain) {
   ASSERT_EQ(Of<StartTask>(estimated).size(), 1U);
   EXPECT_EQ(Of<StartTask>(estimated)[0].attempt, 5);
   EXPECT_EQ(Of<StartTask>(estimated)[0].placement[0].claim_mib, 12'000);
-  // The task may have become too large for every GPU.
+  // By now the task may be too large for every GPU.
   record.id = TaskId{2};
   Handle(2, TaskRestored{record});
   EXPECT_EQ(Of<TaskChanged>(Handle(3, Estimated(2, 50'000))).front().record.state,
@@ -362,8 +363,8 @@ TEST_F(SchedulerTest, ADrainByRuleKeepsItsReasonWithAnotherTrouble) {
   EXPECT_EQ(trouble(), "Xid 48: a double-bit error") << "once is enough";
 }
 
-// The job of a lease is suspended while the lease waits. The lease never fails, however often the
-// job does not take its GPUs.
+// The job of a lease is suspended while the lease waits. The lease never fails, no matter how often
+// the job does not take its GPUs.
 TEST_F(SchedulerTest, OffersGpusAgainIfALeaseDidNotTakeThem) {
   PolicyConfig config;
   config.settle = false;

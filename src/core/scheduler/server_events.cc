@@ -13,7 +13,7 @@
 namespace carma::core {
 namespace {
 
-// A larger activity cannot be a mere rounding error of the driver.
+// An activity above this cannot be explained by rounding in the driver.
 constexpr double kMaxActivity = 1.05;
 
 std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
@@ -29,7 +29,7 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   return "";
 }
 
-// A mean over a minute is used, because a task may load much data for a moment.
+// Length of the sliding mean of used cores, because a task may be busy loading data for a moment.
 constexpr Duration kUsualCpusOver{60'000};
 
 // Moves waiting tasks that can never fit to Place::kUnfit.
@@ -41,7 +41,8 @@ void SortOutUnfit(State& state) {
   }
 }
 
-// Tasks of CARMA that run on this GPU without having been placed there. They count as foreign.
+// The number of CARMA's tasks that run on this GPU without having been placed there. They count as
+// foreign.
 int TasksFromElsewhere(const State& state, const GpuSampled& event) {
   const std::span<const Resident> residents = state.ledger.ResidentsOf(event.gpu);
   return static_cast<int>(std::ranges::count_if(event.sample.tasks_mib, [&](const auto& seen) {
@@ -127,7 +128,7 @@ void State::On(const ProgressSeen& event) {
     const double span_s = base::Seconds(now - task->attempt->launched.value_or(now));
     const double speed = span_s > 0 && !life.restored ? done_s / span_s : life.speed;
     life.alone_s = done_s + std::max(0.0, base::Seconds(left)) * speed;
-    // A later attempt may have continued from a checkpoint.
+    // A later attempt may have continued from a checkpoint, so only the first counts.
     if (!life.restored && task->attempt->number == 1) lessons.Alone(*task, *life.alone_s);
   }
 }
@@ -191,7 +192,7 @@ void State::On(const PolicyChanged& event) {
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.all.size(); ++i) LookAtResidents(*this, GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;
-  // TaskIdle came only once, under the old rules, so it is handled again.
+  // Idle tasks were reported only once, while the old rules applied, so they are handled again.
   for (auto& [id, task] : tasks) {
     if (task.state == TaskState::kRunning && task.attempt->idle_since) EndIdle(*this, task);
   }

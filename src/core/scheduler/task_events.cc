@@ -1,4 +1,4 @@
-// Handles events of a task: submitted, estimated, started, ended.
+// Handles the events in a task's life: submitted, estimated, started, ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ std::string Told(std::string_view what, const std::string& detail) {
   return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
 }
 
-// The detail is usually complete ("exit code 1: ValueError: …"). If it is empty, the text is made
-// here.
+// The detail is usually a complete text ("exit code 1: ValueError: …"). If it is empty, the text is
+// built here.
 Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kGpuFault)
     return {ReasonCode::kGpuFault, Told("Failed because of a fault on its GPU", exit.detail)};
@@ -42,8 +42,8 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 
 void RequeueVictim(State& state, TaskRecord& task) {
   const std::string why = "Ended by a fault of a neighbour or of the MPS server";
-  // A task with neither requeue nor retries must not be started again; for example, the server
-  // cannot start the process of a lease.
+  // A task without requeue and retries must not be started again. For example, the server cannot
+  // start the process of a lease.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {
@@ -56,7 +56,7 @@ void RequeueVictim(State& state, TaskRecord& task) {
   state.Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
 }
 
-// Gives retries back to tasks whose failures were the machine's fault.
+// Gives retries back to tasks whose launches failed through the machine's fault.
 void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   for (const auto& [id, failures] : innocent) {
     TaskRecord* task = state.Held(id);
@@ -68,8 +68,8 @@ void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   }
 }
 
-// A prediction may be wrong, so it must not make a task too large for the server. A task with N
-// GPUs requests at most the size of the N-th largest of its possible GPUs.
+// A prediction may be wrong, so it must not make a task too large for the server. The estimate of a
+// task with N GPUs is reduced to the size of the N-th largest GPU that it may use.
 void CutToGpus(const State& state, TaskRecord& task) {
   if (!task.estimate || !task.estimate->predicted_mib) return;
   const std::int64_t most_mib = MostFor(state, task.request);
@@ -146,7 +146,7 @@ void State::On(const EstimateReady& event) {
   lessons.Join(*task);
   if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  // A user may have requeued the task, so its reason stays.
+  // The reason stays unchanged, because a user may have requeued the task.
   Enqueue(*task, QueueKind::kMain, task->reason);
 }
 
@@ -176,7 +176,8 @@ void State::On(const TaskIdle& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
   if (task == nullptr || task->state != TaskState::kRunning) return;
   const bool ends = event.since && config.idle_action == IdleAction::kEnd;
-  // A repeated report still ends the task: the rule may have been different before a restart.
+  // A repeated report still ends the task, because a different rule may have applied before a
+  // restart.
   if (task->attempt->idle_since == event.since && !ends) return;
   task->attempt.Edit().idle_since = event.since;
   if (!ends) return Keep(*task);
@@ -189,9 +190,8 @@ void State::On(const LaunchFailed& event) {
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   if (event.interrupted) {
-    // A non-empty text means that the task ended immediately through no fault of its own, and is
-    // the reason.
-    const std::string why = event.text.empty() ? "The daemon ended before it was started."
+    // A non-empty text is the reason why the task ended immediately through no fault of its own.
+    const std::string why = event.text.empty() ? "The daemon ended before the task was started."
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
   }
@@ -225,7 +225,7 @@ void State::On(const TaskExited& event) {
   if (GoesOnLater(*this, *task)) return EndSaved(*this, *task);
   switch (event.exit.kind) {
     case ExitKind::kSuccess:
-      // If the daemon was restarted, a part of the run was not measured.
+      // If the daemon was restarted, part of the run was not measured.
       if (!LifeOf(task->id).restored && task->peak_mib > 0)
         lessons.Succeeded(*task, NeedAfterPlateau(task->peak_mib));
       return Finish(*task, TaskState::kSucceeded, {});

@@ -15,7 +15,7 @@
 namespace carma::core {
 namespace {
 
-// Reports the attempt's usage. Called once, while its placement is still known.
+// Reports the attempt's usage. Called once, while the placement of the attempt is still known.
 void GiveBack(State& state, const TaskRecord& task, std::optional<ExitKind> exit) {
   AttemptEnded ended = AttemptOf(state, task, state.now);
   ended.exit = exit;
@@ -164,7 +164,7 @@ AttemptEnded AttemptOf(const State& state, const TaskRecord& task, Time to) {
   return ended;
 }
 
-// For tasks without GPUs, all cores or all memory of the machine count as one whole GPU.
+// A task without GPUs is charged as if all cores or all memory of the machine were one whole GPU.
 double RateNow(const State& state, const TaskRecord& task) {
   const HostShare& share = task.attempt->host;
   if (task.request->gpus == 0) return state.machine.books.PartOf(share.cpus, share.memory_mib);
@@ -189,7 +189,7 @@ void State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
   shares.Take(task, RateNow(*this, task), task.attempt->launched.value_or(now), now);
   limits.Start(task);
   for (const Placement& placement : task.attempt->placement) {
-    // The GPU has disappeared since the restart.
+    // This GPU is gone: the server restarted without it.
     if (Number(placement.gpu) >= gpus.all.size()) continue;
     for (const Resident& neighbour : ledger.ResidentsOf(placement.gpu)) {
       EditLife(neighbour.task).shared = true;

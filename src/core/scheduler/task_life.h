@@ -1,4 +1,4 @@
-// The changes of a task's state that several event handlers share.
+// The changes of a task's state that several event handlers have in common.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -9,18 +9,19 @@ void NoteUnfit(State& state, const TaskRecord& task);
 void NoteChoice(State& state, const TaskRecord& task);
 void StopExpired(State& state);
 void WarnExpiring(State& state);
-// The usage of the task's attempt as if it ended at `to`; `exit` is left empty.
+// The usage of the task's attempt if it ended at `to`. `exit` is left empty.
 AttemptEnded AttemptOf(const State& state, const TaskRecord& task, Time to);
 // The rate at which a placed task is charged (RateOf).
 double RateNow(const State& state, const TaskRecord& task);
 bool KeepsGpusAlone(const State& state, const TaskRecord& task);
 void EndStopped(State& state, TaskRecord& task);
 void RequeueLost(State& state, TaskRecord& task, Reason reason);
-// Stores the estimating task and requests its estimate. A task without GPUs needs none and is
-// queued.
+// Stores the task as estimating and requests its estimate. A task without GPUs needs no estimate
+// and is queued.
 void AskEstimate(State& state, TaskRecord& task);
 void EndIdle(State& state, TaskRecord& task);
-// How long a task waits after this many failures in a row: 5 s, doubled each time, at most 320 s.
+// How long a task waits after this many failures in a row: 5 s after the first, then doubled each
+// time up to 320 s.
 Duration RetryBackoff(int failures);
 
 }  // namespace carma::core

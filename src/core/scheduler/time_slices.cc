@@ -18,23 +18,23 @@
 namespace carma::core {
 namespace {
 
-// The plan for the whole server is made at most this often, because samples arrive every second for
-// each GPU.
+// Minimum time between two plans for the whole server. Without it, every sample of every GPU would
+// cause a new plan.
 constexpr Duration kLooksApart{1'000};
-// The maximum number of queued tasks for which other tasks are asked to leave.
+// Maximum number of queued tasks for which running tasks are asked to leave.
 constexpr std::size_t kRoomLooks = 32;
-// How long freed GPUs are kept for a task after the last of them has become free. The task may have
-// to wait for a sample, or until the activity window no longer includes the task that left.
+// How long freed GPUs are kept for a task after the last GPU has become free. The task may have to
+// wait for a sample, or until the activity window no longer includes the task that left.
 constexpr Duration kPlaceKept{120'000};
 
-// Whether the policy has time slices or preemption.
+// Whether the policy uses time slices or preemption.
 bool AnyTurns(const State& state) {
   return state.config.pacing == Pacing::kImmediate &&
          (state.config.slots.length ||
           std::ranges::any_of(state.config.classes, &QosClass::preempts));
 }
 
-// Why the task left; shown while it waits again.
+// Why the task left its GPUs. Shown while it waits again.
 Reason ReasonToLeave(const State& state, const TaskRecord& task) {
   const auto whom = state.preemptions.room_for.find(task.id);
   const std::string other = whom == state.preemptions.room_for.end()
@@ -61,7 +61,7 @@ Reason ReasonToLeave(const State& state, const TaskRecord& task) {
   }
 }
 
-// Requeues a task that has left the GPUs of its placement.
+// Requeues a task that has left its GPUs.
 void GoOnLater(State& state, TaskRecord& task, Reason reason) {
   const auto made_for = state.preemptions.room_for.extract(task.id);
   for (const Placement& each : task.attempt->placement) {
@@ -72,13 +72,13 @@ void GoOnLater(State& state, TaskRecord& task, Reason reason) {
   state.Enqueue(task, QueueKind::kMain, std::move(reason));
 }
 
-// A remark for the task's owner, because a task that does not checkpoint loses its progress.
+// A remark for the owner of a task that has not checkpointed, because it loses its progress.
 std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.checkpoints > 0) return "";
   if (task.request->checkpoint_signal) {
     if (task.cut_off == 1) return "";
     return fmt::format(
-        " {} times {} asked it to save, but it did not end; it repeats what it has not saved.",
+        " It was sent {1} {0} times but did not end, so it repeats what it has not saved.",
         task.cut_off, CheckpointSignal(state.config.slots, task.request));
   }
   if (!state.config.slots.length || !TakesTurns(state.config.slots, task))
@@ -117,8 +117,8 @@ void EmptyDrained(State& state) {
   }
 }
 
-// The usage of the request's account or user divided by its weight, as in LineUp. The current rate
-// is reduced by `without`.
+// The usage of the request's account or user divided by its weight, as in LineUp. `without` is
+// subtracted from the current rate.
 double ShareOf(const State& state, const TaskRequest& request, double without) {
   const std::string user = UserOf(request);
   const FairShare::Use use = request.account ? state.shares.OfAccount(*request.account, state.now)
@@ -127,15 +127,14 @@ double ShareOf(const State& state, const TaskRequest& request, double without) {
   return (use.seconds + std::max(0.0, use.rate - without) * base::Seconds(kRunsOn)) / weight;
 }
 
-// Whether the waiting task would be ahead of the running task in the queue if the running task were
-// requeued.
+// Whether the running task, once requeued, would be behind the waiting task in the queue.
 bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& waiting) {
   if (PriorityOf(state.config, running.request) > PriorityOf(state.config, waiting.request))
     return false;
   if (state.config.order == QueueOrder::kFifo ||
       HolderOf(running.request) == HolderOf(waiting.request))
     return true;
-  // Once requeued, the running task no longer uses anything.
+  // Once it is requeued, the running task uses nothing.
   return ShareOf(state, running.request, RateNow(state, running)) >=
          ShareOf(state, waiting.request, 0);
 }
@@ -154,9 +153,10 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
   return StopCause::kNone;
 }
 
-// The tasks that may have to leave for the waiting task. First the tasks already asked to leave, by
-// deadline, so that an earlier waiting task does not depend on later requests; then preemptible
-// tasks, lowest priority and least run time first; then the tasks whose time slices began first.
+// The tasks that may have to leave for the waiting task, in this order: tasks already asked to
+// leave, by deadline, so that an earlier waiting task does not depend on later requests;
+// preemptible tasks, lowest priority and shortest run time first; tasks with time slices, by the
+// start of the slice.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
     Time leaves_by = Time::max();  // deadline, if it was already asked
@@ -186,7 +186,7 @@ std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   return ids;
 }
 
-// A task that lacks cores of the machine would still wait if another left its GPU.
+// If a task lacks cores of the machine, it would still wait after another task has left its GPU.
 bool WaitsForGpus(const State& state, const TaskRecord& task) {
   return !IsLimited(state, task) &&
          HostTakes(state, task.id, HostNeedOf(state.config, task.request));
@@ -194,7 +194,7 @@ bool WaitsForGpus(const State& state, const TaskRecord& task) {
 
 void PlanPreemptions(State& state) {
   state.preemptions.planned = state.now;
-  // A task that is being stopped still makes room for the same waiting task.
+  // A task that is already being stopped keeps making room for the same waiting task.
   std::erase_if(state.preemptions.room_for, [&state](const auto& each) {
     const TaskRecord* leaver = state.Held(each.first);
     return leaver == nullptr || leaver->state != TaskState::kStopping;
@@ -208,8 +208,8 @@ void PlanPreemptions(State& state) {
     if (room.Take(need)) continue;  // it only waits for a sample
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
-      // Only the part of the queue that is considered for starts matters. Recovery tasks block no
-      // other tasks.
+      // Only the part of the queue that is considered for starts matters. Recovery tasks do not
+      // count here, because they block no other tasks.
       if (waiting.queue == QueueKind::kMain && ++stuck >= state.config.backfill) break;
       continue;
     }
@@ -250,8 +250,8 @@ void MakeRoom(State& state) {
   PlanPreemptions(state);
 }
 
-// A freed GPU is kept until all tasks that make room for the same task have left, unless another
-// task is first by now.
+// A freed GPU is kept until all tasks that make room for the same waiting task have left. Once
+// another task is first in the queue, the time is no longer extended.
 void KeepPlaces(State& state) {
   std::optional<std::vector<TaskId>> line;
   for (GpuState& gpu : state.gpus.all) {
@@ -300,7 +300,7 @@ void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
   if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
-// The request stays recorded, because the task may still act on it.
+// That the task was asked stays recorded, because it may still respond by saving.
 void CancelPreemption(State& state, TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   state.preemptions.leaving.erase(task.id);
@@ -328,8 +328,8 @@ bool GoesOnLater(const State& state, const TaskRecord& task) {
   const Attempt& attempt = task.attempt;
   if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
   if (!SaysItSaved(state.config.slots, task.request, task.exit)) return false;
-  // Without a notice, a death by signal does not show that the task saved: many programs that
-  // cannot checkpoint die of the warning signal before a time limit.
+  // Without a checkpoint notice, a death by signal does not show that the task saved. Many programs
+  // that cannot checkpoint are killed by the warning signal before their time limit.
   return attempt.slot_notice || task.exit->signal == 0;
 }
 
@@ -390,7 +390,7 @@ void TakeTurns(State& state) {
     WakeForTurns(state, *task.attempt->leaves_by);
     if (*task.attempt->leaves_by > state.now || task.attempt->notice_cause == StopCause::kDrained)
       continue;
-    // The task that needed the room may have started elsewhere.
+    // The waiting task may have started elsewhere in the meantime.
     if (state.preemptions.room_for.contains(id)) {
       StopAsked(state, task);
     } else {
@@ -405,14 +405,14 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
       state.queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
     return std::nullopt;
   }
-  // This GPU may be the only one that the head of the queue can use.
+  // Kept for no task, because this GPU may be the only one that the head of the queue can use.
   if (FirstOnly(state) && state.heads.passed.task &&
       *state.heads.passed.task != gpu.kept_place->task)
     return std::nullopt;
   return gpu.kept_place->task;
 }
 
-// The reason shown for a requeued task, and for a task for which other tasks are asked to leave.
+// The reason to show for a requeued task, or for a task for which other tasks are asked to leave.
 Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
   const auto made = std::ranges::find(state.preemptions.room_for, task.id,
                                       &std::pair<const TaskId, TaskId>::second);
@@ -421,8 +421,8 @@ Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
     if (leaver != state.tasks.end() && leaver->second.state == TaskState::kRunning &&
         leaver->second.attempt->leaves_by) {
       reason.text.Edit() +=
-          fmt::format(" Task {} was asked to checkpoint and makes room for it by {}.", made->first,
-                      base::FormatTimeIso(*leaver->second.attempt->leaves_by));
+          fmt::format(" Task {} was asked to checkpoint and will make room for it by {}.",
+                      made->first, base::FormatTimeIso(*leaver->second.attempt->leaves_by));
     }
   }
   const ReasonCode came_back = task.reason.code;
@@ -438,7 +438,7 @@ void State::On(const ServerClosed& event) {
 void State::On(const ServerOpened&) {
   closing.reset();
   passes.no_start_without_gpus = {};
-  // If a task's GPU must be empty for another reason, the task is asked to leave again.
+  // A task whose GPU must be empty for another reason will be asked to leave again.
   for (const TaskId id :
        std::vector<TaskId>(preemptions.leaving.begin(), preemptions.leaving.end())) {
     TaskRecord& task = tasks.at(id);
@@ -460,7 +460,7 @@ void EmptyServer(State& state) {
   }
 }
 
-// A task that may not be requeued is lost with the machine, as if there had been no notice.
+// A task that may not be requeued is lost with the machine, as if it had received no notice.
 Reason ReasonOfShutdown(const State& state, const TaskRecord& task) {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
           fmt::format("It had to leave by {} because the server is {}.",

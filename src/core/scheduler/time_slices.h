@@ -1,4 +1,4 @@
-// Decides which tasks must leave their GPUs for other tasks, and requeues them.
+// Decides which tasks must leave their GPUs for other tasks, and requeues the tasks that have left.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -11,7 +11,7 @@ void CancelPreemption(State& state, TaskRecord& task);
 // Why a running task must leave.
 Reason ReasonOfLeaving(const State& state, const TaskRecord& task);
 void StopAsked(State& state, TaskRecord& task);
-// Whether the end of the task shows that it has saved and must be requeued.
+// Whether the way the task ended shows that it has saved and must be requeued.
 bool GoesOnLater(const State& state, const TaskRecord& task);
 // Requeues a task that has saved.
 void EndSaved(State& state, TaskRecord& task);

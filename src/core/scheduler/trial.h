@@ -1,5 +1,5 @@
 // Predicts what would happen to a request if it were submitted now, for `carma submit --check`.
-// Changes nothing.
+// Submits nothing.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ struct Trial {
   Reason reason;  // why it could not start now, or never
 };
 
-// Runs the guards of the machine and of every GPU. The result is kNotNow if more tasks are ahead of
-// the new one (AheadOf) than are considered (backfill). Every task that `request` depends on must
-// exist, and known_final must be set for the ended ones.
+// Runs the guards of the machine and of every GPU. The result is kNotNow if at least as many tasks
+// are ahead of the new task (AheadOf) as are considered (backfill). Every task on which `request`
+// depends must exist, and known_final must be set for those that have ended.
 Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now);
 

@@ -21,7 +21,7 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
     Handle(2, Submitted(id, std::move(request)));
     Handle(2, Estimated(id, mib));
   };
-  // The first task runs. The others wait for reasons that do not apply to a new task.
+  // The first task runs. The other tasks wait for reasons that do not apply to a new task.
   submit(1, {.array = TaskId{1}, .array_limit = 1}, 1'000);
   submit(2, {.begin = At(100)}, 1'000);
   submit(3, {.dependencies = {{TaskId{1}, DependencyKind::kAfterAny, std::nullopt}}}, 1'000);
@@ -31,7 +31,7 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
   Handle(2, LaunchFailed{TaskId{6}, 1, "no memory for fork", true});
   EXPECT_EQ(scheduler_->ReasonFor(TaskId{6}, At(2)).code, ReasonCode::kBackoff);
   EXPECT_EQ(verdict(), "");
-  // A task that does not fit blocks tasks behind it, but not tasks of a higher priority.
+  // A task that does not fit blocks the tasks behind it, but not tasks of higher priority.
   submit(7, {}, 39'000);
   EXPECT_EQ(scheduler_->ReasonFor(TaskId{7}, At(2)).code, ReasonCode::kGpuMemory);
   EXPECT_EQ(verdict(), "1 task is ahead of it");

@@ -5,11 +5,12 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks sorted in one step. Thousands may wait for the end of one task, and the
-// shell writes all changes of a step together. The remaining tasks follow right after other events.
+// Maximum number of tasks to sort in one step. Thousands of tasks may wait for the end of one task,
+// and the shell writes all changes of a step together. The remaining tasks are sorted right after
+// other events.
 constexpr std::size_t kMostSorted = 1'000;
 
-// The task's place in the queue, ignoring the limit of its array.
+// The task's place in the queue if its array had no limit.
 Place PlaceFor(const State& state, const TaskRecord& task) {
   if (task.held) return Place::kHeld;
   if (!DependenciesMet(task, state.tasks)) return Place::kDependency;
@@ -18,8 +19,8 @@ Place PlaceFor(const State& state, const TaskRecord& task) {
   return state.rules->Overlooks(task) ? Place::kOverlooked : Place::kEligible;
 }
 
-// Whether the task, which waited for a release, another task or its start time, now begins to wait
-// for GPUs.
+// Whether the task was waiting for a release, another task or its start time, and now begins to
+// wait for GPUs.
 bool WaitsForGpusNow(const State& state, const TaskRecord& task, Place place) {
   const auto waits_for_others = [&](Place at) {
     return at == Place::kHeld || at == Place::kDependency ||
@@ -56,8 +57,8 @@ void SortIn(State& state, TaskRecord& task) {
 void SortWaiting(State& state) {
   state.dependencies.Register(state.tasks);
   for (const TaskId id : state.queue.Due(state.now)) state.unsorted.insert(id);
-  // A task whose dependency can never be met ends here, which may decide the dependencies of other
-  // tasks.
+  // A task whose dependency can never be met ends here. Its end may decide the dependencies of
+  // other tasks.
   for (std::size_t sorted = 0; !state.unsorted.empty() && sorted < kMostSorted; ++sorted) {
     const TaskId id = *state.unsorted.begin();
     state.unsorted.erase(state.unsorted.begin());
@@ -96,13 +97,14 @@ std::optional<Time> NextOrder(const State& state) {
 }
 
 void AskForWake(State& state) {
-  // Settling, stale samples and reservations need no wake-up. They matter only while samples
-  // arrive, and each sample triggers a decision.
+  // Settling, stale samples and reservations need no wake-up, because they matter only while
+  // samples arrive, and each sample triggers a decision.
   std::optional<Time> next;
   if (!state.unsorted.empty()) next = state.now;
   const bool anyone = !state.queue.Main().empty() || !state.queue.Recovery().empty() ||
                       !state.queue.Main(LineKind::kWithoutGpus).empty();
-  // A trial that is already due waits for GPUs, and their release is an event.
+  // No wake-up is needed for a trial that is already due. It waits for GPUs, and the release of a
+  // GPU is an event.
   std::optional<Time> trial = anyone ? state.launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= state.now) trial.reset();
   const std::optional<Time> plateau = anyone ? state.next_plateau : std::nullopt;

@@ -13,7 +13,7 @@ class WakingCore {
  public:
   explicit WakingCore(PolicyConfig policy) : scheduler_(std::move(policy)) {}
 
-  // Returns the core's actions and records its WakeAt.
+  // Returns the core's actions and records the time of its WakeAt.
   std::vector<Action> Handle(Time now, const std::vector<Event>& events) {
     if (wake_ && *wake_ <= now) wake_.reset();
     std::vector<Action> actions = scheduler_.HandleAll(now, events);
@@ -22,7 +22,7 @@ class WakingCore {
     }
     return actions;
   }
-  // When the core needs a WakeUp; empty: only after events.
+  // When the core needs a WakeUp. Empty: it needs none until an event comes.
   const std::optional<Time>& wake() const { return wake_; }
   const Scheduler& scheduler() const { return scheduler_; }
 

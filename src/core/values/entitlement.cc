@@ -19,8 +19,8 @@ std::unexpected<base::Error> Expected(std::string_view what, std::string_view go
   return Invalid("expected {}, got '{}'", what, base::Printable(got, 100));
 }
 
-// Whether this can be the name of a user; '*' cannot, because it means all users, nor '@vision',
-// which means an account.
+// Whether this can be the name of a user. '*' cannot, because it stands for all users. Nor can
+// '@vision', because it stands for an account.
 bool IsUserName(std::string_view name) {
   return !name.empty() && name.size() <= 256 && base::Printable(name, 1'000) == name &&
          name.front() != '@' && name.find_first_of("*=:, ") == std::string_view::npos;
@@ -39,7 +39,7 @@ std::string SizeText(std::int64_t mib) {
   return mib % 1024 == 0 ? fmt::format("{}G", mib / 1024) : fmt::format("{}M", mib);
 }
 
-// Parses a time span in whole seconds; as elsewhere in the configuration, a unit is required.
+// Parses a time span in whole seconds. A unit is required, as elsewhere in the configuration.
 std::optional<Duration> SpanOf(std::string_view text) {
   if (text.empty() || std::string_view("smhd").find(text.back()) == text.npos) return std::nullopt;
   const Result<Duration> span = base::ParseSpan(text);
@@ -69,7 +69,7 @@ bool SetHours(LimitRule& rule, std::string_view value) {
   return true;
 }
 
-// Applies one word of a rule. Returns false if the value is invalid.
+// Applies one word of a rule to it. Returns false if the value is invalid.
 bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   if (name == "user") return SetWhom(rule.user, value, &IsUserName);
   if (name == "account") return SetWhom(rule.account, value, &IsShareName);
@@ -87,7 +87,7 @@ bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   return name == "memory" || name == "host_memory";
 }
 
-// The expected form of each word of a rule, for messages.
+// The form that each word of a rule must have. Used in messages.
 constexpr std::pair<std::string_view, std::string_view> kForms[] = {
     {"user", "one user=ada, or user=*"},
     {"account", "one account=vision, or account=*"},
@@ -96,7 +96,7 @@ constexpr std::pair<std::string_view, std::string_view> kForms[] = {
     {"gpus", "a number like gpus=2"},
     {"cpus", "a number like cpus=32"},
     {"queued", "a number like queued=1000"},
-    {"length", "a time span with unit like length=12h"},
+    {"length", "a time span with a unit, like length=12h"},
     {"gpu_hours", "hours in a time span like gpu_hours=200/7d"},
     {"memory", "a size like memory=80G"},
     {"host_memory", "a size like host_memory=256G"},

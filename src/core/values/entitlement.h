@@ -1,5 +1,5 @@
-// Shares, priorities and limits of users, accounts and classes as plain values, and the texts by
-// which they are configured.
+// Shares, priorities and limits of users, accounts and classes as plain values, and the text forms
+// by which they are configured.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline constexpr std::pair<QueueOrder, std::string_view> kQueueOrderWords[] = {
     {QueueOrder::kFair, "fair"},
 };
 
-// A value of `--qos`. Its priority is added to the task's own.
+// A value of `--qos`. The priority of the class is added to the task's own priority.
 struct QosClass {
   std::string name;
   std::int64_t priority = 0;
@@ -35,7 +35,7 @@ struct QosClass {
   bool preemptible = false;  // its tasks may be preempted
   friend bool operator==(const QosClass&, const QosClass&) = default;
 };
-// The class of tasks that name none; priority 0 if not configured.
+// The class of tasks that name no class. It has priority 0 if it is not configured.
 inline constexpr std::string_view kUsualQos = "normal";
 
 // The users that may use an account; "*" stands for all users.
@@ -45,8 +45,7 @@ struct AccountRule {
   friend bool operator==(const AccountRule&, const AccountRule&) = default;
 };
 
-// The weight of a user or an account ("@vision"). Users and accounts without an entry have weight
-// 1.
+// The weight of a user or an account ("@vision"). A user or account without an entry has weight 1.
 struct ShareWeight {
   std::string who;
   double weight = 1;
@@ -55,13 +54,14 @@ struct ShareWeight {
 
 struct FairRules {
   Duration half_life{86'400'000};  // usage of this age counts half
-  // A user whose queued tasks have waited this long without any start goes first.
+  // A user goes first once the user's queued tasks have waited this long without any of them
+  // starting.
   Duration patience{43'200'000};
   std::vector<ShareWeight> weights;
 };
 
-// A limit on a set of tasks. In `user`, `account` and `qos`, a name selects one of them, "*" limits
-// each of them separately, and an empty value limits all of them together.
+// A limit on a set of tasks. In `user`, `account` and `qos`, a name selects that user, account or
+// class only, "*" limits each one separately, and an empty value limits all of them together.
 struct LimitRule {
   std::string user;
   std::string account;
@@ -78,7 +78,7 @@ struct LimitRule {
   friend bool operator==(const LimitRule&, const LimitRule&) = default;
 };
 
-// What happens at the end of a time slice to a task that is not known to checkpoint.
+// What happens to a task that is not known to checkpoint when its time slice ends.
 enum class WithoutCheckpoint {
   kNever,  // the task stays
   kOnce,   // the task leaves once, and never again if it did not save
@@ -92,23 +92,24 @@ inline constexpr std::pair<WithoutCheckpoint, std::string_view> kWithoutCheckpoi
 
 // Time slices (core/policy/slots.h).
 struct SlotRules {
-  // A task that has run for this long makes room for a waiting task; empty: never.
+  // A task that has run for this long makes room if another task waits; empty: never.
   std::optional<Duration> length;
   Duration notice{600'000};          // how long before the end a task is asked to checkpoint
   Duration preempt_notice{60'000};   // the same before a preemption
   Duration shutdown_notice{90'000};  // the same before the machine shuts down
   WithoutCheckpoint without_checkpoint = WithoutCheckpoint::kNever;
-  // Checkpoint signal of tasks that name none.
+  // Checkpoint signal of tasks that name no signal.
   std::string checkpoint_signal = "USR1";
   // Exit codes by which a task reports that it has saved and should be requeued.
   std::vector<int> exit_codes{85, 99};
-  // Classes whose tasks may opt out of time slices (--no-slots); administrators always may.
+  // Classes whose tasks may opt out of time slices (--no-slots). Tasks of administrators always
+  // may.
   std::vector<std::string> exempt;
 };
 
 // These functions parse and write texts such as "interactive priority=1000 preempts"; "vision: ada
 // bob"; "ada=2"; "user=* qos=interactive running=1 gpu_hours=200/7d memory=80G cpus=32
-// host_memory=256G length=12h". Errors: kInvalid, with what was expected.
+// host_memory=256G length=12h". Errors: kInvalid, with the expected form.
 Result<QosClass> ParseQosClass(std::string_view text);
 Result<AccountRule> ParseAccountRule(std::string_view text);
 Result<ShareWeight> ParseShareWeight(std::string_view text);
@@ -117,10 +118,10 @@ std::string TextOf(const QosClass& qos);
 std::string TextOf(const AccountRule& account);
 std::string TextOf(const ShareWeight& weight);
 std::string TextOf(const LimitRule& rule);
-// The tasks of a rule in words: "each user, class interactive".
+// The tasks to which a rule applies, in words: "each user, class interactive".
 std::string WhomOf(const LimitRule& rule);
 
-// The name of the request's class; kUsualQos if it names none.
+// The name of the request's class, or kUsualQos if it names no class.
 std::string QosOf(const TaskRequest& request);
 // The name of the request's user, or the user id if the name is unknown.
 std::string UserOf(const TaskRequest& request);

@@ -1,4 +1,4 @@
-// How an attempt ends: why it is stopped, and how its process ended.
+// How an attempt ends: why it was stopped, and how its process ended.
 #pragma once
 
 #include <string>
@@ -40,7 +40,8 @@ enum class ExitKind {
   kVictim,       // ended by a neighbour's fault (MPS); does not count against the task
   kLost,         // the process is gone and left no report
   kGpuFault,     // the program caused a fault on the GPU; a failure with a name of its own
-  // The GPU itself failed; the task restarts elsewhere, and this does not count against it.
+  // The GPU itself failed. The task restarts on another GPU, and the failure does not count against
+  // the task.
   kDeviceFault,
 };
 inline constexpr std::pair<ExitKind, std::string_view> kExitWords[] = {
@@ -57,7 +58,8 @@ struct ExitInfo {
   ExitKind kind = ExitKind::kSuccess;
   int code = 0;    // exit status; 0 if signalled
   int signal = 0;  // 0 if it exited
-  // The line that explains the end, such as the framework's own OOM message; one line, printable.
+  // The line that explains the end, such as the framework's own OOM message. It is one line and
+  // printable.
   std::string detail;
   friend bool operator==(const ExitInfo&, const ExitInfo&) = default;
 };

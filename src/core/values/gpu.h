@@ -1,5 +1,5 @@
-// Plain values that describe GPUs: fixed facts, the last sample, and the view for guards and
-// mappers.
+// Plain values that describe GPUs: fixed facts, the last sample, and the view that guards and
+// mappers get.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,39 @@
 
 namespace carma::core {
 
-// Fixed facts about a GPU; the shell sends them once (GpusDiscovered).
+// Facts about a GPU that do not change. The shell sends them once (GpusDiscovered).
 struct GpuInfo {
   std::string uuid;
   std::string type;               // "A100-40GB" …, for messages
   std::int64_t total_mib = 0;     // as the driver reports it
   std::int64_t reserved_mib = 0;  // the driver's own share, never available to processes
-  // True for a MIG instance. It takes no task of several GPUs, and by default only one task at a
-  // time (PolicyConfig::share_mig).
+  // Whether this is a MIG instance. It takes no task that uses several GPUs, and by default only
+  // one task at a time (PolicyConfig::share_mig).
   bool mig = false;
   double compute = 1;  // share of a whole GPU's SMs; below 1 for a MIG instance
-  // Speed of training relative to a reference type, the same for all GPUs of the server: 2 is twice
-  // as fast. 0: unknown.
+  // Training speed relative to a reference GPU type that is the same for all GPUs of the server: 2
+  // is twice as fast. 0: unknown.
   double speed = 0;
-  // Numbers of the hardware threads of its NUMA node; empty: unknown.
+  // Numbers of the hardware threads in the GPU's NUMA node; empty: unknown.
   std::vector<int> near_cpus;
   std::vector<std::string> linked_to;  // UUIDs of GPUs connected by NVLink
   std::int64_t UsableMib() const { return total_mib - reserved_mib; }
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
 };
 
-// One sample of one GPU. Windowed values are computed by the shell (gpu/window.h) from samples in
+// One sample of one GPU. The shell computes windowed values (gpu/window.h) from the samples in
 // [window_from, taken].
 struct GpuSample {
   Time taken{};
   Time window_from{};         // start of the window; equal to taken while there is a single sample
   std::int64_t used_mib = 0;  // by all processes, without GpuInfo::reserved_mib
   std::optional<double> sm_active;  // mean over the window, 0..1; empty: the GPU does not report it
-  // Share of the window in which a kernel ran, 0..1: SM activity never exceeds it. Empty: not
-  // reported.
+  // Share of the window in which a kernel ran, 0..1. SM activity never exceeds this share. Empty:
+  // not reported.
   std::optional<double> utilization;
-  // Memory of CARMA's tasks on this GPU. Tasks without an entry hold nothing yet.
+  // Memory of CARMA's tasks on this GPU. A task without an entry holds no memory yet.
   std::vector<std::pair<TaskId, std::int64_t>> tasks_mib;
-  // False if the memory of some process is not reported. Then tasks_mib is too low, and only
+  // False if the memory of some process is not reported. Then tasks_mib is too low, so only
   // used_mib is trusted.
   bool attributed = true;
   int foreign_processes = 0;  // processes that belong to no task of CARMA
@@ -56,7 +56,7 @@ struct GpuSample {
 };
 
 // The reason of a drain begins with this text while the installed driver differs from the loaded
-// one.
+// driver.
 inline constexpr std::string_view kDriverUpgradeText = "driver upgrade: ";
 
 // The state of a GPU at one moment, as guards and mappers see it.
@@ -69,7 +69,7 @@ struct GpuView {
   std::int64_t foreign_mib = 0;
   std::optional<double> sm_active;    // window mean; empty: unknown
   std::optional<double> utilization;  // GpuSample::utilization
-  // Its tasks, followed by foreign processes; valid until the core's next event.
+  // The GPU's tasks, followed by foreign processes. Valid until the core's next event.
   std::span<const Neighbour> residents;
   std::span<const std::uint32_t> users;  // users of its tasks; valid until the next event
   double delivered = 0;                  // ThroughputEstimate::delivered of the residents
@@ -95,15 +95,15 @@ struct GpuView {
   std::optional<TaskId> reserved_for;  // the GPU is kept for this task (waits for recovery or long)
   bool room_made = false;  // it is kept because another task has made room for that task
   Time at{};               // the moment that this view shows
-  // Its current and future reservations; valid until the core's next event.
+  // Current and future reservations of the GPU. Valid until the core's next event.
   std::span<const ReservedPeriod* const> booked;
   mutable KeptThroughput outlook;  // cached estimate for its residents plus a new task
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
-  // SM activity. 0 on an empty GPU, whatever its window contains; if unknown, the utilization as an
-  // upper bound, else 1.
+  // The GPU's SM activity. On an empty GPU it is 0, whatever the window contains. If it is unknown,
+  // the utilization is used as an upper bound, or else 1.
   double Activity() const { return Idle() ? 0 : sm_active.value_or(utilization.value_or(1)); }
-  // True if an administrator has drained the GPU and no task is on it. It is not sampled then,
-  // because it may be in any state, for example being reset.
+  // True if an administrator has drained the GPU and no task is on it. Such a GPU is not sampled,
+  // because it may be in any state, for example in a reset.
   bool LeftAlone() const { return drained && !drained_by_rule && tasks == 0; }
   bool DriverUpgrade() const { return drained_by_rule && trouble.starts_with(kDriverUpgradeText); }
 };

@@ -12,11 +12,11 @@ namespace {
 
 // Drivers report at least this share of a GPU's nominal memory, in percent.
 constexpr std::int64_t kTellsAtLeast = 92;
-// The shortest accepted prefix of a UUID has the length of "GPU-5d", because a shorter prefix is
-// probably a typing error.
+// Length of the shortest prefix of a UUID that is accepted ("GPU-5d"). A shorter prefix is probably
+// a typing error.
 constexpr std::size_t kLeastOfUuid = 6;
 
-// A run of only letters or only digits. A word consists of adjacent runs.
+// A run of letters or a run of digits. A word consists of one or more adjacent runs.
 struct Run {
   std::string text;  // in lower case
   bool begins = false;
@@ -53,12 +53,12 @@ bool IsUnit(const std::string& text) {
   return text == "g" || text == "gb" || text == "gib";
 }
 
-// "40" and "40g" match "40GB" in a model's name.
+// Treats "40", "40g" and "40GB" as equal in a model's name.
 bool AreAlike(const Run& wanted, const Run& told) {
   return wanted.text == told.text || (IsUnit(wanted.text) && IsUnit(told.text));
 }
 
-// If `wanted` matches the words of the name that begin at told[at]: the position after the match.
+// If `wanted` matches the words of the name from told[at] on, returns the position after the match.
 std::optional<std::size_t> FollowsAt(std::span<const Run> wanted, std::span<const Run> told,
                                      std::size_t at) {
   if (!told[at].begins) return std::nullopt;

@@ -14,9 +14,9 @@
 
 namespace carma::core {
 
-// Whether `wanted` names that GPU model: ignoring case, blanks and dashes, each word of `wanted`
-// must occur in the model's name as a whole word and in that order. "a100", "A100-40" and
-// "nvidia_a100-sxm4-40gb" name "NVIDIA A100-SXM4-40GB", but "a10", "100" and "a40" do not;
+// Whether `wanted` names that GPU model. Each word of `wanted` must occur in the model's name as a
+// whole word and in the same order; case, blanks and dashes are ignored. "a100", "A100-40" and
+// "nvidia_a100-sxm4-40gb" name "NVIDIA A100-SXM4-40GB", but "a10", "100" and "a40" do not.
 // "rtx4090" names "NVIDIA GeForce RTX 4090".
 bool NamesType(std::string_view wanted, std::string_view model);
 
@@ -24,7 +24,7 @@ bool NamesType(std::string_view wanted, std::string_view model);
 bool NamesGpu(std::string_view name, GpuIndex index, const GpuInfo& gpu);
 
 // Whether a GPU was sold with `wanted_mib` of memory. The driver may report up to 8 % less, because
-// of ECC and its own share.
+// ECC and the driver itself take a share.
 bool HasMemory(const GpuInfo& gpu, std::int64_t wanted_mib);
 
 class GpuChoice {
@@ -35,7 +35,7 @@ class GpuChoice {
   bool Allows(GpuIndex gpu) const {
     return why_not_.empty() || Number(gpu) >= why_not_.size() || why_not_[Number(gpu)].empty();
   }
-  // Why the task may not use the GPU, in a sentence; empty if it may.
+  // Why the task may not use the GPU, as a sentence; empty if it may.
   std::string_view WhyNot(GpuIndex gpu) const;
 
   friend bool operator==(const GpuChoice&, const GpuChoice&) = default;
@@ -46,15 +46,15 @@ class GpuChoice {
 
 // Whether the request restricts its GPUs at all.
 bool Chooses(const TaskRequest& request);
-// Whether both requests make the same choice.
+// Whether both requests choose their GPUs in the same way.
 bool ChooseAlike(const TaskRequest& a, const TaskRequest& b);
 
-// If the request names a type or a GPU that this server does not have: a sentence that says so and
-// lists the existing types or GPUs. Otherwise empty.
+// If the request names a type or a GPU that this server does not have, a sentence that lists the
+// existing types or GPUs. Otherwise empty.
 std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<const GpuInfo> gpus);
 
-// A sentence with the request's conditions on its GPUs and how many GPUs of this server meet them:
-// `chosen`, which is too few.
+// A sentence with the request's conditions on its GPUs and the number of GPUs on this server that
+// meet them. `chosen` is that number, which is too small.
 std::string TooFewChosen(const TaskRequest& request, std::span<const GpuInfo> gpus, int chosen);
 
 // The server's GPUs by type: "4 of NVIDIA A100-SXM4-40GB, 2 of Tesla T4".

@@ -1,4 +1,4 @@
-// Strong types for the numbers of tasks, kinds of tasks and GPUs; aliases for times and task
+// Strong types for the numbers of tasks, kinds of tasks and GPUs, and aliases for times and task
 // records.
 #pragma once
 
@@ -13,10 +13,11 @@ using base::Duration;
 using base::Time;
 
 enum class TaskId : std::uint64_t {};
-// Tasks of one user with the same KindId run the same program in the same way and need the same
-// memory. 0: unknown. Set by the shell (docs/use/estimates.md).
+// Tasks of one user with the same KindId run the same program in the same way, so they need the
+// same memory. 0: unknown. The shell sets this id (docs/use/estimates.md).
 enum class KindId : std::uint64_t {};
-// Position in the server's list of GPUs, in PCI order. The store identifies GPUs by UUID instead.
+// Position in the server's list of GPUs, which is in PCI order. The store identifies GPUs by UUID
+// instead.
 enum class GpuIndex : std::uint32_t {};
 
 constexpr std::uint64_t Number(TaskId id) {
@@ -28,7 +29,7 @@ constexpr std::uint64_t Number(KindId kind) {
 constexpr std::uint32_t Number(GpuIndex gpu) {
   return static_cast<std::uint32_t>(gpu);
 }
-// fmt::format("{}", id) gives the number.
+// Formats the id as its number.
 constexpr std::uint64_t format_as(TaskId id) {
   return Number(id);
 }

@@ -9,7 +9,8 @@
 namespace carma::core {
 namespace {
 
-// Without MPS the kernels of several processes take turns, and switching takes some time.
+// Less than 1, because without MPS the kernels of several processes take turns, and each switch
+// takes some time.
 constexpr double kMaxStreamsActivity = 0.99;
 
 // Limits the GPU's total throughput to `most`.
@@ -33,7 +34,7 @@ void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span
   HoldDelivery(loads, model.mps_saturation / (1.0 + model.mps_oversubscription * excess), speeds);
 }
 
-// The formula is fitted to several tasks. A single task has the activity that was measured alone.
+// The formula is fitted to several tasks. A single task simply has its own activity.
 double JointActivity(const Interference& model, std::span<const Load> loads) {
   if (loads.size() == 1) return loads.front().sm_active;
   double quiet = 1.0;
@@ -93,7 +94,8 @@ Load LoadOf(const Profile& profile) {
 }
 
 Load AsTurns(const Interference& model, Load load) {
-  // The share of time in which the task keeps the GPU busy is higher than its SM activity.
+  // The share of time for which the task keeps the GPU busy. It is higher than the task's SM
+  // activity.
   load.pressure = 1.0 - std::pow(1.0 - load.sm_active, model.streams_q);
   load.sensitivity = model.streams_a * load.pressure;
   return load;

@@ -1,5 +1,5 @@
-// How tasks that share a GPU slow each other down. Pure functions that the core uses for
-// predictions and the simulated world uses as its truth.
+// How tasks that share a GPU slow each other down. The core uses these pure functions for
+// predictions, and the simulated world uses them as the truth.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,31 @@ struct Load {
   double sm_active = 0;    // u: solo SM activity, 0..1
   double sensitivity = 0;  // s
   double pressure = 0;     // p
-  // Under MPS tasks of one user compute side by side, and tasks of different users take turns. 0
-  // for every task if all count as tasks of one user.
+  // Under MPS, tasks of one user compute side by side, and tasks of different users take turns. If
+  // all tasks count as tasks of one user, this is 0 for every task.
   std::uint32_t user = 0;
   friend bool operator==(const Load&, const Load&) = default;
 };
 
-// Marks, in Load::user, a task that is not an MPS client although its GPU is shared under MPS, and
-// so takes turns with all other tasks. The task number in the other bits makes the value unique.
+// Set in Load::user of a task that is not an MPS client although its GPU is shared under MPS. Such
+// a task takes turns with all other tasks. The task number in the other bits makes the value
+// unique.
 inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
 
-// Assumed SM activity and sensitivity of an unknown task. Its pressure equals its activity.
+// SM activity and sensitivity that are assumed for an unknown task. Its pressure equals its
+// activity.
 inline constexpr double kUsualActivity = 0.6;
 inline constexpr double kUsualSensitivity = 0.8;
-// The load of a task under MPS: measured values if there are any, else values derived from the
-// activity and grain of its kernels if both are known, else the assumed ones.
+// The load of a task under MPS: measured values if available, else values derived from the activity
+// and grain of its kernels if both are known, else the assumed values.
 Load LoadOf(const Profile& profile);
 
-// Parameters fitted to two measured A100 runs, Lucid's pairs and the dissertation's anchors;
-// docs/inside/simulator.md has the evidence.
+// Parameters fitted to two measured A100 runs, Lucid's pairs and the dissertation's anchors.
+// docs/inside/simulator.md presents the evidence.
 struct Interference {
   double mps_saturation = 1.05;  // sum of u_i * speed_i never exceeds this under MPS
-  // Optional cost of oversubscription: lowers the throughput limit of a GPU to 1.05 / (1 + cost *
-  // (sum of u_i - 1.05)). 0, because in the measured run the limit did not fall.
+  // Optional cost of oversubscription. It lowers the throughput limit of a GPU to 1.05 / (1 + cost
+  // * (sum of u_i - 1.05)). The value is 0, because the limit did not fall in the measured run.
   double mps_oversubscription = 0;
   double streams_a = 1.5;  // slowdown_i = 1 + a * g_i * sum g_j, g = 1 - (1-u)^q
   double streams_q = 1.7;
@@ -45,18 +47,18 @@ struct Interference {
   friend bool operator==(const Interference&, const Interference&) = default;
 };
 
-// Tasks that take turns never exceed the throughput of the whole GPU.
+// Tasks that take turns never exceed the throughput of a whole GPU.
 inline constexpr double kStreamsSaturation = 1.0;
 
-// Returns the load with the sensitivity and pressure that its SM activity implies when tasks take
-// turns.
+// Returns the load with the sensitivity and pressure that follow from its SM activity when tasks
+// take turns.
 Load AsTurns(const Interference& model, Load load);
 
-// Writes the speed of each resident of one GPU relative to running alone, in (0, 1], to `speeds`
-// (same length as `loads`). `sharing` is kMps or kStreams. MPS: 1/(1 + s_i * sum of the others' p),
+// Writes to `speeds` (same length as `loads`) the speed of each resident of one GPU relative to
+// running alone, in (0, 1]. `sharing` is kMps or kStreams. MPS: 1/(1 + s_i * sum of the others' p),
 // scaled down together at saturation. Streams: 1/(1 + a * g_i * sum of the others' g), scaled down
-// in the same way. MPS with several users: the tasks of one user follow the MPS formula, and the
-// users follow the streams formula, each with the total activity of its tasks.
+// in the same way. MPS with several users: the MPS formula applies among the tasks of one user, and
+// the streams formula among the users, each with the total activity of the user's tasks.
 void Speeds(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds);
 
@@ -64,7 +66,7 @@ void Speeds(const Interference& model, SharingMethod sharing, std::span<const Lo
 bool OfSeveralUsers(std::span<const Load> loads);
 
 // SM activity of the GPU, 0..1. MPS: 1 - prod (1 - u_i)^e. Streams: min(0.99, sum u_i * speed_i),
-// with the current speeds; this formula also holds under MPS when several users take turns.
+// with the current speeds. The streams formula also holds under MPS when several users take turns.
 double SmActivity(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
                   std::span<const double> speeds);
 

@@ -56,8 +56,9 @@ TEST(Speeds, OversubscriptionLowersThroughputOnlyIfConfigured) {
   EXPECT_NEAR(delivered, 1.05 / (1 + 0.2 * (2.1 - 1.05)), 1e-12);
 }
 
-// Chapter 4 of the dissertation, a resnet-like task with a solo activity of 0.30: about 1.2 / 1.4 /
-// 2.2 times the epoch time for 2 / 3 / 7 equal tasks. With seven, saturation sets the limit.
+// From chapter 4 of the dissertation: a resnet-like task with an SM activity of 0.30 alone takes
+// about 1.2 / 1.4 / 2.2 times as long per epoch with 2 / 3 / 7 equal tasks. With seven tasks,
+// saturation sets the limit.
 TEST(Speeds, UnderMpsMeetTheAnchorsOfSmallTasks) {
   const Load load{0.3, 0.707, 0.3 * 0.959};
   const auto slowdown = [&](std::size_t n) {
@@ -76,7 +77,7 @@ TEST(Speeds, UnderStreamsNeverDeliverMoreThanTheWholeGpu) {
 }
 
 TEST(Speeds, UnderStreamsEqualValuesComputedByHand) {
-  // Two saturated processes: g = 1, so 1 + 1.5.
+  // Two saturated processes: g = 1, so the slowdown is 1 + 1.5.
   const auto full = SpeedsOf(SharingMethod::kStreams, {{1.0, 0, 0}, {1.0, 0, 0}});
   EXPECT_NEAR(full[0], 1 / 2.5, 1e-12);
   const double g = 1 - std::pow(0.5, 1.7);

@@ -1,11 +1,11 @@
-// Guesses the interference parameters of a task that was never measured. Pure.
+// Guesses the interference parameters of a task that has never been measured. Pure.
 #pragma once
 
 #include <optional>
 
 namespace carma::core {
 
-// The properties of a task that are known without a measurement.
+// The properties of a task that are known without measuring it.
 struct TaskTraits {
   bool transformer = false;  // else a convolutional network
   std::optional<int> batch_size;
@@ -13,25 +13,26 @@ struct TaskTraits {
   friend bool operator==(const TaskTraits&, const TaskTraits&) = default;
 };
 
-// s (sensitivity) and p (pressure) in slowdown_i = 1 + s_i * sum of its neighbours' p_j.
+// s (sensitivity) and p (pressure) in slowdown_i = 1 + s_i * sum of the neighbours' p_j.
 struct MpsParameters {
   double sensitivity = 0;
   double pressure = 0;
   friend bool operator==(const MpsParameters&, const MpsParameters&) = default;
 };
 
-// sm_active: SM activity u of the task when it runs alone, 0..1.
-// Under MPS many small kernels lose and few large ones win. The kernel size of a convolutional
-// network is estimated from its batch per layer, g = (batch / 128) * (60 / layers):
+// sm_active: SM activity u of the task when it runs alone, 0..1. Under MPS, tasks with many small
+// kernels lose and tasks with few large kernels win. The kernel size of a convolutional network is
+// estimated from its batch per layer, g = (batch / 128) * (60 / layers):
 //   s = 0.784 * u * g^-0.729,  p = 1.476 * u * g^0.543.
-// If the number of layers is unknown: s = 0.787 * sqrt(u) * (128 / batch)^0.740,
-// p = 1.757 * u^2 * (batch / 128)^0.658; If the batch size is unknown, 64 is assumed. Transformers:
-// s = 0.485, p = 0.649 * u. Fitted on one measured run of 58 tasks of ten architectures;
-// docs/inside/simulator.md has the errors for architectures left out.
+// If the number of layers is unknown: s = 0.787 * sqrt(u) * (128 / batch)^0.740, p = 1.757 * u^2 *
+// (batch / 128)^0.658; if the batch size is unknown, 64 is assumed. Transformers: s = 0.485, p =
+// 0.649 * u. Fitted on one measured run of 58 tasks of ten architectures; docs/inside/simulator.md
+// has the errors for architectures that were left out of the fit.
 MpsParameters GuessMps(double sm_active, const TaskTraits& traits);
 
-// The kernel size g of a convolutional network with known batch size and layers, clamped to the
-// fitted range. For architectures outside the fit, only guesses based on g were right.
+// The kernel size g of a convolutional network whose batch size and layers are known, clamped to
+// the fitted range. For architectures that the fit does not cover, only guesses based on g were
+// accurate.
 std::optional<double> GrainOf(const TaskTraits& traits);
 MpsParameters GuessByGrain(double sm_active, double grain);
 

@@ -8,7 +8,7 @@ namespace carma::core {
 namespace {
 
 TEST(GuessMps, SmallKernelsLoseAndLargeOnesWin) {
-  // The first network is deep and has a small batch, the second is shallow and has a large batch.
+  // The first network is deep with a small batch. The second is shallow with a large batch.
   const MpsParameters small = GuessMps(0.67, {.batch_size = 32, .layers = 95});
   const MpsParameters large = GuessMps(0.87, {.batch_size = 128, .layers = 16});
   EXPECT_NEAR(small.sensitivity, 2.02, 0.01);

@@ -1,4 +1,4 @@
-// Relative speeds of the GPUs of a server. Pure.
+// Relative speeds of the GPUs of one server. Pure.
 #pragma once
 
 #include <span>
@@ -11,11 +11,12 @@
 
 namespace carma::core {
 
-// The speed of each GPU relative to the fastest, in (0, 1]. If any speed is unknown, all GPUs count
-// as equally fast.
+// The speed of each GPU relative to the fastest, in (0, 1]. If the speed of any GPU is unknown, all
+// GPUs count as equally fast.
 std::vector<double> PacesOf(std::span<const GpuInfo> gpus);
 
-// The configured speed (GpuInfo::speed) of a GPU type, which is matched by NamesType.
+// The training speed (GpuInfo::speed) configured for a GPU type. NamesType decides which models
+// belong to the type.
 struct TypeSpeed {
   std::string type;
   double speed = 1;
@@ -24,7 +25,7 @@ struct TypeSpeed {
 // Parses "a6000=0.5". Errors: kInvalid.
 Result<TypeSpeed> ParseTypeSpeed(std::string_view text);
 std::string TextOf(const TypeSpeed& speed);
-// Speed of the first entry whose type names this model; 0: none.
+// The speed in the first entry whose type names this model; 0: there is no such entry.
 double SpeedOf(std::span<const TypeSpeed> known, std::string_view model);
 
 }  // namespace carma::core

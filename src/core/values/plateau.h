@@ -1,4 +1,4 @@
-// Follows the memory of one task on one GPU: its peak, and since when it has been stable.
+// Follows the memory of one task on one GPU: its peak, and since when the memory has been stable.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,8 @@
 
 namespace carma::core {
 
-// The assumed need of a task that is on a plateau with this peak: 3 % plus 300 MiB more than the
-// peak, because samples once a second miss short peaks, and algorithm searches (cuDNN) differ
-// between runs.
+// The assumed need of a task that is on a plateau with this peak: the peak plus 3 % plus 300 MiB.
+// Samples taken once a second miss short peaks, and algorithm searches (cuDNN) differ between runs.
 std::int64_t NeedAfterPlateau(std::int64_t peak_mib);
 
 class Plateau {
@@ -20,15 +19,15 @@ class Plateau {
   explicit Plateau(std::int64_t known_mib) : peak_mib_(known_mib) {}
 
   // Records a sample. Returns true if memory has risen by more than 1 % since the last recorded
-  // rise; many small steps therefore add up to a rise.
+  // rise, so many small steps add up to a rise.
   bool See(std::int64_t mib, Time when);
-  // Restarts the plateau at `when`. Called when a sample may have shown too little memory.
+  // Restarts the plateau at `when`. Called if a sample may have shown too little memory.
   void Doubt(Time when);
 
   std::int64_t peak_mib() const { return peak_mib_; }
-  // Time of the last rise or doubt; empty if no sample was recorded.
+  // Time of the last rise or doubt; empty if no sample has been recorded.
   std::optional<Time> since() const { return since_; }
-  // Whether memory has been stable since `when` or longer.
+  // Whether memory has been stable since `when` or for longer.
   bool StandsSince(Time when) const { return since_ && *since_ <= when; }
 
   friend bool operator==(const Plateau&, const Plateau&) = default;

@@ -1,5 +1,5 @@
-// The known facts about a task's use of a GPU and its reaction to neighbours. Values only; the
-// calculations are in core/values/interference.h.
+// The known facts about how a task uses a GPU and how it reacts to neighbours. Values only;
+// core/values/interference.h has the calculations.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ struct Profile {
   std::optional<MpsParameters> mps;  // sensitivity and pressure, if measured
   std::optional<double> grain;       // kernel size (mps_guess.h), if `mps` is unknown
   std::optional<double> cpus;        // busy hardware threads per GPU
-  // Peak on any GPU but the first, divided by the peak on any GPU.
+  // Peak on any GPU except the first, divided by the peak on any GPU.
   std::optional<double> others_share;
   std::optional<base::Duration> alone;  // run time alone on the fastest type
   friend bool operator==(const Profile&, const Profile&) = default;

@@ -1,4 +1,4 @@
-// The memory and cores that a task is expected to need and those that it is promised.
+// The memory and cores that a task is expected to need, and those that it is promised.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace carma::core {
 struct Estimate {
   std::int64_t peak_mib = 0;  // the value to promise: an upper bound if the method has one
   std::string method;         // "given", "rad", "structural", "history" …
-  // The most likely value, from which the bound was derived; empty: it equals peak_mib.
+  // The most likely peak, from which the bound was derived; empty: it equals peak_mib.
   std::optional<std::int64_t> predicted_mib;
   friend bool operator==(const Estimate&, const Estimate&) = default;
 };
 
 struct Placement {
   GpuIndex gpu{};
-  // Memory promised from the moment of the decision. 0 without an estimate: only observed memory
-  // counts then.
+  // Memory promised from the moment of the decision. Without an estimate it is 0, and only observed
+  // memory counts.
   std::int64_t claim_mib = 0;
   friend bool operator==(const Placement&, const Placement&) = default;
 };

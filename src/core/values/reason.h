@@ -1,4 +1,4 @@
-// Reasons why a task waits or why it ended.
+// The reasons why a task waits or ended.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace carma::core {
 
-// Why a task waits, or why it has its final state. The name is what users see: "(GpuMemory)".
+// Why a task waits or has its final state. Users see the name of the code: "(GpuMemory)".
 enum class ReasonCode : std::uint8_t {
   kNone,
   kPriority,         // tasks ahead in the queue wait too
@@ -113,8 +113,8 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
 
 struct Reason {
   ReasonCode code = ReasonCode::kNone;
-  // One plain sentence with the numbers, for `carma show` and `carma explain`; most waiting tasks
-  // have none.
+  // One simple sentence with the numbers, for `carma show` and `carma explain`. Most waiting tasks
+  // have no text.
   base::CopyOnWrite<std::string> text;
   friend bool operator==(const Reason&, const Reason&) = default;
 };

@@ -48,8 +48,8 @@ std::string PublicText(ReasonCode code, std::string_view text) {
     return std::string(text.substr(0, at)) + ".";
   const std::size_t from = text.find(" (");
   if (code != ReasonCode::kOutOfMemory || from == std::string_view::npos) return std::string(text);
-  // The line from the task may contain parentheses itself, and a long text may be cut within that
-  // line.
+  // The line that the task wrote may itself contain parentheses, and a long text may have been cut
+  // within that line.
   const std::size_t retry = text.rfind("). Retry ");
   const bool whole = retry != std::string_view::npos && retry > from;
   return std::string(text.substr(0, from)).append(whole ? text.substr(retry + 1) : ".");

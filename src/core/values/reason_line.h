@@ -1,4 +1,5 @@
-// Formats a reason as one line of the history: "OutOfMemory: the sentence", or either part alone.
+// Formats a reason as one line of the history: "OutOfMemory: the sentence", or only the code or the
+// sentence.
 #pragma once
 
 #include <string>
@@ -8,18 +9,18 @@
 
 namespace carma::core {
 
-// The reason as one line of bounded length.
+// The reason as one line of limited length.
 std::string ReasonLine(const Reason& reason);
-// A reason's sentence in the form that can end another sentence: in lower case and without a full
-// stop.
+// A reason's sentence in the form in which it can end another sentence: in lower case and without a
+// full stop.
 std::string AsClause(std::string_view sentence);
 std::string AsSentence(std::string_view clause);  // the reverse
 // "task 'train' can never run here: it asks …"
 std::string CanNeverRun(std::string_view name, std::string_view reason);
-// The reason code at the beginning of a line that ReasonLine made; kNone if there is none.
+// The reason code at the beginning of a line that ReasonLine made. kNone if the line has none.
 ReasonCode ReasonOfLine(std::string_view line);
 // These functions remove what the task wrote to its error stream, so that everybody may read the
-// result. They take a reason's sentence, a line of ReasonLine, and ExitInfo::detail.
+// result. They accept a reason's sentence, a line of ReasonLine, and ExitInfo::detail.
 std::string PublicText(ReasonCode code, std::string_view text);
 std::string PublicLine(std::string_view line);
 std::string PublicDetail(std::string_view detail);

@@ -1,4 +1,4 @@
-// Reservations keep GPUs for certain tasks in a period of time. Values only.
+// Reservations keep GPUs for certain tasks during a period of time. Values only.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ inline constexpr std::array<std::pair<Repeat, std::string_view>, 4> kRepeatWords
     {Repeat::kWeekly, "weekly"},
 }};
 
-// Shortest and longest length of a reservation. For longer periods use a drain.
+// Shortest and longest length of a reservation. Use a drain for longer periods.
 inline constexpr Duration kLeastBooked{60'000};
 inline constexpr Duration kMostBooked = std::chrono::hours(24 * 366);
 inline constexpr std::size_t kMaxReservations = 1000;
@@ -42,11 +42,12 @@ inline constexpr std::size_t kMaxReservations = 1000;
 struct Reservation {
   ReservationId id{};   // set by the daemon, not a field of the JSON
   std::string made_by;  // the user; also set by the daemon
-  // Users, accounts and classes whose tasks may run on the GPUs. If all are empty, no task may.
+  // Users, accounts and classes whose tasks may run on the GPUs. If all three are empty, no task
+  // may.
   std::vector<std::string> users;
   std::vector<std::string> accounts;
   std::vector<std::string> classes;
-  // Which GPUs are reserved: by name, by type and by number. If nothing is set: all.
+  // Which GPUs are reserved: by name, by type or by number. If none is set, all GPUs are reserved.
   std::vector<std::string> on_gpus;
   std::optional<std::string> gpu_type;
   std::optional<int> count;
@@ -57,30 +58,32 @@ struct Reservation {
   std::string why;
 
   static void VisitFields(auto& field, auto& booking) {
-    field("users", booking.users, "Users that may use the GPUs.",
+    field("users", booking.users, "Users whose tasks may run on the GPUs.",
           {.max_bytes = 64, .max_items = 1000, .unless_empty = true});
-    field("accounts", booking.accounts, "Accounts that may use the GPUs.",
+    field("accounts", booking.accounts, "Accounts whose tasks may run on the GPUs.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
     field("classes", booking.classes,
-          "Classes of tasks that may use the GPUs. All three empty: no tasks.",
+          "Classes of the tasks that may run on the GPUs. If users, accounts and classes are all "
+          "empty, no task may.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
-    field("gpus", booking.on_gpus, "The reserved GPUs, or those to choose count from; empty: all.",
-          kGpuNames);
+    field("gpus", booking.on_gpus,
+          "The reserved GPUs, or the GPUs from which count are chosen; empty: all.", kGpuNames);
     field("gpu_type", booking.gpu_type, "GPUs whose model name contains this: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
     field("count", booking.count, "How many GPUs; null: all.", {.low = 1, .high = kMaxGpus});
-    field("from_ms", booking.from, "When it first begins (ms since the epoch).",
+    field("from_ms", booking.from, "Start of the first period (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .required = true});
-    field("length_s", booking.length, "How long it lasts.",
+    field("length_s", booking.length, "Length of each period.",
           {.low = kLeastBooked.count(),
            .high = kMostBooked.count(),
            .required = true,
            .expected = "from a minute to a year"});
-    field("repeat", booking.repeat, "How often it repeats, in the server's local time.",
+    field("repeat", booking.repeat,
+          "How often the reservation repeats, in the server's local time.",
           {.words = "once,daily,weekdays,weekly"});
     field("until_ms", booking.until, "No repetition begins after this time; null: no end.",
           {.low = 0, .high = kMaxBeginMs});
-    field("why", booking.why, "Its purpose, in one line.", {.max_bytes = 500});
+    field("why", booking.why, "Purpose of the reservation, in one line.", {.max_bytes = 500});
   }
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
@@ -100,13 +103,13 @@ std::string WhomFor(const Reservation& booking);
 // Text such as "2 of a100", "GPU-1, GPU-2" or "all GPUs".
 std::string WhichOf(const Reservation& booking);
 
-// A planned run of a task, which RunsInto checks against the reserved periods of a GPU.
+// A planned run of a task. RunsInto checks it against the reserved periods of a GPU.
 struct BookedStart {
   Time from{};
   Time to{};                           // latest end of the task
   std::span<const ReservationId> own;  // the reservations that admit the task
 };
-// The first period, reserved for other tasks, that the task would run into; null: none.
+// The first period reserved for other tasks that the task would run into; null: none.
 const ReservedPeriod* RunsInto(std::span<const ReservedPeriod* const> periods,
                                const BookedStart& start);
 

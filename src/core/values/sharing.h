@@ -29,18 +29,18 @@ struct Sharing {
   SharingMethod method = SharingMethod::kUnknown;
   std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
   int thread_percent = 0;             // limit on the SMs, enforced by the MPS server; 0: none
-  // The SM partition of the task (the value of CUDA_MPS_SM_PARTITION) and its number of SMs; empty
-  // and 0: none.
+  // The task's SM partition (the value of CUDA_MPS_SM_PARTITION) and its number of SMs. Empty and 0
+  // if the task has no partition.
   std::string partition = {};
   int partition_sms = 0;
-  // The GPUs of the task's MPS server, in the form of task::MpsServerId::gpus; empty: not an MPS
-  // client.
+  // The GPUs of the task's MPS server, in the form of task::MpsServerId::gpus. Empty if the task is
+  // not an MPS client.
   std::string server;
   std::string note;  // why this differs from the configuration, in one sentence; or empty
-  // Limit on the memory of all processes of the task together on each of its GPUs, enforced by the
+  // Memory limit on each of the task's GPUs for all processes of the task together, enforced by the
   // kernel; 0: none.
   std::int64_t group_limit_mib = 0;
-  // The smaller of the limits; 0: none.
+  // The smaller of the two limits; 0: none.
   std::int64_t LimitMib() const {
     if (memory_limit_mib == 0 || group_limit_mib == 0)
       return std::max(memory_limit_mib, group_limit_mib);

@@ -18,7 +18,7 @@
 
 namespace carma::core {
 
-// One attempt to run a task: where it was placed and how it went.
+// One attempt to run a task: where it was placed and what happened to it.
 struct Attempt {
   int number = 0;  // counts from 1; 0: never started
   std::vector<Placement> placement;
@@ -28,19 +28,19 @@ struct Attempt {
   std::optional<Time> launched;    // when the start was decided
   std::optional<Time> started;     // when its process began
   std::optional<Time> idle_since;  // since when it has held GPUs without using them
-  // When it got the warning signal of its time limit (TaskRequest::signal_before).
+  // When it got the warning signal before its time limit (TaskRequest::signal_before).
   std::optional<Time> warned;
   std::optional<Time> slot_notice;  // when it was asked to checkpoint because it must leave
   StopCause notice_cause = StopCause::kNone;  // why it must leave
   std::optional<Time> leaves_by;              // when it is stopped if it has not ended by itself
   StopCause stopping = StopCause::kNone;
-  // The part of this attempt that the record keeps once the task waits again.
+  // The part of this attempt that the task's record keeps once the task waits again.
   Attempt Past() const;
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
-// Everything the core knows about one task. The store saves it, and after a restart the core gets
-// it back (TaskRestored). Because a hundred thousand tasks may wait, values shared by many tasks
+// Everything that the core knows about one task. The store saves it, and the core gets it back
+// after a restart (TaskRestored). A hundred thousand tasks may wait, so values shared by many tasks
 // are stored once, and values that only started tasks have are stored separately.
 struct TaskRecord {
   TaskId id{};
@@ -49,7 +49,7 @@ struct TaskRecord {
   QueueKind queue = QueueKind::kMain;
   bool held = false;
   Reason reason;  // why it waits or how it ended; empty while it runs
-  // If empty, no estimate is possible, and the floor rule applies.
+  // If empty, no estimate was possible, so the floor rule applies.
   base::SharedOptional<Estimate> estimate;
   KindId kind{};                       // known with the estimate
   base::CopyOnWrite<Profile> profile;  // predicted, arrives with the estimate; empty: unknown
@@ -74,9 +74,9 @@ struct TaskRecord {
   friend bool operator==(const TaskRecord&, const TaskRecord&) = default;
 };
 
-// Resets a task so that it starts from the beginning. Keeps what its attempts showed (their number,
-// the peak, the last exit), but their failures no longer count. For a final task the estimate and a
-// hold are dropped too. The caller sets the reason for waiting and its time.
+// Resets a task so that it starts from the beginning. What its attempts have shown is kept (their
+// number, the peak, the last exit), but their failures no longer count. A final task also loses its
+// estimate and its hold. The caller sets the reason for waiting and its time.
 TaskRecord AsSubmitted(TaskRecord task);
 
 }  // namespace carma::core

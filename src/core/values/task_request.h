@@ -1,4 +1,4 @@
-// The request of a task: what its submitter wants from the server, and the bounds of each value.
+// The request of a task: what its submitter asked for, and the allowed range of each value.
 #pragma once
 
 #include <array>
@@ -26,22 +26,22 @@ inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDep
 struct Dependency {
   TaskId task{};
   DependencyKind kind = DependencyKind::kAfterOk;
-  // Final state of `task` if the core no longer holds it; the shell fills it in. Empty while the
+  // Final state of `task` once the core no longer holds it; the shell fills it in. Empty while the
   // core holds the task.
   std::optional<TaskState> known_final;
 
   static void VisitFields(auto& field, auto& dependency) {
     field("task", dependency.task, "Task number.",
           {.low = 1, .required = true, .expected = "a task number from 1"});
-    field("kind", dependency.kind, "Which outcome of that task it waits for.");
+    field("kind", dependency.kind, "The outcome of that task for which this task waits.");
     field("known_final", dependency.known_final,
-          "Final state of a task the daemon no longer holds; set by the daemon.",
+          "Final state of that task if the daemon no longer holds it; set by the daemon.",
           {.expected = "a final task state"});
   }
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-// Bounds of the values of a request; every parser enforces them.
+// Allowed ranges of the values of a request. Every parser enforces them.
 inline constexpr int kMaxGpus = 1024;
 inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
 inline constexpr double kMinSmShare = 0.01;
@@ -55,9 +55,9 @@ inline constexpr int kMaxRecoveries = 1000;
 inline constexpr int kMaxCpus = 65'536;
 inline constexpr std::int64_t kMaxHostMemoryMib = std::int64_t{1} << 30;  // 1 PiB
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Whether the text can be a GPU's index or UUID.
+// Whether the text can be the index or the UUID of a GPU.
 bool IsGpuName(std::string_view name);
-// Whether the text can be a part of a GPU model's name: letters, digits, blanks and "-_.", as in
+// Whether the text can be part of a GPU model's name: letters, digits, blanks and "-_.", as in
 // "a100" or "RTX 6000".
 bool IsGpuTypeWord(std::string_view word);
 inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
@@ -65,12 +65,13 @@ inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
                                            .fits = IsGpuName,
                                            .unless_empty = true,
                                            .expected = "the index or the UUID of a GPU"};
-// Whether an account or a class may have this name: 1 to 64 letters, digits, or "_-+.".
+// Whether an account or a class may have this name, which must be 1 to 64 letters, digits, or
+// "_-+.".
 bool IsShareName(std::string_view name);
 inline constexpr base::FieldRule kShareName{
     .max_bytes = 64, .fits = IsShareName, .expected = "1 to 64 letters, digits, or _-+."};
 
-// VisitFields lists the fields of a task's description in JSON (task/describe/spec.h), which are
+// VisitFields lists the fields of a task's description in JSON (task/describe/spec.h). They are
 // also columns of the store (store/tables.h).
 struct TaskRequest {
   int gpus = 1;
@@ -106,15 +107,15 @@ struct TaskRequest {
   static void VisitFields(auto& field, auto& task) {
     field("gpus", task.gpus, "GPUs requested, all on one server; 0: cores and memory only.",
           {.low = 0, .high = kMaxGpus});
-    field("memory_mib", task.memory_mib,
-          "Expected peak of GPU memory per GPU, as the user states it.",
+    field("memory_mib", task.memory_mib, "Expected peak memory per GPU, as stated by the user.",
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
-    field("cpus", task.cpus, "Cores of the server that are kept for it.",
+    field("cpus", task.cpus, "Cores of the server that are reserved for the task.",
           {.low = 1, .high = kMaxCpus});
     field("host_memory_mib", task.host_memory_mib,
-          "RAM of the server that is kept for it; it may not use more.",
+          "Main memory of the server that is reserved for the task; the task may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
-    field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.",
+    field("own_cpus", task.own_cpus,
+          "Dedicated cores: they do not change, and no other task may use them.",
           {.unless_empty = true});
     field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
@@ -135,28 +136,29 @@ struct TaskRequest {
     field("priority", task.priority,
           "Tasks with a higher value start first; only administrators may raise it above 0.",
           {.low = -kMaxPriority, .high = kMaxPriority});
-    field("account", task.account, "Account for its use of GPUs.", kShareName);
-    field("qos", task.qos, "Class of the task, one of the configured classes: interactive …",
-          kShareName);
-    field("time_limit_s", task.time_limit, "Stopped after running this long.",
+    field("account", task.account, "Account to which the task's GPU usage is charged.", kShareName);
+    field("qos", task.qos, "Class of the task (a configured class): interactive …", kShareName);
+    field("time_limit_s", task.time_limit, "The task is stopped after running this long.",
           {.low = 1,
            .high = kMaxTimeLimit.count(),
            .expected = "more than 0 seconds and at most 10 years"});
-    field("signal_before_s", task.signal_before, "How long before its time limit it gets a signal.",
+    field("signal_before_s", task.signal_before,
+          "How long before its time limit the task gets a signal.",
           {.low = 1,
            .high = kMaxSignalBefore.count(),
            .expected = "more than 0 seconds and at most 65535"});
-    field("begin_ms", task.begin, "Not started before this time (ms since the epoch).",
+    field("begin_ms", task.begin, "The task is not started before this time (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .expected = "a time between the years 1970 and 2200"});
     field("dependencies", task.dependencies, "",
           {.max_items = kMaxDependencies, .unless_empty = true});
     field("max_recoveries", task.max_recoveries,
-          "Restarts after running out of GPU memory; 0: the first time is final.",
+          "Maximum number of restarts after running out of GPU memory; 0: no restart.",
           {.low = 0, .high = kMaxRecoveries});
-    field("requeue", task.requeue, "Start again when its machine or GPU is lost.");
-    field("no_slots", task.no_slots, "Not ended when its time slice ends.", {.unless_empty = true});
+    field("requeue", task.requeue, "Whether the task restarts if its machine or GPU is lost.");
+    field("no_slots", task.no_slots, "Whether the task may keep running when its time slice ends.",
+          {.unless_empty = true});
     field("checkpoint_signal", task.checkpoint_signal,
-          "Signal that asks it to save its work before it is ended, to continue later: USR1 …",
+          "Signal that asks the task to save its work before it is stopped and requeued: USR1 …",
           {.max_bytes = 16,
            .fits = base::IsSignalName,
            .expected = "the name of a signal such as USR1"});

@@ -1,5 +1,5 @@
-// A set of task ids that is fast enough for thousands of insertions and look-ups per decision: one
-// block of memory, no visible order. Private to core.
+// A set of task ids that is fast enough for thousands of insertions and look-ups per decision. It
+// is one block of memory, and its order cannot be observed. Private to core.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ namespace carma::core {
 
 class TaskSet {
  public:
-  // Reserves space for `most` ids; the contents stay.
+  // Reserves space for `most` ids. The contents are unchanged.
   void Reserve(std::size_t most) {
     if (2 * most > slots_.size()) Grow(std::bit_ceil(2 * most));
   }
@@ -33,7 +33,7 @@ class TaskSet {
   void Erase(TaskId task) {
     if (!Contains(task)) return;
     std::size_t gap = PlaceOf(KeptAs(task));
-    // An id behind the gap that a look-up could no longer reach moves into the gap.
+    // If the gap would make a later id unreachable, that id moves into the gap.
     for (std::size_t at = Next(gap); slots_[at] != kNobody; at = Next(at)) {
       const std::size_t first = FirstFor(slots_[at]);
       if (((at - first) & Mask()) < ((at - gap) & Mask())) continue;
@@ -51,11 +51,11 @@ class TaskSet {
   static std::uint64_t KeptAs(TaskId task) { return Number(task) + 1; }
   std::size_t Mask() const { return slots_.size() - 1; }
   std::size_t Next(std::size_t at) const { return (at + 1) & Mask(); }
-  // Ids are hashed, because they come in consecutive runs.
+  // Ids are hashed, because they form consecutive runs.
   std::size_t FirstFor(std::uint64_t kept) const {
     return (kept * 0x9e3779b97f4a7c15) >> 32 & Mask();
   }
-  // The position of the id, or the position at which it would be inserted.
+  // The position of the id, or else the position at which it would be inserted.
   std::size_t PlaceOf(std::uint64_t kept) const {
     std::size_t at = FirstFor(kept);
     while (slots_[at] != kNobody && slots_[at] != kept) at = Next(at);

@@ -14,7 +14,8 @@ TEST(TaskSet, BehavesLikeStdSet) {
   TaskSet tasks;
   std::set<std::uint64_t> expected;
   for (int step = 0; step < 20'000; ++step) {
-    // Only a few different ids are used, so that many collide, even across the end of the block.
+    // Only a few different ids are used, so that many of them collide, even across the end of the
+    // block.
     const std::uint64_t id = rng.Below(40) * (rng.Below(2) == 0 ? 1 : 64);
     if (rng.Below(2) == 0) {
       tasks.Insert(TaskId{id});

@@ -42,8 +42,8 @@ struct Step {
   TaskState from;
   TaskState to;
 };
-// A process may end before its start was reported, so every step from running is also allowed from
-// launching.
+// A process may end before its start has been reported. So every step that is allowed from running
+// is also allowed from launching.
 constexpr std::array kSteps{
     Step{TaskState::kSubmitted, TaskState::kEstimating},
     Step{TaskState::kSubmitted, TaskState::kCancelled},
@@ -52,17 +52,17 @@ constexpr std::array kSteps{
     Step{TaskState::kEstimating, TaskState::kCancelled},
     Step{TaskState::kQueued, TaskState::kLaunching},
     Step{TaskState::kQueued, TaskState::kCancelled},
-    // The task was edited and needs a new estimate.
+    // The task was edited, so it needs a new estimate.
     Step{TaskState::kQueued, TaskState::kSubmitted},
     Step{TaskState::kLaunching, TaskState::kRunning},
-    // It could not start, ran out of memory, or was a victim.
+    // The task could not start, ran out of memory, or was a victim.
     Step{TaskState::kLaunching, TaskState::kQueued},
     Step{TaskState::kLaunching, TaskState::kStopping},
     Step{TaskState::kLaunching, TaskState::kSucceeded},
     Step{TaskState::kLaunching, TaskState::kFailed},
     Step{TaskState::kLaunching, TaskState::kOutOfMemory},
     Step{TaskState::kLaunching, TaskState::kLost},
-    // It ran out of memory, was a victim, or lost its machine.
+    // The task ran out of memory, was a victim, or lost its machine.
     Step{TaskState::kRunning, TaskState::kQueued},
     Step{TaskState::kRunning, TaskState::kStopping},
     Step{TaskState::kRunning, TaskState::kSucceeded},
@@ -99,7 +99,7 @@ bool HoldsGpus(TaskState state) {
 }
 
 bool IsLegalStep(TaskState from, TaskState to) {
-  // A user may requeue a finished task explicitly.
+  // A finished task leaves its final state only if a user requeues it.
   if (IsFinal(from)) return to == TaskState::kQueued;
   for (const Step& step : kSteps) {
     if (step.from == from && step.to == to) return true;

@@ -11,11 +11,11 @@
 
 namespace carma::core {
 
-// The states of a task. Only an explicit requeue leads out of a final state.
+// The states of a task. Only a user's requeue leads out of a final state.
 enum class TaskState : std::uint8_t {
   kSubmitted,   // accepted; its estimate is not requested yet
   kEstimating,  // waiting for the estimator
-  // Waits for GPUs, a begin time, a dependency, a release or a back-off (see its Reason).
+  // The task waits for GPUs, a begin time, a dependency, a release or a back-off (see its Reason).
   kQueued,
   kLaunching,  // has its GPUs; its process is being started
   kRunning,
@@ -49,7 +49,7 @@ inline constexpr std::array<std::pair<TaskState, std::string_view>, kTaskStateCo
 std::string_view TaskStateCode(TaskState state);
 std::optional<TaskState> ParseTaskState(std::string_view name_or_code);
 bool IsFinal(TaskState state);
-// Whether a process of the task may live, so that its claim counts.
+// Whether the task may have a running process, so that its claim counts.
 bool HoldsGpus(TaskState state);
 // Whether the table of legal steps allows this step.
 bool IsLegalStep(TaskState from, TaskState to);

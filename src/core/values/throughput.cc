@@ -11,7 +11,7 @@ bool OfSeveralUsers(std::span<const Neighbour> tasks, const Neighbour* newcomer)
   return std::ranges::any_of(tasks, [user](const auto& each) { return each.load.user != user; });
 }
 
-// The speeds of all tasks under MPS; the newcomer comes last.
+// The speeds of all tasks under MPS. The newcomer comes last.
 std::vector<double> SpeedsOfUsers(std::span<const Neighbour> tasks, const Neighbour* newcomer) {
   std::vector<Load> loads;
   for (const Neighbour& each : tasks) loads.push_back(each.load);

@@ -1,4 +1,4 @@
-// Predicts the throughput of a GPU, and the slowdown of its tasks, if one more task joins. Pure.
+// Predicts the throughput of a GPU and the slowdown of its tasks if one more task joins. Pure.
 #pragma once
 
 #include <limits>
@@ -12,16 +12,16 @@ namespace carma::core {
 
 inline constexpr double kAnySlowdown = std::numeric_limits<double>::infinity();
 
-// A task on a GPU, or a candidate for the GPU. If tasks take turns, its load has been through
-// AsTurns.
+// A task on a GPU, or a candidate for the GPU. If the tasks take turns, AsTurns must have been
+// applied to the load.
 struct Neighbour {
   Load load;
   double max_slowdown = kAnySlowdown;  // relative to alone
-  // Safety factor on the predicted delay (the time beyond the run time alone). 1 if s and p were
-  // measured.
+  // Safety factor on the predicted delay, which is the time beyond the run time alone. 1 if s and p
+  // were measured.
   double doubt = 1;
-  // Run time without neighbours relative to that on a whole GPU. Above 1 on a MIG instance with
-  // fewer SMs than the task would use.
+  // Run time without neighbours, relative to the run time on a whole GPU. Above 1 on a MIG instance
+  // that has fewer SMs than the task would use.
   double cramped = 1;
   friend bool operator==(const Neighbour&, const Neighbour&) = default;
 };
@@ -38,17 +38,17 @@ struct ThroughputEstimate {
 // Highest total throughput of one GPU under that sharing method.
 double SaturationOf(const Interference& model, SharingMethod sharing);
 
-// Writes the slowdown of each task, relative to alone, to `slowdowns` in the same order.
+// Writes the slowdown of each task relative to running alone to `slowdowns`, in the same order.
 void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
                  std::vector<double>& slowdowns);
 
-// newcomer: the task that would join, or null; if null, the result's `newcomer` is 1. Uses the same
-// formula as Speeds.
+// newcomer: the task that would join, or null. If it is null, the result's `newcomer` is 1. Uses
+// the same formula as Speeds.
 ThroughputEstimate ThroughputOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
                                 double saturation);
 
-// A cache of ThroughputOf for one GPU: guards and mapper check one candidate after the other, and
-// most candidates are equal. Code that changes the residents in place must call Forget.
+// Caches ThroughputOf for one GPU. Guards and mappers check one candidate after the other, and most
+// candidates are equal. Code that changes the residents in place must call Forget.
 class KeptThroughput {
  public:
   const ThroughputEstimate& With(std::span<const Neighbour> residents, const Neighbour& newcomer,

@@ -26,15 +26,15 @@ TEST(ThroughputEstimate, EqualsValuesComputedByHand) {
   EXPECT_NEAR(outlook.newcomer, 1.30, 1e-12);
   EXPECT_NEAR(outlook.slowest, 1.30, 1e-12);
   EXPECT_TRUE(outlook.bearable);
-  // If the GPU can deliver only 1 / 1.2 of that, all tasks are slowed down and exceed the limit of
-  // 1.1.
+  // If the GPU can deliver only 1 / 1.2 of that throughput, all tasks are slowed down and exceed
+  // the limit of 1.1.
   outlook = ThroughputOf(there, &newcomer, outlook.delivered / 1.2);
   EXPECT_NEAR(outlook.newcomer, 1.30 * 1.2, 1e-12);
   EXPECT_FALSE(outlook.bearable);
 }
 
-// If the assumptions are right, the simulated world does exactly what is predicted, for every
-// sharing method.
+// If the assumptions hold, the simulated world does exactly what is predicted, for every sharing
+// method.
 TEST(ThroughputEstimate, AgreesWithTheSpeeds) {
   base::Rng rng(1);
   for (int round = 0; round < 200; ++round) {
