@@ -127,7 +127,7 @@ endfunction()
 # A cold build spends most of its time on headers and templates that many files of a folder use: eight files of a folder are
 # compiled together, in half of the time. So the names that its files keep to themselves differ: from each other, which the
 # compiler says, and from constants of its headers, which tools/check_layers.py says. APART names files to be compiled alone.
-# Tests, and the debug and fuzz builds, compile each file by itself.
+# Tests are compiled in the same way. The debug and fuzz builds compile each file by itself.
 option(CARMA_UNITY "compile the files of a folder together, eight at a time" OFF)
 if(CARMA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-subobject-linkage)  # a private member's type in an anonymous namespace; each file is included once
@@ -211,6 +211,7 @@ function(carma_room name)
     list(APPEND ROOM_TEST_LINK carma::${name}_fakes)
   endif()
   if(tests)
+    carma_unity(tests tests "")
     add_executable(${name}_test ${tests})
     carma_test_program(${name}_test)
     target_link_libraries(${name}_test PRIVATE carma::${name} ${ROOM_TEST_LINK} GTest::gtest_main)

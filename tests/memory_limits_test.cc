@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-constexpr double kLong = 1e6;  // until it is cancelled
+constexpr double kLongRun = 1e6;  // until it is cancelled
 
 SiteOptions Limited(const std::string& method) {
   return {.shape = "1xA100-40GB",
@@ -67,13 +67,13 @@ INSTANTIATE_TEST_SUITE_P(By, MemoryLimits, ::testing::Values("streams", "mps"),
 TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   const std::uint64_t neighbour =
-      site.Train({"--gpu-mem", "12G"}, {.memory_mib = 11'000, .solo_s = kLong});
+      site.Train({"--gpu-mem", "12G"}, {.memory_mib = 11'000, .solo_s = kLongRun});
   AwaitMemory(neighbour, 11'000);
   // The processes take 16 000 MiB in total. No single process takes more than a quarter of the
   // promised 8 GiB, and the GPU has 28 GiB.
   const std::uint64_t eight =
       SubmitEight({"--gpu-mem", "8G", "--retries", "0"},
-                  {.memory_mib = 2'000, .solo_s = kLong, .sm_active = 0.05});
+                  {.memory_mib = 2'000, .solo_s = kLongRun, .sm_active = 0.05});
   const api::TaskView ended = site.Await(eight);
   EXPECT_EQ(ended.state, "out_of_memory") << ended.reason_text << site.Output(eight);
   EXPECT_EQ(ended.sharing, GetParam());
@@ -94,7 +94,7 @@ TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
 TEST_P(MemoryLimits, ATaskSeesItsLimitAsTheWholeGpu) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   const std::uint64_t neighbour =
-      site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLong});
+      site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLongRun});
   AwaitMemory(neighbour, 3'000);
   const std::uint64_t id = site.Train(
       {"--gpu-mem", "10G"}, {.memory_mib = 4'000, .solo_s = 5, .more = {"--tell-memory"}});
@@ -108,7 +108,8 @@ TEST_P(MemoryLimits, ATaskSeesItsLimitAsTheWholeGpu) {
 TEST_P(MemoryLimits, ShowUseThatTheDriverDoesNotReport) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   ASSERT_EQ(site.SimGpu({"fault", "--gpu", "0", "--kind", "no-process-memory"}).code, 0);
-  const std::uint64_t id = site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLong});
+  const std::uint64_t id =
+      site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLongRun});
   EXPECT_EQ(AwaitMemory(id, 3'000).observed_mib, 3'000);
 }
 
@@ -120,7 +121,7 @@ TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
   const std::string more =
       base::Join(SimTask({.memory_mib = 15'000, .solo_s = 1, .sm_active = 0.1}), " ");
   const std::string grows =
-      base::Join(SimTask({.memory_mib = 8'000, .solo_s = kLong, .sm_active = 0.1}), " ") +
+      base::Join(SimTask({.memory_mib = 8'000, .solo_s = kLongRun, .sm_active = 0.1}), " ") +
       " & :" + turn + more + turn + more + turn;
   const std::uint64_t id = site.Submit({"--gpu-mem", "30G", "--", "/bin/sh", "-c", grows});
   ASSERT_EQ(bell.Hear(), "0");
@@ -130,7 +131,7 @@ TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
 
   Gated beside(site, "beside");
   const std::uint64_t neighbour = beside.Submit(
-      site, "exec " + base::Join(SimTask({.memory_mib = 19'000, .solo_s = kLong}), " "),
+      site, "exec " + base::Join(SimTask({.memory_mib = 19'000, .solo_s = kLongRun}), " "),
       {"--gpu-mem", "20G"});
   ASSERT_EQ(beside.Hear(), "1") << site.Task(neighbour).reason_text;
   EXPECT_TRUE(Eventually([&] { return site.Task(id).group_limit_mib < 23'000; }));
@@ -154,9 +155,9 @@ TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
 TEST_P(MemoryLimits, OutlastADaemonAndEndWithTheirTask) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   const std::uint64_t ends =
-      site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLong});
+      site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLongRun});
   const std::uint64_t lost =
-      site.Train({"--gpu-mem", "4G", "--no-requeue"}, {.memory_mib = 3'000, .solo_s = kLong});
+      site.Train({"--gpu-mem", "4G", "--no-requeue"}, {.memory_mib = 3'000, .solo_s = kLongRun});
   AwaitMemory(ends, 3'000);
   AwaitMemory(lost, 3'000);
   EXPECT_THAT(site.SimGpu({"audit"}).out, HasSubstr("a memory limit of "));

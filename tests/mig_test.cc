@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-constexpr double kLong = 100'000;  // until it is cancelled
+constexpr double kLongTask = 100'000;  // until it is cancelled
 
 class Mig : public ::testing::Test {
  protected:
@@ -46,9 +46,9 @@ TEST_F(Mig, InstancesAreListedInsteadOfTheirGpu) {
 }
 
 TEST_F(Mig, ATaskRunsOnItsInstanceAloneAndLargeOnesGoElsewhere) {
-  const auto small = site.Train({"--gpu-mem", "4G"}, {.memory_mib = 4'000, .solo_s = kLong});
-  const auto large = site.Train({"--gpu-mem", "30G"}, {.memory_mib = 30'000, .solo_s = kLong});
-  const auto medium = site.Train({"--gpu-mem", "9G"}, {.memory_mib = 9'000, .solo_s = kLong});
+  const auto small = site.Train({"--gpu-mem", "4G"}, {.memory_mib = 4'000, .solo_s = kLongTask});
+  const auto large = site.Train({"--gpu-mem", "30G"}, {.memory_mib = 30'000, .solo_s = kLongTask});
+  const auto medium = site.Train({"--gpu-mem", "9G"}, {.memory_mib = 9'000, .solo_s = kLongTask});
   std::vector<std::int64_t> used;
   for (const std::uint64_t id : {small, large, medium}) {
     const api::TaskView task = site.AwaitState(id, "running");
@@ -81,7 +81,7 @@ TEST_F(Mig, AnXidOfOneInstanceIsNotItsNeighbours) {
 
 TEST_F(Mig, ALostGpuTakesItsInstancesAlongAndTheirTasksStartElsewhere) {
   // While other GPUs are free, the whole GPU has the lowest score.
-  const auto large = site.Train({"--gpu-mem", "30G"}, {.memory_mib = 30'000, .solo_s = kLong});
+  const auto large = site.Train({"--gpu-mem", "30G"}, {.memory_mib = 30'000, .solo_s = kLongTask});
   ASSERT_EQ(site.AwaitState(large, "running").gpu_indices.at(0), 2);
   ASSERT_TRUE(Eventually([&] { return Gpu(2).used_mib >= 30'000; }));
   Gated gated(site, "gated");

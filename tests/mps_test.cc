@@ -32,9 +32,9 @@ using Words = std::vector<std::string>;
 
 // PCI address of the first simulated GPU, as the kernel writes it.
 constexpr char kPlace[] = "0000:03:00";
-constexpr double kLong = 1e6;  // until it is cancelled
+constexpr double kLongTraining = 1e6;  // until it is cancelled
 
-constexpr Training kSmall{.memory_mib = 4000, .solo_s = kLong};
+constexpr Training kSmall{.memory_mib = 4000, .solo_s = kLongTraining};
 
 class Mps : public ::testing::Test {
  protected:
@@ -577,7 +577,7 @@ TEST_F(Mps, TheDefaultIsStreamsWithFewNeighboursWhereNoControlDaemonAnswers) {
     site.Stop(SIGTERM);
   }
   site.Start();
-  constexpr Training kQuiet{.memory_mib = 2000, .solo_s = kLong, .sm_active = 0.01};
+  constexpr Training kQuiet{.memory_mib = 2000, .solo_s = kLongTraining, .sm_active = 0.01};
   std::vector<std::uint64_t> tasks;
   for (int i = 0; i < 3; ++i) tasks.push_back(site.Train({"--gpu-mem", "2000"}, kQuiet));
   EXPECT_EQ(site.AwaitState(tasks[1], "running").sharing, "streams");
@@ -622,7 +622,7 @@ TEST(Streams, MarksAndCountsATaskThatOutgrowsItsPromise) {
   Site site{{.shape = "1xA100-40GB"}};
   site.Start();
   const std::uint64_t greedy =
-      site.Train({"--gpu-mem", "2000"}, {.memory_mib = 8000, .solo_s = kLong});
+      site.Train({"--gpu-mem", "2000"}, {.memory_mib = 8000, .solo_s = kLongTraining});
   EXPECT_TRUE(Eventually([&] {  // at first, its memory still grows
     return site.Task(greedy).over_promise_mib.value_or(0) >= 8000 - 2000 - 2048;
   }));
@@ -637,7 +637,7 @@ TEST(Streams, MarksATaskOnAGpuThatItWasNotAssigned) {
   Site site{{.settings = {{"idle.after", "\"5m\""}}}};
   site.Start();
   std::string astray = "CUDA_VISIBLE_DEVICES=1 exec";
-  for (const std::string& word : SimTask({.memory_mib = 3000, .solo_s = kLong}))
+  for (const std::string& word : SimTask({.memory_mib = 3000, .solo_s = kLongTraining}))
     astray += " " + word;
   const std::uint64_t id = site.Submit({"--gpu-mem", "4G", "--", "/bin/sh", "-c", astray});
   ASSERT_EQ(site.AwaitState(id, "running").gpu_indices, std::vector<std::int64_t>{0});

@@ -7,7 +7,7 @@
 namespace carma::estimate {
 namespace {
 
-model::LayerList Network(std::int64_t channels) {
+model::LayerList SmallNetwork(std::int64_t channels) {
   const model::Shape image = Of({-1, 3, 32, 32});
   const model::Shape maps = Of({-1, channels, 32, 32});
   model::LayerList list =
@@ -18,15 +18,15 @@ model::LayerList Network(std::int64_t channels) {
 }
 
 TEST(ActivityGuess, CountsEachWeightAsOftenAsItIsUsed) {
-  EXPECT_EQ(MultiplyAdds(Network(8)), 27 * 8 * 32 * 32 + 10 * 8);
-  model::LayerList collapsed = Network(8);
+  EXPECT_EQ(MultiplyAdds(SmallNetwork(8)), 27 * 8 * 32 * 32 + 10 * 8);
+  model::LayerList collapsed = SmallNetwork(8);
   collapsed.collapsed = true;
   EXPECT_FALSE(MultiplyAdds(collapsed)) << "the layers inside are unknown";
 }
 
 TEST(ActivityGuess, RisesWithTheWorkOfASample) {
-  const auto small = GuessActivity(Network(8));
-  const auto large = GuessActivity(Network(4096));
+  const auto small = GuessActivity(SmallNetwork(8));
+  const auto large = GuessActivity(SmallNetwork(4096));
   ASSERT_TRUE(small && large);
   EXPECT_LT(small->sm_active, 0.05);
   EXPECT_GT(large->sm_active, 3 * small->sm_active);

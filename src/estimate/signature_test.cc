@@ -8,7 +8,7 @@
 namespace carma::estimate {
 namespace {
 
-task::TaskSpec Spec(const std::string& words) {
+task::TaskSpec SpecOf(const std::string& words) {
   task::TaskSpec spec;
   for (const std::string_view word : base::SplitWords(words)) spec.command.emplace_back(word);
   spec.workdir = "/home/ada/project";
@@ -39,12 +39,12 @@ TEST(Relation, OmitsTheAmounts) {
        "python train.py --batch-size all --b 8", false},
   };
   for (const auto& each : cases) {
-    EXPECT_EQ(Relation(Spec(each.one), 1000, "m") == Relation(Spec(each.other), 1000, "m"),
+    EXPECT_EQ(Relation(SpecOf(each.one), 1000, "m") == Relation(SpecOf(each.other), 1000, "m"),
               each.same)
         << each.name;
   }
-  EXPECT_EQ(Relation(Spec("python train.py 32"), 1000, "m"), "") << "it states no amount";
-  task::TaskSpec stated = Spec("python train.py");
+  EXPECT_EQ(Relation(SpecOf("python train.py 32"), 1000, "m"), "") << "it states no amount";
+  task::TaskSpec stated = SpecOf("python train.py");
   stated.batch_size = 8;
   task::TaskSpec more = stated;
   more.batch_size = 16;
@@ -54,12 +54,12 @@ TEST(Relation, OmitsTheAmounts) {
 }
 
 TEST(Amounts, ComeFromTheTaskOrItsCommand) {
-  const Amounts told = AmountsOf(Spec("python train.py -b 8 --block-size=1024"));
+  const Amounts told = AmountsOf(SpecOf("python train.py -b 8 --block-size=1024"));
   EXPECT_EQ(told.batch, 8);
   EXPECT_EQ(told.length, 1024);
-  EXPECT_EQ(AmountsOf(Spec("python train.py b 8")), Amounts{});
-  EXPECT_EQ(AmountsOf(Spec("python train.py --batch-size --seq-len 128")).length, 128);
-  task::TaskSpec stated = Spec("python train.py --batch-size 8");
+  EXPECT_EQ(AmountsOf(SpecOf("python train.py b 8")), Amounts{});
+  EXPECT_EQ(AmountsOf(SpecOf("python train.py --batch-size --seq-len 128")).length, 128);
+  task::TaskSpec stated = SpecOf("python train.py --batch-size 8");
   stated.training = {{"seq-len", "2048", ""}};
   stated.batch_size = 4;
   EXPECT_EQ(AmountsOf(stated).batch, 4) << "the description overrides the command";
@@ -127,18 +127,18 @@ TEST(Signature, DistinguishesTrainings) {
       {"a random name alone", "python train.py 9f86d081884c", "python train.py 1f86d081884d", true},
   };
   for (const Case& c : cases) {
-    EXPECT_EQ(Signature(Spec(c.one), 1000, "m") == Signature(Spec(c.other), 1000, "m"), c.same)
+    EXPECT_EQ(Signature(SpecOf(c.one), 1000, "m") == Signature(SpecOf(c.other), 1000, "m"), c.same)
         << c.name;
   }
 }
 
 TEST(Signature, ContainsUserModelAndSettings) {
-  const std::string same = Signature(Spec("python train.py"), 1000, "m");
+  const std::string same = Signature(SpecOf("python train.py"), 1000, "m");
   EXPECT_TRUE(same.starts_with("1000-")) << same;
-  EXPECT_NE(Signature(Spec("python train.py"), 1001, "m"), same);
-  EXPECT_NE(Signature(Spec("python train.py"), 1000, "n"), same);
+  EXPECT_NE(Signature(SpecOf("python train.py"), 1001, "m"), same);
+  EXPECT_NE(Signature(SpecOf("python train.py"), 1000, "n"), same);
   const auto with = [](auto change) {
-    task::TaskSpec spec = Spec("python train.py");
+    task::TaskSpec spec = SpecOf("python train.py");
     change(spec);
     return Signature(spec, 1000, "m");
   };
@@ -154,14 +154,14 @@ TEST(Signature, ContainsUserModelAndSettings) {
 }
 
 TEST(Signature, IncludesTheFolderIfThereIsNoSummary) {
-  task::TaskSpec other = Spec("python train.py");
+  task::TaskSpec other = SpecOf("python train.py");
   other.workdir = "/home/ada/another";
-  EXPECT_NE(Signature(other, 1000, ""), Signature(Spec("python train.py"), 1000, ""));
+  EXPECT_NE(Signature(other, 1000, ""), Signature(SpecOf("python train.py"), 1000, ""));
 }
 
 TEST(Signature, SplitsScriptsAndShellArgumentsIntoWords) {
   const auto script = [](const std::string& text) {
-    task::TaskSpec spec = Spec("");
+    task::TaskSpec spec = SpecOf("");
     spec.script = text;
     return Signature(spec, 1000, "m");
   };
@@ -169,27 +169,28 @@ TEST(Signature, SplitsScriptsAndShellArgumentsIntoWords) {
             script("#!/bin/sh\n\n# second\npython train.py --seed 2\n"));
   EXPECT_NE(script("#!/bin/sh\npython train.py --width 1\n"),
             script("#!/bin/sh\npython train.py --width 2\n"));
-  task::TaskSpec one = Spec("/bin/sh -c"), two = one;
+  task::TaskSpec one = SpecOf("/bin/sh -c"), two = one;
   one.command.emplace_back("python train.py --seed 1");
   two.command.emplace_back("python train.py --seed 2");
   EXPECT_EQ(Signature(one, 1000, "m"), Signature(two, 1000, "m"));
 }
 
 TEST(Signature, KinIdentifiesTheProgram) {
-  const std::string kin = Kin(Spec("python train.py --layers 12"), 1000);
-  EXPECT_EQ(Kin(Spec("python -u /tmp/train.py --layers 24 x"), 1000), kin);
-  EXPECT_EQ(Kin(Spec("torchrun --nproc_per_node 2 train.py"), 1000), kin);
-  EXPECT_NE(Kin(Spec("python other.py"), 1000), kin);
-  EXPECT_NE(Kin(Spec("python train.py"), 1001), kin);
-  EXPECT_EQ(Kin(Spec("python -m lab.train --x 1"), 1000), Kin(Spec("python3 -m lab.train"), 1000));
-  EXPECT_EQ(Kin(Spec("/opt/a/train --x 1"), 1000), Kin(Spec("train --y 2"), 1000));
+  const std::string kin = Kin(SpecOf("python train.py --layers 12"), 1000);
+  EXPECT_EQ(Kin(SpecOf("python -u /tmp/train.py --layers 24 x"), 1000), kin);
+  EXPECT_EQ(Kin(SpecOf("torchrun --nproc_per_node 2 train.py"), 1000), kin);
+  EXPECT_NE(Kin(SpecOf("python other.py"), 1000), kin);
+  EXPECT_NE(Kin(SpecOf("python train.py"), 1001), kin);
+  EXPECT_EQ(Kin(SpecOf("python -m lab.train --x 1"), 1000),
+            Kin(SpecOf("python3 -m lab.train"), 1000));
+  EXPECT_EQ(Kin(SpecOf("/opt/a/train --x 1"), 1000), Kin(SpecOf("train --y 2"), 1000));
 }
 
 TEST(Signature, KindFitsTheStore) {
-  const std::string one = Signature(Spec("python train.py --layers 12"), 1000, "");
+  const std::string one = Signature(SpecOf("python train.py --layers 12"), 1000, "");
   EXPECT_EQ(KindOf(one), KindOf(std::string(one)));
-  EXPECT_NE(KindOf(one), KindOf(Signature(Spec("python train.py --layers 24"), 1000, "")));
-  EXPECT_NE(KindOf(one), KindOf(Signature(Spec("python train.py --layers 12"), 1001, "")));
+  EXPECT_NE(KindOf(one), KindOf(Signature(SpecOf("python train.py --layers 24"), 1000, "")));
+  EXPECT_NE(KindOf(one), KindOf(Signature(SpecOf("python train.py --layers 12"), 1001, "")));
   EXPECT_NE(KindOf(""), core::KindId{});
   EXPECT_LT(core::Number(KindOf(one)), std::uint64_t{1} << 63);
 }

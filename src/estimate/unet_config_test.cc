@@ -16,7 +16,7 @@ constexpr const char* kStableDiffusion =
                           "CrossAttnUpBlock2D"],
         "in_channels":4,"layers_per_block":2,"sample_size":64})";
 
-TransformerConfig Parsed(const std::string& text) {
+TransformerConfig ParsedUnet(const std::string& text) {
   const auto config = ParseTransformerConfig(text, "c");
   EXPECT_TRUE(config) << config.error().message;
   return config.value_or(TransformerConfig{});
@@ -32,7 +32,7 @@ double Kept(const BlockList& list, bool frozen) {
 // Bytes that autograd saves per latent pixel for the same modules in PyTorch, in fp32 and with
 // fused attention.
 TEST(UNetConfig, CountsTheBytesThatAutogradKeeps) {
-  const TransformerConfig config = Parsed(kStableDiffusion);
+  const TransformerConfig config = ParsedUnet(kStableDiffusion);
   ASSERT_TRUE(config.blocks);
   EXPECT_NEAR(config.TotalParameters(), 859.5e6, 1e6);
   EXPECT_EQ(config.positions, 64 * 64);
@@ -41,7 +41,7 @@ TEST(UNetConfig, CountsTheBytesThatAutogradKeeps) {
 }
 
 TEST(UNetConfig, LevelsMayDifferInDepthAndAttention) {
-  const TransformerConfig config = Parsed(
+  const TransformerConfig config = ParsedUnet(
       R"({"_class_name":"UNet2DConditionModel","attention_head_dim":[5,10,20],
           "block_out_channels":[320,640,1280],"cross_attention_dim":2048,
           "down_block_types":["DownBlock2D","CrossAttnDownBlock2D","CrossAttnDownBlock2D"],

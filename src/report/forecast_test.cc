@@ -13,15 +13,15 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-core::Time At(std::int64_t s) {
+core::Time ForecastTime(std::int64_t s) {
   return base::FromMs(s * 1000);
 }
 
 core::TaskRecord Ended(core::TaskState state = core::TaskState::kSucceeded) {
   core::TaskRecord record;
   record.state = state;
-  record.attempt.Edit().started = At(100);
-  record.ended = At(400);
+  record.attempt.Edit().started = ForecastTime(100);
+  record.ended = ForecastTime(400);
   record.peak_mib = 9'000;
   record.estimate =
       core::Estimate{.peak_mib = 12'000, .method = "structural", .predicted_mib = 10'000};
@@ -67,7 +67,7 @@ TEST(Forecasts, OfActivityCompareTheProfileWithTheSamples) {
 TEST(Forecasts, OfSlowdownRequireNeighbours) {
   core::TaskRecord record = Ended();
   record.estimate.reset();
-  record.attempt.Edit().launched = At(100);
+  record.attempt.Edit().launched = ForecastTime(100);
   record.attempt.Edit().sharing.method = core::SharingMethod::kMps;
   record.profile.Edit().alone = base::Duration(150'000);
   record.seen.Edit().alone = base::Duration(200'000);
@@ -101,8 +101,11 @@ TEST(Forecasts, AreJudgedByQuantityAndMethod) {
 }
 
 TEST(Forecasts, AreStoredAndShown) {
-  RunRecord run{.label = "magm", .to = At(500)};
-  run.tasks = {{.id = 1, .submitted = At(0), .ended = At(400), .forecasts = ForecastsOf(Ended())}};
+  RunRecord run{.label = "magm", .to = ForecastTime(500)};
+  run.tasks = {{.id = 1,
+                .submitted = ForecastTime(0),
+                .ended = ForecastTime(400),
+                .forecasts = ForecastsOf(Ended())}};
   const Report report = MakeReport(run);
   const auto again = ReportsFromJsonText(ToJsonText(report));
   ASSERT_TRUE(again) << again.error().message;

@@ -19,8 +19,8 @@ core::Time At(std::int64_t s) {
   return base::FromMs(s * 1000);
 }
 
-store::StoredTask Task(TaskState state, std::optional<std::int64_t> started_s,
-                       std::optional<std::int64_t> ended_s, std::vector<std::string> gpus) {
+store::StoredTask TaskIn(TaskState state, std::optional<std::int64_t> started_s,
+                         std::optional<std::int64_t> ended_s, std::vector<std::string> gpus) {
   store::StoredTask task;
   task.record.id = core::TaskId{1};
   task.record.state = state;
@@ -31,8 +31,8 @@ store::StoredTask Task(TaskState state, std::optional<std::int64_t> started_s,
   return task;
 }
 
-store::StoredEvent Step(std::int64_t s, TaskState state, std::string gpu = "",
-                        std::string text = "") {
+store::StoredEvent StepTo(std::int64_t s, TaskState state, std::string gpu = "",
+                          std::string text = "") {
   store::StoredEvent event;
   event.when = At(s);
   event.kind = store::EventKind::kState;
@@ -52,7 +52,7 @@ std::vector<Attempt> AttemptsOf(const store::StoredTask& task,
 }
 
 TEST(StoreRun, AttemptsFollowTheStates) {
-  store::StoredTask crashed = Task(TaskState::kSucceeded, 100, 200, {"A", "B"});
+  store::StoredTask crashed = TaskIn(TaskState::kSucceeded, 100, 200, {"A", "B"});
   crashed.record.ooms = 1;
   struct Case {
     const char* name;
@@ -63,46 +63,46 @@ TEST(StoreRun, AttemptsFollowTheStates) {
   const Case cases[] = {
       {"a crash, then a success on both GPUs that the row names",
        crashed,
-       {Step(10, TaskState::kRunning, "A"),
-        Step(30, TaskState::kQueued, "", "OutOfMemory: CUDA out of memory"),
-        Step(100, TaskState::kRunning, "B"), Step(200, TaskState::kSucceeded, "B")},
+       {StepTo(10, TaskState::kRunning, "A"),
+        StepTo(30, TaskState::kQueued, "", "OutOfMemory: CUDA out of memory"),
+        StepTo(100, TaskState::kRunning, "B"), StepTo(200, TaskState::kSucceeded, "B")},
        {{At(10), At(30), AttemptEnd::kOutOfMemory, {0}},
         {At(100), At(200), AttemptEnd::kSucceeded, {0, 1}}}},
       {"a crash that only the row counts",
        crashed,
-       {Step(10, TaskState::kRunning, "A"), Step(30, TaskState::kQueued, "", "NonZeroExit: 1"),
-        Step(100, TaskState::kRunning, "A"), Step(200, TaskState::kSucceeded, "A")},
+       {StepTo(10, TaskState::kRunning, "A"), StepTo(30, TaskState::kQueued, "", "NonZeroExit: 1"),
+        StepTo(100, TaskState::kRunning, "A"), StepTo(200, TaskState::kSucceeded, "A")},
        {{At(10), At(30), AttemptEnd::kOutOfMemory, {0}},
         {At(100), At(200), AttemptEnd::kSucceeded, {0, 1}}}},
       {"a stop before requeueing is not a crash",
-       Task(TaskState::kQueued, 10, {}, {}),
-       {Step(10, TaskState::kRunning, "A"), Step(20, TaskState::kStopping, "A"),
-        Step(25, TaskState::kQueued)},
+       TaskIn(TaskState::kQueued, 10, {}, {}),
+       {StepTo(10, TaskState::kRunning, "A"), StepTo(20, TaskState::kStopping, "A"),
+        StepTo(25, TaskState::kQueued)},
        {{At(10), At(25), AttemptEnd::kStopped, {0}}}},
       {"a live process is unfinished now",
-       Task(TaskState::kRunning, 10, {}, {"A"}),
-       {Step(10, TaskState::kRunning, "A")},
+       TaskIn(TaskState::kRunning, 10, {}, {"A"}),
+       {StepTo(10, TaskState::kRunning, "A")},
        {{At(10), At(1'000), AttemptEnd::kUnfinished, {0}}}},
       {"the GPUs of a future launch do not belong to the attempt before",
-       Task(TaskState::kLaunching, 10, {}, {"B"}),
-       {Step(10, TaskState::kRunning, "A"), Step(20, TaskState::kQueued, "", "Victim"),
-        Step(30, TaskState::kLaunching, "B")},
+       TaskIn(TaskState::kLaunching, 10, {}, {"B"}),
+       {StepTo(10, TaskState::kRunning, "A"), StepTo(20, TaskState::kQueued, "", "Victim"),
+        StepTo(30, TaskState::kLaunching, "B")},
        {{At(10), At(20), AttemptEnd::kFailed, {1}}}},
       {"without events, the last attempt is taken from the row",
-       Task(TaskState::kTimedOut, 10, 40, {"A"}),
+       TaskIn(TaskState::kTimedOut, 10, 40, {"A"}),
        {},
        {{At(10), At(40), AttemptEnd::kStopped, {0}}}},
-      {"cancelled in the queue", Task(TaskState::kCancelled, {}, 40, {}), {}, {}},
+      {"cancelled in the queue", TaskIn(TaskState::kCancelled, {}, 40, {}), {}, {}},
   };
   for (const Case& c : cases) EXPECT_EQ(AttemptsOf(c.task, c.events), c.attempts) << c.name;
 }
 
 TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
   StoreRun books(At(1'000));
-  books.Add(Task(TaskState::kSucceeded, 100, 200, {"A"}));
+  books.Add(TaskIn(TaskState::kSucceeded, 100, 200, {"A"}));
   for (const auto& step :
-       {Step(10, TaskState::kRunning, "A"), Step(30, TaskState::kQueued, "", "OutOfMemory: x"),
-        Step(100, TaskState::kRunning, "A"), Step(200, TaskState::kSucceeded, "A")}) {
+       {StepTo(10, TaskState::kRunning, "A"), StepTo(30, TaskState::kQueued, "", "OutOfMemory: x"),
+        StepTo(100, TaskState::kRunning, "A"), StepTo(200, TaskState::kSucceeded, "A")}) {
     books.Add(step);
   }
   store::EndedAttempt first{.task = core::TaskId{1}, .number = 1};
@@ -129,7 +129,7 @@ TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
 
 TEST(StoreRun, NamesTheExitCodeOrElseTheReason) {
   const auto reason = [](TaskState state, const char* detail) {
-    store::StoredTask task = Task(state, 10, 40, {"A"});
+    store::StoredTask task = TaskIn(state, 10, 40, {"A"});
     task.record.reason = {core::ReasonCode::kNonZeroExit, "exit code 3"};
     task.record.exit.Edit().detail = detail;
     StoreRun books(At(1'000));
@@ -145,11 +145,11 @@ TEST(StoreRun, NamesTheExitCodeOrElseTheReason) {
 
 TEST(StoreRun, IgnoresEventsOfUnknownTasks) {
   StoreRun books(At(1'000));
-  books.Add(Task(TaskState::kSucceeded, {}, 40, {}));
-  store::StoredEvent other = Step(10, TaskState::kRunning, "A");
+  books.Add(TaskIn(TaskState::kSucceeded, {}, 40, {}));
+  store::StoredEvent other = StepTo(10, TaskState::kRunning, "A");
   other.task = core::TaskId{7};
   books.Add(other);
-  store::StoredEvent drain = Step(10, TaskState::kRunning);
+  store::StoredEvent drain = StepTo(10, TaskState::kRunning);
   drain.kind = store::EventKind::kDrain;
   books.Add(drain);
   EXPECT_THAT(books.Finish().tasks.at(0).attempts, IsEmpty());
@@ -158,7 +158,7 @@ TEST(StoreRun, IgnoresEventsOfUnknownTasks) {
 TEST(StoreRun, CutsUsageToTheRunAndKeepsGaps) {
   StoreRun books(At(1'000));
   books.NameGpu("A", "GPU 0", "A100", 40'000);
-  books.Add(Task(TaskState::kSucceeded, 10, 100, {"A"}));
+  books.Add(TaskIn(TaskState::kSucceeded, 10, 100, {"A"}));
   books.Add(store::GpuUsage{At(-60), At(0), "A", 0.9, 9, 9, 1});  // before the run
   books.Add(store::GpuUsage{At(-20), At(40), "A", 0.5, 100, 600, 1});
   books.Add(store::GpuUsage{At(60), At(90), "A", 0.25, 200, 600, 1});
@@ -182,7 +182,7 @@ TEST(StoreRun, CutsUsageToTheRunAndKeepsGaps) {
 TEST(StoreRun, SumsHeadOfQueueWaits) {
   using core::ReasonCode;
   StoreRun books(At(1'000));
-  books.Add(Task(TaskState::kSucceeded, 10, 100, {"A"}));
+  books.Add(TaskIn(TaskState::kSucceeded, 10, 100, {"A"}));
   books.Add(store::LineWait{At(-60), At(0), ReasonCode::kWarmUp, core::Duration(9'000)});  // before
   books.Add(store::LineWait{At(0), At(60), ReasonCode::kGpuMemory, core::Duration(9'000)});
   books.Add(store::LineWait{At(60), At(100), ReasonCode::kGpuMemory, core::Duration(1'500)});

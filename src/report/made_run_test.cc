@@ -21,7 +21,7 @@ constexpr Kind kKinds[] = {
     {"resnet50-b64", "medium", 1'500, 9'100, 0.55}, {"bert-base", "medium", 1'900, 13'500, 0.75},
     {"vgg16-b128", "heavy", 4'200, 15'900, 0.8},    {"xlnet-large", "heavy", 5'400, 21'000, 0.9}};
 
-core::Time At(double s) {
+core::Time AtSecond(double s) {
   return base::FromMs(std::llround(s * 1000));
 }
 
@@ -69,7 +69,7 @@ RunRecord Make(const MadeRun& options) {
     task.id = static_cast<std::uint64_t>(i) + 1;
     task.name = kind.name;
     task.group = kind.group;
-    task.submitted = At(now_s);
+    task.submitted = AtSecond(now_s);
     task.solo_s = kind.solo_s;
     double ready_s = now_s;
     for (bool crashes = rng.Uniform() < options.crash_share;; crashes = false) {
@@ -88,12 +88,12 @@ RunRecord Make(const MadeRun& options) {
       const double length_s =
           crashes ? 40 : kind.solo_s * (1 + 0.35 * others) * (0.97 + 0.06 * rng.Uniform());
       slot->free_s = start_s + length_s;
-      task.attempts.push_back({.started = At(start_s),
-                               .ended = At(slot->free_s),
+      task.attempts.push_back({.started = AtSecond(start_s),
+                               .ended = AtSecond(slot->free_s),
                                .end = crashes ? AttemptEnd::kOutOfMemory : AttemptEnd::kSucceeded,
                                .gpus = {static_cast<int>(gpu)}});
-      changes[gpu].insert({At(start_s + 14), {&kind, 1}});
-      changes[gpu].insert({At(slot->free_s), {&kind, -1}});
+      changes[gpu].insert({AtSecond(start_s + 14), {&kind, 1}});
+      changes[gpu].insert({AtSecond(slot->free_s), {&kind, -1}});
       ready_s = slot->free_s;
       if (!crashes) break;
     }

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-core::Time At(std::int64_t s) {
+core::Time MetricsTime(std::int64_t s) {
   return base::FromMs(1'000'000 + s * 1000);
 }
 
@@ -27,15 +27,15 @@ store::StoredTask Task(std::uint64_t id, TaskState state, std::int64_t submitted
   store::StoredTask task;
   task.record.id = TaskId{id};
   task.record.state = state;
-  task.record.submitted = At(submitted_s);
-  if (started_s) task.record.attempt.Edit().started = At(*started_s);
-  if (ended_s) task.record.ended = At(*ended_s);
+  task.record.submitted = MetricsTime(submitted_s);
+  if (started_s) task.record.attempt.Edit().started = MetricsTime(*started_s);
+  if (ended_s) task.record.ended = MetricsTime(*ended_s);
   return task;
 }
 
 store::StoredEvent Step(std::uint64_t id, std::int64_t s, TaskState state) {
   store::StoredEvent event;
-  event.when = At(s);
+  event.when = MetricsTime(s);
   event.kind = store::EventKind::kState;
   event.task = TaskId{id};
   event.what = std::string(core::TaskStateName(state));
@@ -59,10 +59,10 @@ struct Example {
       Step(1, 110, TaskState::kSucceeded), Step(2, 220, TaskState::kSucceeded)};
   // GPU-A is half busy for the first 100 s, then idle until 20 s after the end. GPU-B: 0-220.
   std::vector<store::GpuUsage> usage{
-      {At(0), At(100), "GPU-A", 0.5, 10'000, 20'000, 1},
-      {At(100), At(240), "GPU-A", 0.0, 0, 7'000, 0},
-      {At(0), At(220), "GPU-B", 0.25, 5'000, 22'000, 1},
-      {At(300), At(400), "GPU-B", 1, 1, 1, 1},  // after the run
+      {MetricsTime(0), MetricsTime(100), "GPU-A", 0.5, 10'000, 20'000, 1},
+      {MetricsTime(100), MetricsTime(240), "GPU-A", 0.0, 0, 7'000, 0},
+      {MetricsTime(0), MetricsTime(220), "GPU-B", 0.25, 5'000, 22'000, 1},
+      {MetricsTime(300), MetricsTime(400), "GPU-B", 1, 1, 1, 1},  // after the run
   };
   Example() {
     tasks[0].record.attempt.Edit().number = 1;
@@ -74,7 +74,7 @@ struct Example {
 Metrics Compute(const std::string& label, std::span<const store::StoredTask> tasks,
                 std::span<const store::StoredEvent> events,
                 std::span<const store::GpuUsage> usage) {
-  StoreRun books(At(1'000));
+  StoreRun books(MetricsTime(1'000));
   for (const store::StoredTask& each : tasks) books.Add(each);
   for (const store::StoredEvent& each : events) books.Add(each);
   for (const store::GpuUsage& each : usage) books.Add(each);

@@ -17,7 +17,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-Report Example() {
+Report ExampleReport() {
   RunRecord run = Make({.label = "MAGM \"80 %\"", .tasks = 20, .gpus = 2});
   run.tasks[3].name = "line\nbreak";
   run.tasks[4].group = "";
@@ -35,7 +35,7 @@ Report Example() {
 }
 
 TEST(Reports, RoundTripThroughJson) {
-  const Report report = Example();
+  const Report report = ExampleReport();
   const std::string text = ToJsonText(report);
   const auto read = ReportsFromJsonText(text);
   ASSERT_TRUE(read) << read.error().message;
@@ -173,7 +173,7 @@ TEST(Tables, ReportNoTimesIfNoTaskHasRun) {
 }
 
 TEST(Csv, HasARowForEachRunAndTask) {
-  const std::vector<Report> reports{Example(), {.metrics = {.label = "=cmd()"}, .run = {}}};
+  const std::vector<Report> reports{ExampleReport(), {.metrics = {.label = "=cmd()"}, .run = {}}};
   std::vector<Metrics> metrics;
   for (const Report& each : reports) metrics.push_back(each.metrics);
   const std::string runs = RunsCsv(metrics);

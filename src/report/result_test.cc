@@ -12,8 +12,8 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 
-Metrics Ended(const std::string& label, double total_s, double jct_s = 1000, double slowdown = 1,
-              std::int64_t failed = 0) {
+Metrics EndedRun(const std::string& label, double total_s, double jct_s = 1000, double slowdown = 1,
+                 std::int64_t failed = 0) {
   Metrics run;
   run.label = label;
   run.tasks = run.executed = 60;
@@ -81,7 +81,8 @@ TEST(Change, UsesWelchForDifferentNumbersOfRuns) {
 }
 
 TEST(Change, IsTheSameInTheHeadlineAndInTheTable) {
-  std::vector<Metrics> runs{Ended("a", 1000), Ended("a", 1000), Ended("b", 900), Ended("b", 910)};
+  std::vector<Metrics> runs{EndedRun("a", 1000), EndedRun("a", 1000), EndedRun("b", 900),
+                            EndedRun("b", 910)};
   const std::int64_t crashes[] = {4, 8, 9, 17};
   for (std::size_t i = 0; i < runs.size(); ++i) runs[i].oom_crashes = crashes[i];
   const std::vector<Case> cases = CasesOf(runs);
@@ -92,7 +93,7 @@ TEST(Change, IsTheSameInTheHeadlineAndInTheTable) {
 }
 
 TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
-  Metrics cancelled = Ended("", 6000, 1000, 1, 3);
+  Metrics cancelled = EndedRun("", 6000, 1000, 1, 3);
   cancelled.tasks = 70;
   const struct {
     const char* name;
@@ -100,47 +101,47 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
     std::string sentence;
   } cases[] = {
       {"single runs",
-       {Ended("exclusive", 6000, 1000), Ended("CARMA", 4500, 730, 1.5)},
+       {EndedRun("exclusive", 6000, 1000), EndedRun("CARMA", 4500, 730, 1.5)},
        "CARMA ends 25 % earlier than exclusive; a task is done 27 % sooner after its submission "
        "and runs 1.50 times as long as alone."},
       {"replays: with their standard deviation",
-       {Ended("exclusive", 1000), Ended("exclusive", 1000), Ended("CARMA", 700),
-        Ended("CARMA", 720)},
+       {EndedRun("exclusive", 1000), EndedRun("exclusive", 1000), EndedRun("CARMA", 700),
+        EndedRun("CARMA", 720)},
        "CARMA ends 29 % ± 1 earlier than exclusive; a task runs 1.00 times as long as alone."},
       {"the best of several",
-       {Ended("exclusive", 6000), Ended("streams", 5900), Ended("mps", 4500, 1000, 2)},
+       {EndedRun("exclusive", 6000), EndedRun("streams", 5900), EndedRun("mps", 4500, 1000, 2)},
        "mps, best of these, ends 25 % earlier than exclusive; a task runs 2.00 times as long as "
        "alone."},
       {"a small difference has a digit",
-       {Ended("exclusive", 6000), Ended("later", 6150)},
+       {EndedRun("exclusive", 6000), EndedRun("later", 6150)},
        "later ends 2.5 % later than exclusive; a task runs 1.00 times as long as alone."},
       {"noise is not a result",
-       {Ended("a", 1000), Ended("a", 1000), Ended("b", 900), Ended("b", 1110)},
+       {EndedRun("a", 1000), EndedRun("a", 1000), EndedRun("b", 900), EndedRun("b", 1110)},
        "b ends as early as a; a task runs 1.00 times as long as alone."},
       {"a run with less work is not better",
-       {Ended("exclusive", 6000), Ended("loses", 3000, 1000, 1, 4), Ended("CARMA", 4500)},
+       {EndedRun("exclusive", 6000), EndedRun("loses", 3000, 1000, 1, 4), EndedRun("CARMA", 4500)},
        "CARMA, best of these, ends 25 % earlier than exclusive; a task runs 1.00 times as long as "
        "alone."},
       {"tasks that did not succeed are reported",
-       {Ended("exclusive", 6000), Ended("loses", 3000, 1000, 1, 4)},
+       {EndedRun("exclusive", 6000), EndedRun("loses", 3000, 1000, 1, 4)},
        "loses ends 50 % earlier than exclusive; a task runs 1.00 times as long as alone; 4 of its "
        "60 tasks did not succeed."},
       {"one run",
-       {Ended("", 6000, 1000)},
+       {EndedRun("", 6000, 1000)},
        "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; all succeeded."},
       {"several runs of one policy: their means",
-       {Ended("magm", 6000, 1000), Ended("magm", 6600, 1060, 1, 1)},
+       {EndedRun("magm", 6000, 1000), EndedRun("magm", 6600, 1060, 1, 1)},
        "60 tasks in 1:45:00 (mean of 2 runs): one waits 1:00 and runs 16:10 on average; 0.5 did "
        "not succeed."},
       {"one run with failures",
-       {Ended("", 6000, 1000, 1, 3)},
+       {EndedRun("", 6000, 1000, 1, 3)},
        "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; 3 did not succeed."},
       {"one run, and tasks that never ran",
        {cancelled},
        "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; 3 of all 70 did not "
        "succeed."},
       {"the best is worse than the first",
-       {Ended("exclusive", 6000), Ended("a", 6150), Ended("b", 6300)},
+       {EndedRun("exclusive", 6000), EndedRun("a", 6150), EndedRun("b", 6300)},
        "a, best of the others, ends 2.5 % later than exclusive; a task runs 1.00 times as long as "
        "alone."},
       {"nothing was run", {Metrics{}}, "No task has ended."},
@@ -153,7 +154,7 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
 }
 
 TEST(Headlines, AreForTheRunOfTheSentence) {
-  const std::vector<Metrics> runs{Ended("exclusive", 6000), Ended("CARMA", 4500)};
+  const std::vector<Metrics> runs{EndedRun("exclusive", 6000), EndedRun("CARMA", 4500)};
   const std::vector<Headline> headlines = Headlines(runs);
   ASSERT_EQ(headlines.size(), 4u) << "no energy was reported";
   EXPECT_THAT(headlines.front(), Field(&Headline::value, "1:15:00"));

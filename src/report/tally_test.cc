@@ -15,15 +15,15 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::Optional;
 
-core::Time At(std::int64_t s) {
+core::Time TallyTime(std::int64_t s) {
   return base::FromMs(s * 1000);
 }
 
 TaskOutcome Ran(std::string_view group, std::int64_t submitted_s, std::int64_t ended_s,
                 std::int64_t executed_s, std::optional<double> solo_s = {}) {
   return {.group = group,
-          .submitted = At(submitted_s),
-          .ended = At(ended_s),
+          .submitted = TallyTime(submitted_s),
+          .ended = TallyTime(ended_s),
           .executed = base::Duration(executed_s * 1000),
           .last_executed = base::Duration(executed_s * 1000),
           .solo_s = solo_s,
@@ -88,7 +88,8 @@ TEST(Tally, GroupsAddUpToTheWhole) {
   tally.Add(Ran("light", 0, 30, 20, 10.0));
   tally.Add(Ran("heavy", 10, 110, 100, 80.0));
   tally.Add(Ran("light", 20, 60, 10));
-  tally.Add(TaskOutcome{.state = core::TaskState::kQueued, .group = "heavy", .submitted = At(500)});
+  tally.Add(TaskOutcome{
+      .state = core::TaskState::kQueued, .group = "heavy", .submitted = TallyTime(500)});
   const Metrics m = tally.Finish();
   EXPECT_EQ(m.tasks, 4);
   EXPECT_EQ(m.executed, 3);

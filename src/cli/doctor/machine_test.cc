@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // The first finding that is not kOk, or an empty finding if there is none.
-Finding FirstTrouble(const std::vector<Finding>& findings) {
+Finding FirstMachineTrouble(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.level != Level::kOk) return finding;
   }
@@ -62,7 +62,8 @@ TEST_F(DoctorMachine, AnEmptyMachineHasNoFindings) {
 
 TEST_F(DoctorMachine, ReportsHiddenProcessesOfOtherUsers) {
   Put("/proc/mounts", "proc /proc proc rw,nosuid,hidepid=invisible 0 0\n");
-  EXPECT_THAT(FirstTrouble(CheckRights(root_, false, false)).text, HasSubstr("hidepid=invisible"));
+  EXPECT_THAT(FirstMachineTrouble(CheckRights(root_, false, false)).text,
+              HasSubstr("hidepid=invisible"));
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk) << "root sees them";
   Put("/proc/mounts", "proc /proc proc rw,hidepid=0 0 0\ntmpfs /x tmpfs rw,hidepid=2 0 0\nshort\n");
   EXPECT_EQ(Worst(CheckRights(root_, false, false)), Level::kOk);
@@ -70,13 +71,15 @@ TEST_F(DoctorMachine, ReportsHiddenProcessesOfOtherUsers) {
 
 TEST_F(DoctorMachine, ReportsASeparatePidNamespace) {
   Link("/proc/self/ns/pid", "pid:[4026532211]");
-  EXPECT_THAT(FirstTrouble(CheckRights(root_, true, false)).text, HasSubstr("pid namespace"));
+  EXPECT_THAT(FirstMachineTrouble(CheckRights(root_, true, false)).text,
+              HasSubstr("pid namespace"));
   EXPECT_EQ(Worst(CheckRights(root_, true, true)), Level::kOk) << "a simulated driver shares it";
 }
 
 TEST_F(DoctorMachine, ReportsCountersForAdministratorsOnly) {
   Put("/proc/driver/nvidia/params", "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\n");
-  EXPECT_THAT(FirstTrouble(CheckRights(root_, false, false)).text, HasSubstr("administrators"));
+  EXPECT_THAT(FirstMachineTrouble(CheckRights(root_, false, false)).text,
+              HasSubstr("administrators"));
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
 }
 
@@ -128,42 +131,45 @@ TEST_F(DoctorMps, ReportsTheTrialOfAControlDaemon) {
   EXPECT_EQ(Worst(Check()), Level::kOk);
   EXPECT_THAT(Check()[1].text, HasSubstr("started, queried and stopped"));
   trial_ = task::MpsAbilities{.tells_state = false, .logs = true};
-  EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
-  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("550"));
+  EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kWarn);
+  EXPECT_THAT(FirstMachineTrouble(Check()).remedy, HasSubstr("550"));
   trial_ = task::MpsAbilities{.tells_state = true, .logs = false};
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("no logs"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("no logs"));
   settings_.sm_partitions = true;
   trial_ = task::MpsAbilities{.tells_state = true, .logs = true};
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("--sm-share only limits the SMs"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("--sm-share only limits the SMs"));
   trial_->value().partitions = true;
   EXPECT_EQ(Worst(Check()), Level::kOk);
   trial_ = Unavailable("it ended with exit code 100");
-  EXPECT_EQ(FirstTrouble(Check()).level, Level::kBad);
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("exit code 100: all tasks share by streams"));
+  EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kBad);
+  EXPECT_THAT(FirstMachineTrouble(Check()).text,
+              HasSubstr("exit code 100: all tasks share by streams"));
 }
 
 TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNothing) {
   settings_.mps_servers = task::MpsScope::kShared;
   trial_ = task::MpsAbilities{.tells_state = true, .logs = true};
-  EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("nothing isolates their processes"));
-  EXPECT_THAT(FirstTrouble(Check()).remedy, Not(HasSubstr("root")));
-  EXPECT_THAT(FirstTrouble(CheckMps(root_, settings_, "/usr/bin", false, trial_)).remedy,
+  EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kWarn);
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("nothing isolates their processes"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).remedy, Not(HasSubstr("root")));
+  EXPECT_THAT(FirstMachineTrouble(CheckMps(root_, settings_, "/usr/bin", false, trial_)).remedy,
               HasSubstr("only root's carma doctor finds out"));
   trial_ = Denied("that needs driver branch 580 or newer");
-  EXPECT_EQ(FirstTrouble(Check()).level, Level::kBad);
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("branch 580 or newer: all tasks share by"));
-  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("set collocation.mps_servers to \"user\""));
+  EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kBad);
+  EXPECT_THAT(FirstMachineTrouble(Check()).text,
+              HasSubstr("branch 580 or newer: all tasks share by"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).remedy,
+              HasSubstr("set collocation.mps_servers to \"user\""));
   for (const Finding& each : Check()) EXPECT_THAT(each.text, Not(HasSubstr("isolates")));
   trial_ = Unavailable("it ended with exit code 100");
-  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("-d -M"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).remedy, HasSubstr("-d -M"));
 }
 
 TEST_F(DoctorMps, AutoDoesNotNeedAControlDaemon) {
   settings_.collocation.reset();
   trial_ = Unavailable("it ended with exit code 100");
   EXPECT_EQ(Worst(Check()), Level::kWarn);
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("all tasks share by streams"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("all tasks share by streams"));
   settings_.mps_control = "/opt/none";
   EXPECT_EQ(Worst(Check()), Level::kWarn);
   settings_.policy.mapper = core::kNeverSharing;
@@ -171,7 +177,7 @@ TEST_F(DoctorMps, AutoDoesNotNeedAControlDaemon) {
 }
 
 TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
-  EXPECT_EQ(Worst(Check()), Level::kOk) << FirstTrouble(Check()).text;
+  EXPECT_EQ(Worst(Check()), Level::kOk) << FirstMachineTrouble(Check()).text;
   EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; 48 processes at most"));
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is limited for tasks on one GPU"));
   settings_.mps_servers = task::MpsScope::kGpu;
@@ -180,28 +186,28 @@ TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is not limited"));
   settings_.mps_control = "/opt/mps-control";
   EXPECT_EQ(Worst(Check()), Level::kBad);
-  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("collocation.mps_control"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).remedy, HasSubstr("collocation.mps_control"));
   Put("/opt/mps-control", "", 0644);
   EXPECT_EQ(Worst(Check()), Level::kBad) << "it cannot be run";
   Put("/opt/mps-control", "", 0755);
   EXPECT_EQ(Worst(Check()), Level::kOk);
   settings_.mps_control = "mps-control";
   settings_.simgpu_state = "/server";
-  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("carma-simmps"));
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("mps-control is not in $PATH"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).remedy, HasSubstr("carma-simmps"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("mps-control is not in $PATH"));
 }
 
 TEST_F(DoctorMps, NeedsAFolderThatOthersCannotWrite) {
   Put("/run/carma/mps/.keep", "");
   EXPECT_EQ(Worst(Check()), Level::kOk);
   ::chmod((root_ + "/run/carma/mps").c_str(), 0777);
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is writable by others"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("is writable by others"));
   settings_.mps_dir = "/run/carma/mps/.keep/mps";
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not a folder"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("is not a folder"));
   if (::geteuid() == 0) return;  // root may write everywhere
   settings_.mps_dir = "/run/other/mps";
   ::chmod((root_ + "/run").c_str(), 0555);
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("cannot be created or written: /run"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("cannot be created or written: /run"));
   EXPECT_EQ(Worst(CheckMps(root_, settings_, "/usr/bin", false, std::nullopt)), Level::kOk)
       << "carmad is another user, who may";
   ::chmod((root_ + "/run").c_str(), 0755);
@@ -221,7 +227,7 @@ TEST_F(DoctorMps, ListsTheControlDaemonsOfCarma) {
                               daemon.pid())));
     EXPECT_EQ(Worst(Check()), Level::kOk);
     settings_.collocation = core::SharingMethod::kStreams;
-    EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not \"mps\""));
+    EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("is not \"mps\""));
   }
   EXPECT_EQ(Check()[0].text, "not used (collocation.method)");
 }
@@ -230,64 +236,67 @@ TEST_F(DoctorMps, WarnsAboutForeignControlDaemons) {
   Put("/tmp/nvidia-mps/control_lock", "");
   EXPECT_EQ(Worst(Check()), Level::kOk) << "it has ended";
   const LockOf daemon(root_ + "/tmp/nvidia-mps/control_lock");
-  EXPECT_THAT(FirstTrouble(Check()).text,
+  EXPECT_THAT(FirstMachineTrouble(Check()).text,
               HasSubstr(fmt::format("not CARMA's (pid {}) serves /tmp/nvidia-mps", daemon.pid())));
-  EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("echo quit | "));
+  EXPECT_THAT(FirstMachineTrouble(Check()).remedy, HasSubstr("echo quit | "));
   settings_.collocation = core::SharingMethod::kStreams;
-  EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
+  EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kWarn);
 }
 
 TEST_F(DoctorMps, WarnsAboutRootsDaemonOfProtocol3) {
   Put("/run/nvidia-mps/control_lock", "");
   const LockOf daemon(root_ + "/run/nvidia-mps/control_lock");
-  EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("serves /run/nvidia-mps"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("serves /run/nvidia-mps"));
 }
 
 TEST_F(DoctorMachine, WarnsAboutUnlikelySettings) {
   config::Settings settings;
   settings.notify_admin = {"root@example.org", "/opt/tell"};
   const std::string expected = "notify.admin: /opt/tell is not an executable program";
-  EXPECT_EQ(FirstTrouble(CheckSettings(root_, settings)).text, expected);
+  EXPECT_EQ(FirstMachineTrouble(CheckSettings(root_, settings)).text, expected);
   Put("/opt/tell", "", 0644);
-  EXPECT_EQ(FirstTrouble(CheckSettings(root_, settings)).text, expected);
+  EXPECT_EQ(FirstMachineTrouble(CheckSettings(root_, settings)).text, expected);
   Put("/opt/tell", "", 0755);
   EXPECT_TRUE(CheckSettings(root_, settings).empty());
 
   settings = {};
   settings.window = base::Duration(2'500);
-  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text,
+  EXPECT_THAT(FirstMachineTrouble(CheckSettings(root_, settings)).text,
               HasSubstr("monitor.window of 2.5 s holds fewer than 3 samples of 1 s"));
   settings = {};
   settings.policy.stale_after = base::Duration(1'500);
-  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("policy.stale_after"));
+  EXPECT_THAT(FirstMachineTrouble(CheckSettings(root_, settings)).text,
+              HasSubstr("policy.stale_after"));
   settings = {};
   settings.idle_after = base::Duration(30'000);
-  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("idle.after of 30 s"));
-  EXPECT_NE(FirstTrouble(CheckSettings(root_, settings)).remedy, "");
+  EXPECT_THAT(FirstMachineTrouble(CheckSettings(root_, settings)).text,
+              HasSubstr("idle.after of 30 s"));
+  EXPECT_NE(FirstMachineTrouble(CheckSettings(root_, settings)).remedy, "");
   settings.idle_after.reset();
   EXPECT_TRUE(CheckSettings(root_, settings).empty());
   settings.policy.margin_mib = 5;
-  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text,
+  EXPECT_THAT(FirstMachineTrouble(CheckSettings(root_, settings)).text,
               HasSubstr("policy.margin is only 5M"));
-  EXPECT_EQ(FirstTrouble(CheckSettings(root_, settings)).remedy, "did you mean \"5G\"?");
+  EXPECT_EQ(FirstMachineTrouble(CheckSettings(root_, settings)).remedy, "did you mean \"5G\"?");
   settings.policy.margin_mib = 0;
   settings.policy.floor_share = 0;
   settings.policy.floor_mib = 255;
-  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("policy.floor"));
+  EXPECT_THAT(FirstMachineTrouble(CheckSettings(root_, settings)).text, HasSubstr("policy.floor"));
   settings.policy.floor_share = 0.375;
   settings.host_memory_mib = 64;
-  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text, HasSubstr("host.memory"));
+  EXPECT_THAT(FirstMachineTrouble(CheckSettings(root_, settings)).text, HasSubstr("host.memory"));
   settings.host_memory_mib.reset();
   EXPECT_TRUE(CheckSettings(root_, settings).empty());
   settings.socket_group = "nogroup_x";
-  EXPECT_EQ(FirstTrouble(CheckSettings(root_, settings)).level, Level::kBad);
-  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text,
+  EXPECT_EQ(FirstMachineTrouble(CheckSettings(root_, settings)).level, Level::kBad);
+  EXPECT_THAT(FirstMachineTrouble(CheckSettings(root_, settings)).text,
               HasSubstr("daemon.socket_group: no group 'nogroup_x'"));
   settings.socket_group = "root";
   settings.allow_groups = {"root", "nogroup_y"};
-  EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text,
+  EXPECT_THAT(FirstMachineTrouble(CheckSettings(root_, settings)).text,
               HasSubstr("daemon.allow_groups: no group 'nogroup_y'"));
-  EXPECT_EQ(FirstTrouble(CheckSettings(root_, settings)).level, Level::kWarn) << "carmad starts";
+  EXPECT_EQ(FirstMachineTrouble(CheckSettings(root_, settings)).level, Level::kWarn)
+      << "carmad starts";
   settings.allow_groups.clear();
   settings.admins = {"root", "nobodyhere"};
   const std::vector<Finding> findings = CheckSettings(root_, settings);
@@ -316,7 +325,7 @@ TEST_F(DoctorMachine, ChecksNotificationPrograms) {
 
 TEST_F(DoctorMachine, WarnsIfTheKernelLogCannotBeRead) {
   config::Settings settings;
-  EXPECT_THAT(FirstTrouble(CheckKernelLog(root_, settings)).text,
+  EXPECT_THAT(FirstMachineTrouble(CheckKernelLog(root_, settings)).text,
               HasSubstr("monitor.kernel_log: /dev/kmsg: No such file"));
   Put("/dev/kmsg", "");
   EXPECT_TRUE(CheckKernelLog(root_, settings).empty());
@@ -443,22 +452,23 @@ TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
   daemon.gpus.resize(3);
   EXPECT_EQ(Worst(CheckDaemon(daemon)), Level::kOk);
   daemon.status->host = {.cpus = 8, .not_enforced = "Nothing enforces CPU limits: no cgroups."};
-  EXPECT_THAT(FirstTrouble(CheckDaemon(daemon)).text, ::testing::HasSubstr("not enforced"));
+  EXPECT_THAT(FirstMachineTrouble(CheckDaemon(daemon)).text, ::testing::HasSubstr("not enforced"));
   daemon.status->host = {};
   daemon.status->troubles = {"store: disk full"};
-  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).text, "store: disk full");
+  EXPECT_EQ(FirstMachineTrouble(CheckDaemon(daemon)).text, "store: disk full");
   daemon.status->troubles.clear();
   daemon.gpus[2].index = 2;
   daemon.gpus[2].state = "drain";
   daemon.gpus[2].trouble = "Xid 79: fell off the bus";
-  const Finding drained = FirstTrouble(CheckDaemon(daemon));
+  const Finding drained = FirstMachineTrouble(CheckDaemon(daemon));
   EXPECT_EQ(drained.text, "gpu 2 takes no tasks: Xid 79: fell off the bus");
   EXPECT_THAT(drained.remedy, HasSubstr("carma resume 2"));
   daemon.gpus[1] = daemon.gpus[2];
   daemon.gpus[1].index = 1;
   daemon.status->troubles = {"GPU 1 takes no new tasks: Xid 79: fell off the bus"};
   EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "a shared cause is shown once";
-  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).remedy, "once that is fixed: carma resume 1,2");
+  EXPECT_EQ(FirstMachineTrouble(CheckDaemon(daemon)).remedy,
+            "once that is fixed: carma resume 1,2");
   daemon.gpus[1].trouble += "; the driver does not answer";
   daemon.status->troubles.emplace_back("GPU 1: the driver does not answer");
   EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "both problems are reported with the GPU";
@@ -467,11 +477,11 @@ TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
   EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "an alert is shown beside the cause of the closing";
   daemon.status->driver = "it hangs";
   daemon.status->troubles = {"driver: it hangs"};
-  EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).text, "driver: it hangs");
+  EXPECT_EQ(FirstMachineTrouble(CheckDaemon(daemon)).text, "driver: it hangs");
   daemon.gpus[2].state = "down";
   daemon.gpus[1].trouble = "";
   EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "a silent driver is reported with its GPUs";
-  EXPECT_THAT(FirstTrouble(CheckDaemon(daemon)).remedy, HasSubstr("by itself"));
+  EXPECT_THAT(FirstMachineTrouble(CheckDaemon(daemon)).remedy, HasSubstr("by itself"));
 }
 
 }  // namespace

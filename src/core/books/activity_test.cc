@@ -11,7 +11,7 @@ namespace {
 constexpr Time kSeen{Duration{100'000}};
 constexpr Time kLater{Duration{400'000}};
 
-Resident Task(std::uint64_t id, std::optional<double> sm_active = {}) {
+Resident ResidentTask(std::uint64_t id, std::optional<double> sm_active = {}) {
   return {.task = TaskId{id}, .first_seen = kSeen, .sm_active = sm_active};
 }
 GpuSample Sample(double sm_active) {
@@ -28,49 +28,50 @@ double UnderMps(const std::vector<double>& activities) {
 }
 
 TEST(ActivityOf, IsTheActivityOfTheOnlyTask) {
-  EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1)}, SharingMethod::kStreams)->sm_active, 0.42);
-  EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1)})->sm_active, 0.42);
+  EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {ResidentTask(1)}, SharingMethod::kStreams)->sm_active, 0.42);
+  EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {ResidentTask(1)})->sm_active, 0.42);
   // The activity is derived again even if it is known, because it may change.
-  EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1, 0.9)})->sm_active, 0.42);
-  Resident exclusive = Task(1);
+  EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {ResidentTask(1, 0.9)})->sm_active, 0.42);
+  Resident exclusive = ResidentTask(1);
   exclusive.exclusive = true;  // not an MPS client
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {exclusive})->sm_active, 0.42);
 }
 
 TEST(ActivityOf, IsDerivedForOneUnknownTaskAmongKnownTasks) {
-  const auto seen = Seen(Sample(UnderMps({0.3, 0.5, 0.2})), {Task(1, 0.3), Task(2), Task(3, 0.2)});
+  const auto seen = Seen(Sample(UnderMps({0.3, 0.5, 0.2})),
+                         {ResidentTask(1, 0.3), ResidentTask(2), ResidentTask(3, 0.2)});
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->resident, 1u);
   EXPECT_DOUBLE_EQ(seen->sm_active, 0.5);
-  EXPECT_FALSE(Seen(Sample(0.9), {Task(1, 0.3), Task(2)}, SharingMethod::kStreams));
+  EXPECT_FALSE(Seen(Sample(0.9), {ResidentTask(1, 0.3), ResidentTask(2)}, SharingMethod::kStreams));
 }
 
 TEST(ActivityOf, IsEmptyIfTheSampleDoesNotShowIt) {
   EXPECT_FALSE(Seen(Sample(0.5), {}));
-  EXPECT_FALSE(Seen(Sample(0.5), {Task(1), Task(2)}));
-  EXPECT_FALSE(Seen(Sample(0.5), {Task(1, 0.5), Task(2, 0.5)}));
+  EXPECT_FALSE(Seen(Sample(0.5), {ResidentTask(1), ResidentTask(2)}));
+  EXPECT_FALSE(Seen(Sample(0.5), {ResidentTask(1, 0.5), ResidentTask(2, 0.5)}));
   // The known task leaves the GPU idle for too little of the time.
-  EXPECT_FALSE(Seen(Sample(0.9), {Task(1, 0.8), Task(2)}));
+  EXPECT_FALSE(Seen(Sample(0.9), {ResidentTask(1, 0.8), ResidentTask(2)}));
   GpuSample sample = Sample(0.5);
   sample.sm_active.reset();
-  EXPECT_FALSE(Seen(sample, {Task(1)}));
+  EXPECT_FALSE(Seen(sample, {ResidentTask(1)}));
   sample = Sample(0.5);
   sample.foreign_processes = 1;
-  EXPECT_FALSE(Seen(sample, {Task(1)}));
+  EXPECT_FALSE(Seen(sample, {ResidentTask(1)}));
   sample = Sample(0.5);
   sample.window_from = kSeen + kActivityWarmUp - Duration{1};
-  EXPECT_FALSE(Seen(sample, {Task(1)}));
-  Resident unseen = Task(1);
+  EXPECT_FALSE(Seen(sample, {ResidentTask(1)}));
+  Resident unseen = ResidentTask(1);
   unseen.first_seen.reset();
   EXPECT_FALSE(Seen(Sample(0.5), {unseen}));
   EXPECT_FALSE(
-      ActivityOf(Sample(0.5), std::vector<Resident>{Task(1)}, kLater, SharingMethod::kMps));
+      ActivityOf(Sample(0.5), std::vector<Resident>{ResidentTask(1)}, kLater, SharingMethod::kMps));
 }
 
 TEST(ActivityOf, StaysBetweenAHundredthAndOne) {
-  EXPECT_DOUBLE_EQ(Seen(Sample(0), {Task(1)})->sm_active, 0.01);
-  EXPECT_DOUBLE_EQ(Seen(Sample(1.04), {Task(1)})->sm_active, 1);
-  EXPECT_DOUBLE_EQ(Seen(Sample(0.2), {Task(1, 0.5), Task(2)})->sm_active, 0.01);
+  EXPECT_DOUBLE_EQ(Seen(Sample(0), {ResidentTask(1)})->sm_active, 0.01);
+  EXPECT_DOUBLE_EQ(Seen(Sample(1.04), {ResidentTask(1)})->sm_active, 1);
+  EXPECT_DOUBLE_EQ(Seen(Sample(0.2), {ResidentTask(1, 0.5), ResidentTask(2)})->sm_active, 0.01);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ constexpr GpuIndex kGpu{0};
 constexpr TaskId kFirst{1};
 constexpr TaskId kSecond{2};
 
-GpuSample Sample(std::int64_t used_mib, std::vector<std::pair<TaskId, std::int64_t>> tasks_mib,
-                 std::int64_t at_ms = 1'000) {
+GpuSample SampleOf(std::int64_t used_mib, std::vector<std::pair<TaskId, std::int64_t>> tasks_mib,
+                   std::int64_t at_ms = 1'000) {
   GpuSample sample;
   sample.taken = base::FromMs(at_ms);
   sample.used_mib = used_mib;
@@ -38,21 +38,21 @@ TEST_F(LedgerTest, AClaimCountsBeforeTheTaskAppearsInSamples) {
 TEST_F(LedgerTest, TheLargerOfClaimAndObservedMemoryCounts) {
   Claim(kFirst, 12'000);
   Claim(kSecond, 5'000);
-  ledger_.Observe(kGpu, Sample(15'000, {{kFirst, 8'000}, {kSecond, 7'000}}));
+  ledger_.Observe(kGpu, SampleOf(15'000, {{kFirst, 8'000}, {kSecond, 7'000}}));
   EXPECT_EQ(Free(), 40'000 - 12'000 - 7'000);
   EXPECT_EQ(ledger_.AccountOf(kGpu).foreign_mib, 0);
 }
 
 TEST_F(LedgerTest, MemoryOfNoTaskIsForeign) {
   Claim(kFirst, 10'000);
-  ledger_.Observe(kGpu, Sample(9'000, {{kFirst, 4'000}, {TaskId{99}, 3'000}}));
+  ledger_.Observe(kGpu, SampleOf(9'000, {{kFirst, 4'000}, {TaskId{99}, 3'000}}));
   EXPECT_EQ(ledger_.AccountOf(kGpu).foreign_mib, 5'000);
   EXPECT_EQ(Free(), 25'000);
 }
 
 TEST_F(LedgerTest, ThereIsNoForeignMemoryIfLessIsUsedThanAttributed) {
   Claim(kFirst, 10'000);
-  ledger_.Observe(kGpu, Sample(9'000, {{kFirst, 9'500}}));
+  ledger_.Observe(kGpu, SampleOf(9'000, {{kFirst, 9'500}}));
   EXPECT_EQ(ledger_.AccountOf(kGpu).foreign_mib, 0);
 }
 
@@ -64,7 +64,7 @@ TEST_F(LedgerTest, FreeMemoryIsNeverBelowZero) {
 
 TEST_F(LedgerTest, UnattributedMemoryCountsInTotal) {
   Claim(kFirst, 10'000);
-  GpuSample sample = Sample(25'000, {});
+  GpuSample sample = SampleOf(25'000, {});
   sample.attributed = false;
   sample.foreign_processes = 1;
   ledger_.Observe(kGpu, sample);
@@ -76,7 +76,7 @@ TEST_F(LedgerTest, UnattributedMemoryCountsInTotal) {
 
 TEST_F(LedgerTest, LastKnownForeignMemoryCountsWhileMemoryIsUnattributed) {
   Claim(kFirst, 10'000);
-  GpuSample sample = Sample(11'000, {{kFirst, 5'000}});
+  GpuSample sample = SampleOf(11'000, {{kFirst, 5'000}});
   sample.foreign_processes = 1;
   ledger_.Observe(kGpu, sample);
   sample.attributed = false;
@@ -91,7 +91,7 @@ TEST_F(LedgerTest, LastKnownForeignMemoryCountsWhileMemoryIsUnattributed) {
 TEST_F(LedgerTest, ReleaseForgetsSamplesAndMayBeRepeated) {
   Claim(kFirst, 12'000);
   Claim(kFirst, 12'000, GpuIndex{1});
-  ledger_.Observe(kGpu, Sample(14'000, {{kFirst, 14'000}}));
+  ledger_.Observe(kGpu, SampleOf(14'000, {{kFirst, 14'000}}));
   ledger_.Release(kFirst);
   EXPECT_EQ(Free(), 40'000);
   EXPECT_EQ(ledger_.SeenFreeMib(kGpu), 40'000);
@@ -104,8 +104,8 @@ TEST_F(LedgerTest, ReleaseForgetsSamplesAndMayBeRepeated) {
 TEST_F(LedgerTest, StableMemoryReplacesTheClaim) {
   const Time seen = base::FromMs(1'000);
   Claim(kFirst, 30'000);
-  EXPECT_TRUE(ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}})));
-  EXPECT_FALSE(ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}}, 2'000)));
+  EXPECT_TRUE(ledger_.Observe(kGpu, SampleOf(10'000, {{kFirst, 10'000}})));
+  EXPECT_FALSE(ledger_.Observe(kGpu, SampleOf(10'000, {{kFirst, 10'000}}, 2'000)));
   EXPECT_EQ(ledger_.AccountOf(kGpu).promised_mib, 30'000);
   EXPECT_EQ(ledger_.AccountOf(kGpu, seen - Duration{1}).promised_mib, 30'000);
   const Account account = ledger_.AccountOf(kGpu, seen);
@@ -118,14 +118,14 @@ TEST_F(LedgerTest, APlateauNeverRaisesThePromise) {
   const Time seen = base::FromMs(1'000);
   Claim(kFirst, 10'100);
   Claim(kSecond, 0);
-  ledger_.Observe(kGpu, Sample(15'000, {{kFirst, 10'000}, {kSecond, 5'000}}));
+  ledger_.Observe(kGpu, SampleOf(15'000, {{kFirst, 10'000}, {kSecond, 5'000}}));
   EXPECT_EQ(ledger_.AccountOf(kGpu, seen).promised_mib, 10'100 + 5'000);
 }
 
 TEST_F(LedgerTest, UnattributedMemoryIsNoPlateau) {
   Claim(kFirst, 30'000);
-  ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}}));
-  GpuSample unclear = Sample(20'000, {{kFirst, 10'000}}, 5'000);
+  ledger_.Observe(kGpu, SampleOf(10'000, {{kFirst, 10'000}}));
+  GpuSample unclear = SampleOf(20'000, {{kFirst, 10'000}}, 5'000);
   unclear.attributed = false;
   EXPECT_TRUE(ledger_.Observe(kGpu, unclear));
   EXPECT_EQ(ledger_.AccountOf(kGpu, base::FromMs(4'999)).promised_mib, 30'000);
@@ -136,8 +136,8 @@ TEST_F(LedgerTest, ATaskOfSeveralGpusNeedsAPlateauOnAllOfThem) {
   Claim(kFirst, 15'000);
   Claim(kFirst, 15'000, other);
   EXPECT_EQ(ledger_.PlateauOf(kFirst, base::FromMs(9'000)), std::nullopt);
-  ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}}, 1'000));
-  ledger_.Observe(other, Sample(8'000, {{kFirst, 8'000}}, 5'000));
+  ledger_.Observe(kGpu, SampleOf(10'000, {{kFirst, 10'000}}, 1'000));
+  ledger_.Observe(other, SampleOf(8'000, {{kFirst, 8'000}}, 5'000));
   EXPECT_EQ(ledger_.PlateauOf(kFirst, base::FromMs(4'000)), std::nullopt);
   EXPECT_EQ(ledger_.PlateauOf(kFirst, base::FromMs(5'000)), 10'000);
   EXPECT_EQ(ledger_.PlateauOf(kSecond, base::FromMs(5'000)), std::nullopt);
@@ -149,19 +149,19 @@ TEST_F(LedgerTest, TracksTheNeedOnFurtherGpus) {
   EXPECT_EQ(ledger_.OthersShareOf(kFirst), std::nullopt) << "it has one GPU";
   Claim(kFirst, 15'000, other);
   EXPECT_EQ(ledger_.OthersShareOf(kFirst), std::nullopt) << "nothing was seen";
-  ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}}));
-  ledger_.Observe(other, Sample(8'000, {{kFirst, 8'000}}));
+  ledger_.Observe(kGpu, SampleOf(10'000, {{kFirst, 10'000}}));
+  ledger_.Observe(other, SampleOf(8'000, {{kFirst, 8'000}}));
   EXPECT_EQ(ledger_.OthersShareOf(kFirst), 0.8);
-  ledger_.Observe(other, Sample(20'000, {{kFirst, 20'000}}));
+  ledger_.Observe(other, SampleOf(20'000, {{kFirst, 20'000}}));
   EXPECT_EQ(ledger_.OthersShareOf(kFirst), 1);
 }
 
 TEST_F(LedgerTest, FirstSeenNeverChanges) {
   Claim(kFirst, 12'000);
-  ledger_.Observe(kGpu, Sample(0, {{kFirst, 0}}, 1'000));
+  ledger_.Observe(kGpu, SampleOf(0, {{kFirst, 0}}, 1'000));
   EXPECT_EQ(ledger_.ResidentsOf(kGpu)[0].first_seen, std::nullopt);
-  ledger_.Observe(kGpu, Sample(10, {{kFirst, 10}}, 2'000));
-  ledger_.Observe(kGpu, Sample(20, {{kFirst, 20}}, 3'000));
+  ledger_.Observe(kGpu, SampleOf(10, {{kFirst, 10}}, 2'000));
+  ledger_.Observe(kGpu, SampleOf(20, {{kFirst, 20}}, 3'000));
   EXPECT_EQ(ledger_.ResidentsOf(kGpu)[0].first_seen, base::FromMs(2'000));
 }
 

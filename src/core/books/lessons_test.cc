@@ -7,7 +7,7 @@
 namespace carma::core {
 namespace {
 
-TaskRecord Task(std::uint64_t id, std::uint64_t kind, std::uint32_t uid = 1000) {
+TaskRecord TaskOfKind(std::uint64_t id, std::uint64_t kind, std::uint32_t uid = 1000) {
   TaskRecord task;
   task.id = TaskId{id};
   task.kind = KindId{kind};
@@ -17,7 +17,7 @@ TaskRecord Task(std::uint64_t id, std::uint64_t kind, std::uint32_t uid = 1000) 
 
 TEST(LessonsTest, ALessonAppliesToAllTasksOfTheKind) {
   Lessons lessons;
-  const TaskRecord first = Task(1, 7), second = Task(2, 7), other = Task(3, 8);
+  const TaskRecord first = TaskOfKind(1, 7), second = TaskOfKind(2, 7), other = TaskOfKind(3, 8);
   for (const TaskRecord& task : {first, second, other}) lessons.Join(task);
   EXPECT_EQ(lessons.Of(second), nullptr);
   lessons.Enough(first, 10'600);
@@ -28,7 +28,7 @@ TEST(LessonsTest, ALessonAppliesToAllTasksOfTheKind) {
 
 TEST(LessonsTest, TheHighestMemoryOfAllRunsCounts) {
   Lessons lessons;
-  const TaskRecord task = Task(1, 7);
+  const TaskRecord task = TaskOfKind(1, 7);
   lessons.Join(task);
   lessons.Enough(task, 10'600);
   lessons.Enough(task, 9'000);
@@ -40,7 +40,7 @@ TEST(LessonsTest, TheHighestMemoryOfAllRunsCounts) {
 
 TEST(LessonsTest, SuccessesLowerTheDemandAfterOutOfMemory) {
   Lessons lessons;
-  const TaskRecord task = Task(1, 7);
+  const TaskRecord task = TaskOfKind(1, 7);
   lessons.Join(task);
   lessons.Succeeded(task, 9'000);
   EXPECT_EQ(lessons.Of(task), nullptr);
@@ -55,7 +55,7 @@ TEST(LessonsTest, SuccessesLowerTheDemandAfterOutOfMemory) {
 
 TEST(LessonsTest, TheHighestOthersShareCountsUntilOutOfMemory) {
   Lessons lessons;
-  const TaskRecord task = Task(1, 7);
+  const TaskRecord task = TaskOfKind(1, 7);
   lessons.Join(task);
   lessons.OthersShare(task, 0.6);
   lessons.OthersShare(task, 0.5);
@@ -66,7 +66,7 @@ TEST(LessonsTest, TheHighestOthersShareCountsUntilOutOfMemory) {
 
 TEST(LessonsTest, TasksOfAnotherUserAreOfAnotherKind) {
   Lessons lessons;
-  const TaskRecord mine = Task(1, 7), theirs = Task(2, 7, 1001);
+  const TaskRecord mine = TaskOfKind(1, 7), theirs = TaskOfKind(2, 7, 1001);
   lessons.Join(mine);
   lessons.Join(theirs);
   lessons.AtLeast(mine, 15'000);
@@ -75,7 +75,7 @@ TEST(LessonsTest, TasksOfAnotherUserAreOfAnotherKind) {
 
 TEST(LessonsTest, LessonsAreDroppedWithTheLastTask) {
   Lessons lessons;
-  const TaskRecord first = Task(1, 7), second = Task(2, 7);
+  const TaskRecord first = TaskOfKind(1, 7), second = TaskOfKind(2, 7);
   lessons.Join(first);
   lessons.Join(second);
   lessons.Enough(first, 10'600);
@@ -89,7 +89,7 @@ TEST(LessonsTest, LessonsAreDroppedWithTheLastTask) {
 
 TEST(LessonsTest, TheLastActivityCounts) {
   Lessons lessons;
-  const TaskRecord first = Task(1, 7), second = Task(2, 7);
+  const TaskRecord first = TaskOfKind(1, 7), second = TaskOfKind(2, 7);
   lessons.Join(first);
   lessons.Join(second);
   lessons.Activity(first, 0.4);
@@ -101,7 +101,7 @@ TEST(LessonsTest, TheLastActivityCounts) {
 
 TEST(LessonsTest, TasksOfUnknownKindGiveNoLessons) {
   Lessons lessons;
-  const TaskRecord first = Task(1, 0), second = Task(2, 0);
+  const TaskRecord first = TaskOfKind(1, 0), second = TaskOfKind(2, 0);
   lessons.Join(first);
   lessons.Join(second);
   lessons.Enough(first, 10'600);

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Time At(double hours) {
+Time AtHour(double hours) {
   return base::FromMs(static_cast<std::int64_t>(hours * 3'600'000));
 }
 
@@ -20,7 +20,7 @@ std::vector<LimitRule> Rules(std::initializer_list<const char*> texts) {
   return rules;
 }
 
-TaskRecord Task(std::uint64_t id, const std::string& user, int gpus = 1) {
+TaskRecord TaskOf(std::uint64_t id, const std::string& user, int gpus = 1) {
   TaskRecord task{.id = TaskId{id}};
   task.request.Edit().user = user;
   task.request.Edit().gpus = gpus;
@@ -35,7 +35,7 @@ TaskRecord Placed(TaskRecord task, std::int64_t claim_mib, Time launched) {
 }
 
 std::string Why(const Limits& limits, const TaskRecord& task, std::int64_t promised_mib = 0,
-                Time now = At(0)) {
+                Time now = AtHour(0)) {
   const std::optional<LimitHit> hit = limits.AgainstStart(task,
                                                           {.gpus = task.request->gpus,
                                                            .promised_mib = promised_mib,
@@ -46,27 +46,27 @@ std::string Why(const Limits& limits, const TaskRecord& task, std::int64_t promi
 
 TEST(Limits, ApplyToEachUserOrToAllUsersTogether) {
   Limits limits;
-  limits.Follow(Rules({"user=* running=1", "running=2"}), At(0));
-  limits.Start(Placed(Task(1, "ada"), 0, At(0)));
-  EXPECT_EQ(Why(limits, Task(2, "ada")),
+  limits.Follow(Rules({"user=* running=1", "running=2"}), AtHour(0));
+  limits.Start(Placed(TaskOf(1, "ada"), 0, AtHour(0)));
+  EXPECT_EQ(Why(limits, TaskOf(2, "ada")),
             "1 of 1 allowed task is running (limit of each user: user=* running=1).");
-  EXPECT_EQ(Why(limits, Task(3, "bob")), "");
-  limits.Start(Placed(Task(3, "bob"), 0, At(0)));
-  EXPECT_THAT(Why(limits, Task(4, "eve")), HasSubstr("everybody together"));
-  limits.End(Task(1, "ada"));
-  EXPECT_EQ(Why(limits, Task(2, "ada")), "");
+  EXPECT_EQ(Why(limits, TaskOf(3, "bob")), "");
+  limits.Start(Placed(TaskOf(3, "bob"), 0, AtHour(0)));
+  EXPECT_THAT(Why(limits, TaskOf(4, "eve")), HasSubstr("everybody together"));
+  limits.End(TaskOf(1, "ada"));
+  EXPECT_EQ(Why(limits, TaskOf(2, "ada")), "");
 }
 
 TEST(Limits, CountGpusAndPromisedMemory) {
   Limits limits;
-  limits.Follow(Rules({"user=ada gpus=3", "account=vision memory=40G"}), At(0));
-  limits.Start(Placed(Task(1, "ada", 2), 0, At(0)));
-  EXPECT_EQ(Why(limits, Task(2, "ada", 1)), "");
-  EXPECT_THAT(Why(limits, Task(2, "ada", 2)), HasSubstr("2 of 3 allowed GPUs are in use"));
-  TaskRecord vision = Task(3, "bob");
+  limits.Follow(Rules({"user=ada gpus=3", "account=vision memory=40G"}), AtHour(0));
+  limits.Start(Placed(TaskOf(1, "ada", 2), 0, AtHour(0)));
+  EXPECT_EQ(Why(limits, TaskOf(2, "ada", 1)), "");
+  EXPECT_THAT(Why(limits, TaskOf(2, "ada", 2)), HasSubstr("2 of 3 allowed GPUs are in use"));
+  TaskRecord vision = TaskOf(3, "bob");
   vision.request.Edit().account = "vision";
-  limits.Start(Placed(vision, 30'000, At(0)));
-  TaskRecord more = Task(4, "eve");
+  limits.Start(Placed(vision, 30'000, AtHour(0)));
+  TaskRecord more = TaskOf(4, "eve");
   more.request.Edit().account = "vision";
   EXPECT_EQ(Why(limits, more, 10'000), "");
   EXPECT_THAT(Why(limits, more, 20'000), HasSubstr("account vision"));
@@ -74,58 +74,60 @@ TEST(Limits, CountGpusAndPromisedMemory) {
 
 TEST(Limits, GpuHoursAreFreedAfterTheirPeriod) {
   Limits limits;
-  limits.Follow(Rules({"user=* gpu_hours=10/24h"}), At(0));
-  const TaskRecord running = Placed(Task(1, "ada", 2), 0, At(0));
+  limits.Follow(Rules({"user=* gpu_hours=10/24h"}), AtHour(0));
+  const TaskRecord running = Placed(TaskOf(1, "ada", 2), 0, AtHour(0));
   limits.Join(running);
   limits.Start(running);
-  EXPECT_EQ(Why(limits, Task(2, "ada"), 0, At(4.9)), "");
-  EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(5)), HasSubstr("of 10 GPU hours allowed"));
-  EXPECT_EQ(limits.NextChange(At(4)), At(5)) << "used up by then";
+  EXPECT_EQ(Why(limits, TaskOf(2, "ada"), 0, AtHour(4.9)), "");
+  EXPECT_THAT(Why(limits, TaskOf(2, "ada"), 0, AtHour(5)), HasSubstr("of 10 GPU hours allowed"));
+  EXPECT_EQ(limits.NextChange(AtHour(4)), AtHour(5)) << "used up by then";
   limits.End(running);
-  limits.Past({.user = "ada", .gpus = 2, .from = At(0), .to = At(6)}, At(6));
-  EXPECT_THAT(Why(limits, Task(2, "ada"), 0, At(6)), HasSubstr("12.0 of"));
-  EXPECT_EQ(Why(limits, Task(3, "bob"), 0, At(6)), "");
-  EXPECT_EQ(limits.NextChange(At(6)), At(30));
-  limits.Advance(At(6));
+  limits.Past({.user = "ada", .gpus = 2, .from = AtHour(0), .to = AtHour(6)}, AtHour(6));
+  EXPECT_THAT(Why(limits, TaskOf(2, "ada"), 0, AtHour(6)), HasSubstr("12.0 of"));
+  EXPECT_EQ(Why(limits, TaskOf(3, "bob"), 0, AtHour(6)), "");
+  EXPECT_EQ(limits.NextChange(AtHour(6)), AtHour(30));
+  limits.Advance(AtHour(6));
   const std::uint64_t changes = limits.changes();
-  limits.Advance(At(29.9));
+  limits.Advance(AtHour(29.9));
   EXPECT_EQ(limits.changes(), changes);
-  limits.Advance(At(30));
+  limits.Advance(AtHour(30));
   EXPECT_GT(limits.changes(), changes);
-  EXPECT_EQ(Why(limits, Task(2, "ada"), 0, At(30)), "");
-  EXPECT_EQ(limits.NextChange(At(30)), std::nullopt);
+  EXPECT_EQ(Why(limits, TaskOf(2, "ada"), 0, AtHour(30)), "");
+  EXPECT_EQ(limits.NextChange(AtHour(30)), std::nullopt);
 }
 
 TEST(Limits, GpuHoursInTheFutureDoNotCount) {
   Limits limits;
-  limits.Follow(Rules({"user=* gpu_hours=10/24h"}), At(0));
+  limits.Follow(Rules({"user=* gpu_hours=10/24h"}), AtHour(0));
   const double year_h = 8'760;
-  limits.Past({.user = "ada", .gpus = 2, .from = At(4), .to = At(year_h)}, At(6));
-  limits.Past({.user = "ada", .gpus = 2, .from = At(8), .to = At(year_h)}, At(6));
-  EXPECT_EQ(Why(limits, Task(1, "ada"), 0, At(6)), "") << "the clock was set back: 4 hours count";
-  EXPECT_EQ(limits.NextChange(At(6)), At(30));
+  limits.Past({.user = "ada", .gpus = 2, .from = AtHour(4), .to = AtHour(year_h)}, AtHour(6));
+  limits.Past({.user = "ada", .gpus = 2, .from = AtHour(8), .to = AtHour(year_h)}, AtHour(6));
+  EXPECT_EQ(Why(limits, TaskOf(1, "ada"), 0, AtHour(6)), "")
+      << "the clock was set back: 4 hours count";
+  EXPECT_EQ(limits.NextChange(AtHour(6)), AtHour(30));
 }
 
 TEST(Limits, LongerPeriodsCountAttemptsThatEndedBefore) {
   Scheduler core{PolicyConfig{}};
-  core.Handle(At(0), GpusDiscovered{{{"", "A100", 40'960, 424}}});
-  core.Handle(At(100), GpuSampled{GpuIndex{0}, {.taken = At(100), .window_from = At(99)}});
+  core.Handle(AtHour(0), GpusDiscovered{{{"", "A100", 40'960, 424}}});
+  core.Handle(AtHour(100),
+              GpuSampled{GpuIndex{0}, {.taken = AtHour(100), .window_from = AtHour(99)}});
   PolicyConfig policy;
   policy.limits = Rules({"user=* gpu_hours=10/200h"});
-  const Taken ended{.user = "ada", .gpus = 2, .from = At(0), .to = At(6)};
-  core.Handle(At(100), PolicyChanged{policy, std::vector<Taken>{ended}});
-  core.Handle(At(100), TaskSubmitted{TaskId{1}, Task(1, "ada").request});
-  core.Handle(At(100), EstimateReady{TaskId{1}, Estimate{1'000, "given"}});
-  EXPECT_EQ(core.ReasonFor(TaskId{1}, At(100)).code, ReasonCode::kLimit);
+  const Taken ended{.user = "ada", .gpus = 2, .from = AtHour(0), .to = AtHour(6)};
+  core.Handle(AtHour(100), PolicyChanged{policy, std::vector<Taken>{ended}});
+  core.Handle(AtHour(100), TaskSubmitted{TaskId{1}, TaskOf(1, "ada").request});
+  core.Handle(AtHour(100), EstimateReady{TaskId{1}, Estimate{1'000, "given"}});
+  EXPECT_EQ(core.ReasonFor(TaskId{1}, AtHour(100)).code, ReasonCode::kLimit);
 }
 
 TEST(Limits, CountCoresAndMemoryOfTheServer) {
   Limits limits;
-  limits.Follow(Rules({"user=* cpus=8 host_memory=16G"}), At(0));
-  TaskRecord first = Task(1, "ada");
+  limits.Follow(Rules({"user=* cpus=8 host_memory=16G"}), AtHour(0));
+  TaskRecord first = TaskOf(1, "ada");
   first.attempt.Edit().host = {.cpus = 6, .memory_mib = 10'000};
   limits.Start(first);
-  TaskRecord second = Task(2, "ada");
+  TaskRecord second = TaskOf(2, "ada");
   second.request.Edit().cpus = 2;
   EXPECT_EQ(Why(limits, second), "");
   second.request.Edit().host_memory_mib = 7'000;
@@ -142,8 +144,8 @@ TEST(Limits, CountCoresAndMemoryOfTheServer) {
 
 TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
   Limits limits;
-  limits.Follow(Rules({"user=* queued=2 gpus=4 length=2h", "qos=closed running=0"}), At(0));
-  limits.Join(Task(1, "ada"));
+  limits.Follow(Rules({"user=* queued=2 gpus=4 length=2h", "qos=closed running=0"}), AtHour(0));
+  limits.Join(TaskOf(1, "ada"));
   const auto refused = [&](TaskRequest request, std::size_t more) {
     const std::optional<LimitHit> hit =
         limits.AgainstQueueing(request, HostNeedOf({}, request), more);
@@ -161,12 +163,12 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
 
 TEST(Limits, AnEditedTaskCountsOnlyForNewLimits) {
   Limits limits;
-  limits.Follow(Rules({"user=* queued=1", "account=course queued=1"}), At(0));
-  for (const std::uint64_t id : {1, 2}) limits.Join(Task(id, "ada"));
-  TaskRecord other = Task(3, "bob");
+  limits.Follow(Rules({"user=* queued=1", "account=course queued=1"}), AtHour(0));
+  for (const std::uint64_t id : {1, 2}) limits.Join(TaskOf(id, "ada"));
+  TaskRecord other = TaskOf(3, "bob");
   other.request.Edit().account = "course";
   limits.Join(other);
-  const TaskRequest before = Task(1, "ada").request;
+  const TaskRequest before = TaskOf(1, "ada").request;
   EXPECT_FALSE(limits.AgainstQueueing(before, {}, 1, &before)) << "over its limit, but no more";
   TaskRequest moved = before;
   moved.account = "course";
@@ -177,11 +179,11 @@ TEST(Limits, AnEditedTaskCountsOnlyForNewLimits) {
 
 TEST(Limits, ConcernOnlyExistingTasks) {
   Limits limits;
-  limits.Follow(Rules({"user=* qos=interactive running=1", "user=* queued=9"}), At(0));
-  const TaskRecord usual = Task(1, "ada");
+  limits.Follow(Rules({"user=* qos=interactive running=1", "user=* queued=9"}), AtHour(0));
+  const TaskRecord usual = TaskOf(1, "ada");
   limits.Join(usual);
   EXPECT_FALSE(limits.Concerns());
-  TaskRecord interactive = Task(2, "ada");
+  TaskRecord interactive = TaskOf(2, "ada");
   interactive.request.Edit().qos = "interactive";
   limits.Join(interactive);
   EXPECT_TRUE(limits.Concerns());
@@ -191,17 +193,17 @@ TEST(Limits, ConcernOnlyExistingTasks) {
 
 TEST(Limits, StartingOrEndingTwiceChangesNothing) {
   Limits limits;
-  limits.Follow(Rules({"user=* running=2"}), At(0));
-  const TaskRecord task = Placed(Task(1, "ada"), 0, At(0));
+  limits.Follow(Rules({"user=* running=2"}), AtHour(0));
+  const TaskRecord task = Placed(TaskOf(1, "ada"), 0, AtHour(0));
   limits.Start(task);
   limits.Start(task);
-  EXPECT_EQ(Why(limits, Task(2, "ada")), "");
+  EXPECT_EQ(Why(limits, TaskOf(2, "ada")), "");
   limits.End(task);
   limits.End(task);
   EXPECT_EQ(limits.running(), 0u);
   limits.Start(task);
-  limits.Start(Placed(Task(2, "ada"), 0, At(0)));
-  EXPECT_NE(Why(limits, Task(3, "ada")), "");
+  limits.Start(Placed(TaskOf(2, "ada"), 0, AtHour(0)));
+  EXPECT_NE(Why(limits, TaskOf(3, "ada")), "");
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace carma::core {
 namespace {
 
-constexpr Duration kHour{3'600'000};
-constexpr Duration kDay = 24 * kHour;
+constexpr Duration kOneHour{3'600'000};
+constexpr Duration kDay = 24 * kOneHour;
 // 2026-03-25 is a Wednesday. In Berlin, summer time begins on Sunday the 29th.
 constexpr Time kWednesdayNine = base::FromMs(1'774'425'600'000);  // 08:00 UTC, 09:00 in Berlin
 
@@ -36,21 +36,21 @@ std::string Begins(const std::vector<ReservedPeriod>& periods) {
 }
 
 TEST_F(ReservedPeriodsTest, APeriodThatDoesNotRepeatEnds) {
-  const Reservation booking{.from = kWednesdayNine, .length = 9 * kHour};
+  const Reservation booking{.from = kWednesdayNine, .length = 9 * kOneHour};
   const auto calendar = base::Calendar::OfServer();
   EXPECT_EQ(PeriodsOf(booking, kWednesdayNine - kDay, kWednesdayNine, calendar).size(), 1u);
-  EXPECT_EQ(PeriodsOf(booking, kWednesdayNine + 8 * kHour, kWednesdayNine, calendar).size(), 1u);
-  EXPECT_TRUE(PeriodsOf(booking, kWednesdayNine + 9 * kHour, kWednesdayNine, calendar).empty());
+  EXPECT_EQ(PeriodsOf(booking, kWednesdayNine + 8 * kOneHour, kWednesdayNine, calendar).size(), 1u);
+  EXPECT_TRUE(PeriodsOf(booking, kWednesdayNine + 9 * kOneHour, kWednesdayNine, calendar).empty());
 }
 
 TEST_F(ReservedPeriodsTest, TimeOfDayStaysTheSameWhenSummerTimeBegins) {
   const Reservation booking{
-      .from = kWednesdayNine, .length = 9 * kHour, .repeat = Repeat::kWeekdays};
+      .from = kWednesdayNine, .length = 9 * kOneHour, .repeat = Repeat::kWeekdays};
   const auto periods =
       PeriodsOf(booking, kWednesdayNine, kWednesdayNine + 7 * kDay, base::Calendar::OfServer());
   EXPECT_EQ(Begins(periods),
             "03-25T08:00 03-26T08:00 03-27T08:00 03-30T07:00 03-31T07:00 04-01T07:00");
-  EXPECT_EQ(periods.back().to - periods.back().from, 9 * kHour);
+  EXPECT_EQ(periods.back().to - periods.back().from, 9 * kOneHour);
   EXPECT_EQ(Begins(PeriodsOf(booking, kWednesdayNine + 3 * kDay, kWednesdayNine + 3 * kDay,
                              base::Calendar::Utc())),
             "03-30T08:00")
@@ -58,7 +58,7 @@ TEST_F(ReservedPeriodsTest, TimeOfDayStaysTheSameWhenSummerTimeBegins) {
 }
 
 TEST_F(ReservedPeriodsTest, WeeklyPeriodsRepeatUntilTheirLastTime) {
-  Reservation booking{.from = kWednesdayNine, .length = 2 * kHour, .repeat = Repeat::kWeekly};
+  Reservation booking{.from = kWednesdayNine, .length = 2 * kOneHour, .repeat = Repeat::kWeekly};
   const Time later = kWednesdayNine + 1000 * kDay;  // a Tuesday
   EXPECT_EQ(Begins(PeriodsOf(booking, later, later + 10 * kDay, base::Calendar::Utc())),
             "12-20T08:00 12-27T08:00");
@@ -73,8 +73,8 @@ TEST_F(ReservedPeriodsTest, FindsConflicts) {
                                   {.uuid = "GPU-2", .type = "T4", .total_mib = 15'000}};
   const auto of = [](std::uint64_t id, int from_h, int to_h, Reservation booking) {
     booking.id = ReservationId{id};
-    booking.from = Time{} + from_h * kHour;
-    booking.length = (to_h - from_h) * kHour;
+    booking.from = Time{} + from_h * kOneHour;
+    booking.length = (to_h - from_h) * kOneHour;
     return ReservedPeriod{booking, booking.from, booking.from + booking.length};
   };
   const ReservedPeriod both = of(1, 1, 3, {.gpu_type = "a100", .count = 2});
@@ -95,12 +95,12 @@ TEST_F(ReservedPeriodsTest, FindsConflicts) {
 TEST(ReservationBook, AdmitsTheSameTasksAsTheReservations) {
   std::vector<ReservedPeriod> periods;
   for (std::uint64_t id = 1; id <= 5; ++id) {
-    Reservation each{.id = ReservationId{id}, .from = kWednesdayNine, .length = kHour};
+    Reservation each{.id = ReservationId{id}, .from = kWednesdayNine, .length = kOneHour};
     if (id <= 2) each.users = {"ada", "ben", "ada"};
     if (id % 2 == 0) each.accounts = {"vision"};
     if (id == 3) each.classes = {"urgent"};
     for (int day = 0; day < 3; ++day)
-      periods.push_back({each, each.from + day * kDay, each.from + day * kDay + kHour});
+      periods.push_back({each, each.from + day * kDay, each.from + day * kDay + kOneHour});
   }
   ReservationBook book;
   book.Follow(periods);

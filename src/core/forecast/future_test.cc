@@ -19,7 +19,7 @@ GpuView Gpu(std::uint32_t index) {
   return {.index = GpuIndex{index}, .total_mib = 40'000, .free_mib = 40'000};
 }
 // A task that neighbours do not slow down.
-FutureTask Task(std::int64_t need_mib, double alone_s) {
+FutureTask TaskWith(std::int64_t need_mib, double alone_s) {
   return {.need = {.memory_mib = need_mib, .load = {.load = {0.5, 0, 0}}}, .alone_s = alone_s};
 }
 
@@ -36,7 +36,7 @@ class FutureTest : public ::testing::Test {
 };
 
 TEST_F(FutureTest, TasksThatDoNotFitTogetherRunOneAfterTheOther) {
-  line_ = {Task(30'000, 100), Task(30'000, 50)};
+  line_ = {TaskWith(30'000, 100), TaskWith(30'000, 50)};
   // The second task always ends after 150 s; the first ends after 100 or 50 s.
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 150 + 0.5 * 125, 1e-6);
   EXPECT_NEAR(Cost(FutureStart{1, {0}}), 150 + 0.5 * 100, 1e-6);
@@ -48,13 +48,13 @@ TEST_F(FutureTest, RunningTasksContinueAndMakeRoom) {
   views_[0].free_mib = 10'000;
   views_[0].tasks = 1;
   running_ = {{.load = {.load = {0.5, 0, 0}}, .left_s = 20, .gpus = {0}, .promised_mib = {30'000}}};
-  line_ = {Task(30'000, 100)};
+  line_ = {TaskWith(30'000, 100)};
   EXPECT_NEAR(Cost(FutureStart{0, {1}}), 100 + 0.5 * (20 + 100) / 2, 1e-6);
   EXPECT_NEAR(Cost({}), 120 + 0.5 * (20 + 120) / 2, 1e-6);
 }
 
 TEST_F(FutureTest, NeighboursSlowEachOtherDown) {
-  line_ = {Task(10'000, 100), Task(10'000, 100)};
+  line_ = {TaskWith(10'000, 100), TaskWith(10'000, 100)};
   for (FutureTask& each : line_) each.need.load.load = {0.4, 1, 0.5};
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 150 * 1.5, 1e-6);
 }
@@ -65,7 +65,7 @@ TEST_F(FutureTest, ATaskOfTwoGpusRunsAtTheSpeedOfTheSlowerGpu) {
   views_[1].tasks = 1;
   running_ = {
       {.load = {.load = {0.4, 0, 0.5}}, .left_s = 1000, .gpus = {1}, .promised_mib = {10'000}}};
-  line_ = {Task(10'000, 100)};
+  line_ = {TaskWith(10'000, 100)};
   line_[0].need.gpus = 2;
   line_[0].need.load.load = {0.4, 1, 0};
   EXPECT_NEAR(Cost(FutureStart{0, {0, 1}}), 1000 + 0.5 * (1000 + 150) / 2, 1e-6);
@@ -76,7 +76,7 @@ TEST_F(FutureTest, ATaskOfTwoGpusMayNeedLessMemoryOnTheSecond) {
   views_[0].free_mib = 10'000;
   views_[0].tasks = 1;
   running_ = {{.load = {.load = {0.5, 0, 0}}, .left_s = 20, .gpus = {0}, .promised_mib = {30'000}}};
-  line_ = {Task(30'000, 100), Task(5'000, 1)};
+  line_ = {TaskWith(30'000, 100), TaskWith(5'000, 1)};
   line_[0].need.gpus = 2;
   EXPECT_NEAR(Cost(FutureStart{1, {1}}), 120 + 0.5 * (20 + 120 + 1) / 3, 1e-6);
   line_[0].need.others_mib = 10'000;
@@ -85,12 +85,12 @@ TEST_F(FutureTest, ATaskOfTwoGpusMayNeedLessMemoryOnTheSecond) {
 
 TEST_F(FutureTest, ATaskTakesLongerOnASlowerGpu) {
   views_[0].pace = 0.5;
-  line_ = {Task(30'000, 100)};
+  line_ = {TaskWith(30'000, 100)};
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 200 + 0.5 * 200, 1e-6);
 }
 
 TEST_F(FutureTest, ATaskThatNeverFitsCostsInfinity) {
-  line_ = {Task(10'000, 100), Task(50'000, 100)};
+  line_ = {TaskWith(10'000, 100), TaskWith(50'000, 100)};
   EXPECT_TRUE(std::isinf(Cost(FutureStart{0, {0}})));
 }
 

@@ -5,7 +5,7 @@
 namespace carma::core {
 namespace {
 
-constexpr std::int64_t kMib = 40'000;
+constexpr std::int64_t kGpuMib = 40'000;
 
 // Plans on two GPUs.
 class PreemptionPlanTest : public ::testing::Test {
@@ -23,8 +23,8 @@ class PreemptionPlanTest : public ::testing::Test {
       residents_[gpu].push_back(each.load);
     }
     room_.Add({.index = GpuIndex{gpu},
-               .total_mib = kMib,
-               .free_mib = kMib - promised_mib,
+               .total_mib = kGpuMib,
+               .free_mib = kGpuMib - promised_mib,
                .sm_active = sm_active,
                .residents = residents_[gpu],
                .tasks = static_cast<int>(tasks.size()),

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration kHour{3'600'000};
 
-SlotRules Rules(WithoutCheckpoint without = WithoutCheckpoint::kNever) {
+SlotRules SlotRulesWith(WithoutCheckpoint without = WithoutCheckpoint::kNever) {
   return {.length = 12 * kHour, .notice = kHour, .without_checkpoint = without};
 }
 
@@ -24,40 +24,40 @@ TaskRecord Running() {
 
 TEST(Slots, ATaskIsAskedToCheckpointANoticeBeforeItsTimeSliceEnds) {
   const TaskRecord task = Running();
-  EXPECT_EQ(TurnOver(Rules(), task), *task.attempt->started + 11 * kHour);
-  EXPECT_EQ(TurnEnds(Rules(), task), *task.attempt->started + 12 * kHour);
+  EXPECT_EQ(TurnOver(SlotRulesWith(), task), *task.attempt->started + 11 * kHour);
+  EXPECT_EQ(TurnEnds(SlotRulesWith(), task), *task.attempt->started + 12 * kHour);
   EXPECT_EQ(TurnOver({}, task), std::nullopt);
   TaskRecord launching = task;
   launching.attempt.Edit().started.reset();
-  EXPECT_EQ(TurnOver(Rules(), launching), std::nullopt);
+  EXPECT_EQ(TurnOver(SlotRulesWith(), launching), std::nullopt);
 }
 
 TEST(Slots, ExemptTasksKeepTheirGpus) {
   TaskRecord excepted = Running();
   excepted.request.Edit().no_slots = true;
-  EXPECT_EQ(TurnOver(Rules(), excepted), std::nullopt);
+  EXPECT_EQ(TurnOver(SlotRulesWith(), excepted), std::nullopt);
   TaskRecord once_only = Running();
   once_only.request.Edit().requeue = false;
-  EXPECT_EQ(TurnOver(Rules(), once_only), std::nullopt);
+  EXPECT_EQ(TurnOver(SlotRulesWith(), once_only), std::nullopt);
 }
 
 TEST(Slots, TaskNotKnownToCheckpointFollowsTheRule) {
   TaskRecord silent = Running();
   silent.request.Edit().checkpoint_signal.reset();
-  EXPECT_FALSE(TurnOver(Rules(WithoutCheckpoint::kNever), silent));
-  EXPECT_TRUE(TurnOver(Rules(WithoutCheckpoint::kOnce), silent));
-  EXPECT_TRUE(TurnOver(Rules(WithoutCheckpoint::kEnd), silent));
+  EXPECT_FALSE(TurnOver(SlotRulesWith(WithoutCheckpoint::kNever), silent));
+  EXPECT_TRUE(TurnOver(SlotRulesWith(WithoutCheckpoint::kOnce), silent));
+  EXPECT_TRUE(TurnOver(SlotRulesWith(WithoutCheckpoint::kEnd), silent));
   silent.cut_off = 1;
-  EXPECT_FALSE(TurnOver(Rules(WithoutCheckpoint::kOnce), silent));
-  EXPECT_TRUE(TurnOver(Rules(WithoutCheckpoint::kEnd), silent));
+  EXPECT_FALSE(TurnOver(SlotRulesWith(WithoutCheckpoint::kOnce), silent));
+  EXPECT_TRUE(TurnOver(SlotRulesWith(WithoutCheckpoint::kEnd), silent));
   silent.checkpoints = 1;
-  EXPECT_TRUE(TurnOver(Rules(WithoutCheckpoint::kNever), silent));
+  EXPECT_TRUE(TurnOver(SlotRulesWith(WithoutCheckpoint::kNever), silent));
 }
 
 TEST(Slots, TimeSlicesGrowIfATaskNeverCheckpoints) {
   TaskRecord silent = Running();
   silent.request.Edit().checkpoint_signal.reset();
-  const SlotRules rules = Rules(WithoutCheckpoint::kEnd);
+  const SlotRules rules = SlotRulesWith(WithoutCheckpoint::kEnd);
   for (const auto& [cut_off, turn] : {std::pair{0, 12}, {1, 12}, {2, 24}, {4, 96}}) {
     silent.cut_off = cut_off;
     EXPECT_EQ(TurnOf(rules, silent), turn * kHour) << cut_off;
@@ -86,29 +86,29 @@ TEST(Slots, AnEndShowsWhetherTheTaskSaved) {
       {"out of memory", {.kind = ExitKind::kOutOfMemory, .code = 85}, false},
   };
   for (const auto& each : cases)
-    EXPECT_EQ(SaysItSaved(Rules(), Running().request, each.exit), each.saved) << each.what;
-  SlotRules zero_too = Rules();
+    EXPECT_EQ(SaysItSaved(SlotRulesWith(), Running().request, each.exit), each.saved) << each.what;
+  SlotRules zero_too = SlotRulesWith();
   zero_too.exit_codes.push_back(0);
   EXPECT_TRUE(SaysItSaved(zero_too, Running().request, {.kind = ExitKind::kSuccess}));
 }
 
 TEST(Slots, TheServersSignalIsTheDefault) {
   TaskRequest request;
-  EXPECT_EQ(CheckpointSignal(Rules(), request), "USR1");
+  EXPECT_EQ(CheckpointSignal(SlotRulesWith(), request), "USR1");
   request.checkpoint_signal = "TERM";
-  EXPECT_EQ(CheckpointSignal(Rules(), request), "TERM");
+  EXPECT_EQ(CheckpointSignal(SlotRulesWith(), request), "TERM");
 }
 
 TEST(Slots, RejectsImpossibleRules) {
   EXPECT_TRUE(Validate(SlotRules{}));
-  EXPECT_TRUE(Validate(Rules()));
-  SlotRules rules = Rules();
+  EXPECT_TRUE(Validate(SlotRulesWith()));
+  SlotRules rules = SlotRulesWith();
   rules.notice = 13 * kHour;
   EXPECT_FALSE(Validate(rules));
-  rules = Rules();
+  rules = SlotRulesWith();
   rules.checkpoint_signal = "SIGUSR1";
   EXPECT_FALSE(Validate(rules));
-  rules = Rules();
+  rules = SlotRulesWith();
   rules.exit_codes = {256};
   EXPECT_FALSE(Validate(rules));
 }

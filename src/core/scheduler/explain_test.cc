@@ -15,7 +15,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr Duration kMinute{60'000};
+constexpr Duration kOneMinute{60'000};
 
 // A server whose only GPU is taken. The second task has been waiting for it since the first minute.
 class KeptGpus : public ::testing::Test {
@@ -27,11 +27,11 @@ class KeptGpus : public ::testing::Test {
     config.sm_cap.reset();
     config.max_tasks_per_gpu = 1;
     config.backfill = backfill;
-    config.pass_limit = 10 * kMinute;
+    config.pass_limit = 10 * kOneMinute;
     scheduler_ = std::make_unique<Scheduler>(config);
     Tell(Time{}, GpusDiscovered{{{.uuid = "GPU-0", .type = "A100", .total_mib = 40'000}}});
     Submit(Time{}, 1);
-    Submit(Time{kMinute}, 2);
+    Submit(Time{kOneMinute}, 2);
   }
   void Submit(Time when, std::uint64_t id) {
     Look(when);
@@ -41,7 +41,7 @@ class KeptGpus : public ::testing::Test {
   void Look(Time when) {
     GpuSample sample;
     sample.taken = when;
-    sample.window_from = when - kMinute;
+    sample.window_from = when - kOneMinute;
     sample.sm_active = 0.1;
     Tell(when, GpuSampled{GpuIndex{0}, sample});
   }
@@ -55,20 +55,20 @@ class KeptGpus : public ::testing::Test {
 
 TEST_F(KeptGpus, AreAnnouncedInTheReasonOfTheHeadAndThenNamed) {
   Begin(9);
-  EXPECT_THAT(Reason(2, Time{kMinute}),
+  EXPECT_THAT(Reason(2, Time{kOneMinute}),
               EndsWith(" GPUs are kept for it from 1970-01-01T00:11:00.000Z on."));
-  Look(Time{11 * kMinute});
-  EXPECT_THAT(Reason(2, Time{11 * kMinute}), EndsWith(" GPU 0 is kept for it."));
-  EXPECT_THAT(Reason(2, Time{11 * kMinute}), Not(HasSubstr("started before it")));
-  Submit(Time{12 * kMinute}, 3);
-  EXPECT_THAT(Reason(3, Time{12 * kMinute}), Not(HasSubstr("kept for it")));
+  Look(Time{11 * kOneMinute});
+  EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), EndsWith(" GPU 0 is kept for it."));
+  EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), Not(HasSubstr("started before it")));
+  Submit(Time{12 * kOneMinute}, 3);
+  EXPECT_THAT(Reason(3, Time{12 * kOneMinute}), Not(HasSubstr("kept for it")));
 }
 
 TEST_F(KeptGpus, NoneAreKeptIfNoTaskMayPass) {
   Begin(1);
-  EXPECT_THAT(Reason(2, Time{kMinute}), Not(HasSubstr("kept")));
-  Look(Time{11 * kMinute});
-  EXPECT_THAT(Reason(2, Time{11 * kMinute}), Not(HasSubstr("kept")));
+  EXPECT_THAT(Reason(2, Time{kOneMinute}), Not(HasSubstr("kept")));
+  Look(Time{11 * kOneMinute});
+  EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), Not(HasSubstr("kept")));
 }
 
 TEST(PassedHead, KeepsItsCountIfTheHeadsOfTwoUsersAlternate) {
@@ -111,18 +111,18 @@ TEST(WarmUp, IsExplainedOnceForAllGpus) {
     for (const std::uint32_t gpu : {0U, 1U}) {
       GpuSample now;
       now.taken = when;
-      now.window_from = when - kMinute;
+      now.window_from = when - kOneMinute;
       now.sm_active = 0.1;
       scheduler.Handle(when, GpuSampled{GpuIndex{gpu}, now});
     }
   };
-  sample(Time{kMinute});
+  sample(Time{kOneMinute});
   for (const std::uint64_t id : {1, 2, 3}) {
-    const Time when{kMinute + Duration{static_cast<std::int64_t>(id)}};
+    const Time when{kOneMinute + Duration{static_cast<std::int64_t>(id)}};
     scheduler.Handle(when, TaskSubmitted{TaskId{id}, TaskRequest{}});
     scheduler.Handle(when, EstimateReady{TaskId{id}, Estimate{1'000, "given"}});
   }
-  const Time later{kMinute + Duration{2'000}};
+  const Time later{kOneMinute + Duration{2'000}};
   sample(later);
   ASSERT_EQ(scheduler.ReasonFor(TaskId{3}, later).code, ReasonCode::kWarmUp);
   const std::string text = *scheduler.ReasonFor(TaskId{3}, later).text;
@@ -140,7 +140,7 @@ TEST(PublicReason, NeverContainsWhatATaskWroteToStderr) {
       PolicyConfig config;
       config.mapper = "first-fit";
       config.every_failure_is_oom = always_oom;
-      config.recovery_backoff = kMinute;
+      config.recovery_backoff = kOneMinute;
       config.settle = false;
       Scheduler scheduler(config);
       const TaskId id{1};
@@ -151,7 +151,7 @@ TEST(PublicReason, NeverContainsWhatATaskWroteToStderr) {
       ASSERT_EQ(scheduler.Find(id)->state, TaskState::kLaunching);
       scheduler.Handle(Time{}, TaskStarted{id, 1});
       scheduler.Handle(Time{}, TaskExited{id, 1, {kind, 1, 0, "exit code 1: a (b) secret"}});
-      for (const Duration later : {Duration{0}, kMinute / 2, 10 * kMinute}) {
+      for (const Duration later : {Duration{0}, kOneMinute / 2, 10 * kOneMinute}) {
         const core::Reason why = scheduler.ReasonFor(id, Time{later});
         EXPECT_THAT(PublicText(why.code, *why.text), Not(HasSubstr("secret")))
             << ReasonName(why.code) << " " << *why.text;

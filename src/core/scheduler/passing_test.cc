@@ -14,16 +14,17 @@
 namespace carma::core {
 namespace {
 
-constexpr Duration kMinute{60'000};
-constexpr Duration kPassLimit = 10 * kMinute;
-constexpr Duration kLongest = 60 * kMinute;  // longest run time of any task
+constexpr Duration kPeriod{60'000};
+constexpr Duration kPassLimit = 10 * kPeriod;
+constexpr Duration kLongest = 60 * kPeriod;  // longest run time of any task
 constexpr int kGpus = 4;
 constexpr std::int64_t kGpuMib = 40'000;
 
 // A server on which tasks of any size and length start and end.
-class World {
+class PassingWorld {
  public:
-  World(std::uint64_t seed, const std::string& mapper) : rng_(seed), scheduler_(Policy(mapper)) {
+  PassingWorld(std::uint64_t seed, const std::string& mapper)
+      : rng_(seed), scheduler_(Policy(mapper)) {
     std::vector<GpuInfo> infos;
     for (int i = 0; i < kGpus; ++i)
       infos.push_back({.uuid = "GPU-" + std::to_string(i), .type = "A100", .total_mib = kGpuMib});
@@ -31,7 +32,7 @@ class World {
     for (std::uint32_t i = 0; i < kGpus; ++i) {
       GpuSample sample;
       sample.taken = now_;
-      sample.window_from = now_ - kMinute;
+      sample.window_from = now_ - kPeriod;
       sample.sm_active = 0.1;
       Tell(GpuSampled{GpuIndex{i}, sample});
     }
@@ -112,7 +113,7 @@ TEST(Passing, TheHeadStartsWithinTwoLimitsAndTheLongestRun) {
   Duration longest{};
   for (const std::string mapper : {"by-work", "magm", "best-fit", "round-robin"}) {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-      const Duration first = World(seed, mapper).LongestFirst(150);
+      const Duration first = PassingWorld(seed, mapper).LongestFirst(150);
       EXPECT_LE(first, 2 * kPassLimit + kLongest) << mapper << " " << seed;
       longest = std::max(longest, first);
     }

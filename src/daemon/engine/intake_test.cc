@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string NewFolder() {
+std::string NewIntakeFolder() {
   std::string folder = ::testing::TempDir() + "/carma-intake-XXXXXX";
   return ::mkdtemp(folder.data());
 }
@@ -51,7 +51,7 @@ class IntakeTest : public ::testing::Test {
                    [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
   }
 
-  std::string state_dir_ = NewFolder();
+  std::string state_dir_ = NewIntakeFolder();
   std::unique_ptr<store::Store> store_ = store::Store::Open(state_dir_).value();
   EngineOptions options_;
   core::Scheduler core_{core::PolicyConfig{}};

@@ -11,7 +11,7 @@ namespace {
 using core::ReasonCode;
 using core::TaskState;
 
-core::TaskRecord Ended(TaskState state, ReasonCode why, int code = 0) {
+core::TaskRecord EndedJob(TaskState state, ReasonCode why, int code = 0) {
   core::TaskRecord record;
   record.id = core::TaskId{1};
   record.state = state;
@@ -27,20 +27,20 @@ TEST(JobReturns, RequeuesAJobThatHadToLeaveItsGpus) {
   core::SlotRules slots;
   slots.exit_codes = {85};
   const JobOfTask of{.job = 12, .retries = 0};
-  const core::TaskRecord ended = Ended(TaskState::kCancelled, ReasonCode::kDraining);
+  const core::TaskRecord ended = EndedJob(TaskState::kCancelled, ReasonCode::kDraining);
   EXPECT_TRUE(MayComeBack(ended, slots));
   const auto back = PlanReturn(ended, of, {}, {}, slots);
   ASSERT_TRUE(back) << "only failures use up retries";
   EXPECT_EQ(back->claim_gib, 0);
 
-  core::TaskRecord saved = Ended(TaskState::kFailed, ReasonCode::kNone, 85);
+  core::TaskRecord saved = EndedJob(TaskState::kFailed, ReasonCode::kNone, 85);
   EXPECT_FALSE(MayComeBack(saved, slots)) << "it was not asked to checkpoint";
   saved.attempt.Edit().slot_notice = base::FromMs(1);
   EXPECT_TRUE(MayComeBack(saved, slots));
-  core::TaskRecord failed = Ended(TaskState::kFailed, ReasonCode::kNone, 1);
+  core::TaskRecord failed = EndedJob(TaskState::kFailed, ReasonCode::kNone, 1);
   failed.attempt.Edit().slot_notice = base::FromMs(1);
   EXPECT_FALSE(MayComeBack(failed, slots));
-  EXPECT_FALSE(MayComeBack(Ended(TaskState::kCancelled, ReasonCode::kCancelledByUser), slots));
+  EXPECT_FALSE(MayComeBack(EndedJob(TaskState::kCancelled, ReasonCode::kCancelledByUser), slots));
 }
 
 }  // namespace

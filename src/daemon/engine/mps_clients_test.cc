@@ -8,8 +8,8 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr MpsClients::Key kFirst{core::TaskId{1}, 1};
-constexpr MpsClients::Key kSecond{core::TaskId{2}, 1};
+constexpr MpsClients::Key kFirstKey{core::TaskId{1}, 1};
+constexpr MpsClients::Key kSecondKey{core::TaskId{2}, 1};
 constexpr MpsClients::Key kLate{core::TaskId{3}, 1};
 
 TEST(MpsClients, AFaultAffectsOnlyEarlierClients) {
@@ -17,32 +17,32 @@ TEST(MpsClients, AFaultAffectsOnlyEarlierClients) {
   const task::MpsServer server{.process = base::SelfProcess(),
                                .state = task::MpsServerState::kFault};
   MpsClients clients;
-  for (const auto& who : {kFirst, kSecond}) {
+  for (const auto& who : {kFirstKey, kSecondKey}) {
     clients.Add(who, start);
     ASSERT_TRUE(clients.Seat(who, server.process, start));
   }
   EXPECT_EQ(clients.NoteServer(server, start + seconds(1)).size(), 1U);
   EXPECT_TRUE(clients.NoteServer(server, start + seconds(1)).empty()) << "it is already known";
-  clients.Blame(kFirst, start + seconds(2));
+  clients.Blame(kFirstKey, start + seconds(2));
   clients.Add(kLate, start + seconds(3));
   ASSERT_TRUE(clients.Seat(kLate, server.process, start + seconds(3)));
-  EXPECT_TRUE(clients.EvidenceOf(kFirst, start + seconds(4)).broke);
-  EXPECT_EQ(clients.EvidenceOf(kFirst, start + seconds(4)).blamed, std::nullopt);
-  EXPECT_EQ(clients.EvidenceOf(kSecond, start + seconds(4)).blamed, kFirst.first);
-  EXPECT_EQ(clients.EvidenceOf(kSecond, start + seconds(60)).blamed, std::nullopt);
+  EXPECT_TRUE(clients.EvidenceOf(kFirstKey, start + seconds(4)).broke);
+  EXPECT_EQ(clients.EvidenceOf(kFirstKey, start + seconds(4)).blamed, std::nullopt);
+  EXPECT_EQ(clients.EvidenceOf(kSecondKey, start + seconds(4)).blamed, kFirstKey.first);
+  EXPECT_EQ(clients.EvidenceOf(kSecondKey, start + seconds(60)).blamed, std::nullopt);
   EXPECT_FALSE(clients.EvidenceOf(kLate, start + seconds(4)).broke);
 }
 
 TEST(MpsClients, AServerThatHasEndedIsNoticed) {
   MpsClients clients;
-  clients.Add(kFirst, {});
-  ASSERT_TRUE(clients.Find(kFirst, base::ProcessId{}));
+  clients.Add(kFirstKey, {});
+  ASSERT_TRUE(clients.Find(kFirstKey, base::ProcessId{}));
   const auto broken = clients.NoteServer(std::nullopt, MpsClients::Time{} + seconds(1));
   ASSERT_EQ(broken.size(), 1U);
   EXPECT_EQ(broken.front().second, "it has ended");
-  clients.Remove(kFirst);
-  EXPECT_FALSE(clients.Seat(kFirst, base::SelfProcess(), {})) << "it has left";
-  EXPECT_FALSE(clients.EvidenceOf(kFirst, {}).broke);
+  clients.Remove(kFirstKey);
+  EXPECT_FALSE(clients.Seat(kFirstKey, base::SelfProcess(), {})) << "it has left";
+  EXPECT_FALSE(clients.EvidenceOf(kFirstKey, {}).broke);
 }
 
 }  // namespace

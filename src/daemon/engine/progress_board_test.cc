@@ -14,10 +14,10 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr std::int64_t kNowMs = 1'772'000'000'000;
-constexpr core::TaskId kTask{7};
+constexpr core::TaskId kReporter{7};
 
 ProgressBoard::Seen Seen(int attempt, bool stalled) {
-  return {{kTask, attempt, true, ""}, {.phase = "train", .unit = "step", .stalled = stalled}};
+  return {{kReporter, attempt, true, ""}, {.phase = "train", .unit = "step", .stalled = stalled}};
 }
 
 TEST(ProgressBoard, ReadsTheFilesOfShims) {
@@ -26,8 +26,9 @@ TEST(ProgressBoard, ReadsTheFilesOfShims) {
   std::string text = ToText(task::ProgressReport{
       .phase = "train", .unit = "step", .done = 5, .changed_ms = kNowMs - 700'000});
   ASSERT_TRUE(base::WriteFileAtomic(dir + "/progress", text + std::string(100, ' ')));
-  const std::vector<ProgressBoard::Place> places{
-      {kTask, 2, true, dir}, {core::TaskId{8}, 1, false, dir}, {core::TaskId{9}, 1, true, "/none"}};
+  const std::vector<ProgressBoard::Place> places{{kReporter, 2, true, dir},
+                                                 {core::TaskId{8}, 1, false, dir},
+                                                 {core::TaskId{9}, 1, true, "/none"}};
   const auto seen = ProgressBoard::Read(places, kNowMs);
   ASSERT_EQ(seen.size(), 2);
   EXPECT_EQ(seen[0].report.done, 5);
@@ -41,9 +42,9 @@ TEST(ProgressBoard, ReadsTheFilesOfShims) {
 TEST(ProgressBoard, ReportsAStalledAttemptOnce) {
   ProgressBoard board;
   EXPECT_THAT(board.Take({Seen(1, false)}), IsEmpty());
-  EXPECT_THAT(board.Take({Seen(1, true)}), ElementsAre(kTask));
+  EXPECT_THAT(board.Take({Seen(1, true)}), ElementsAre(kReporter));
   EXPECT_THAT(board.Take({Seen(1, true)}), IsEmpty());
-  EXPECT_THAT(board.Take({Seen(2, true)}), ElementsAre(kTask)) << "another attempt";
+  EXPECT_THAT(board.Take({Seen(2, true)}), ElementsAre(kReporter)) << "another attempt";
 }
 
 TEST(ProgressBoard, ShowsTheRemainingTimeOfTasksThatProgress) {
@@ -53,7 +54,7 @@ TEST(ProgressBoard, ShowsTheRemainingTimeOfTasksThatProgress) {
   seen.report.done = 5;
   seen.report.ends_ms = kNowMs + 60'000;
   board.Take({seen});
-  EXPECT_THAT(board.Left(kNowMs).left, ElementsAre(std::pair(kTask, core::Duration{60'000})));
+  EXPECT_THAT(board.Left(kNowMs).left, ElementsAre(std::pair(kReporter, core::Duration{60'000})));
   board.Take({seen});
   EXPECT_THAT(board.Left(kNowMs).left, IsEmpty()) << "as before";
 }
@@ -61,10 +62,10 @@ TEST(ProgressBoard, ShowsTheRemainingTimeOfTasksThatProgress) {
 TEST(ProgressBoard, ForgetsTasksThatHaveEnded) {
   ProgressBoard board;
   board.Take({Seen(1, false)});
-  EXPECT_NE(board.Find(kTask, 1), nullptr);
-  EXPECT_EQ(board.Find(kTask, 2), nullptr);
+  EXPECT_NE(board.Find(kReporter, 1), nullptr);
+  EXPECT_EQ(board.Find(kReporter, 2), nullptr);
   board.Take({});
-  EXPECT_EQ(board.Find(kTask, 1), nullptr);
+  EXPECT_EQ(board.Find(kReporter, 1), nullptr);
 }
 
 }  // namespace

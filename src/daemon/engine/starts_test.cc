@@ -14,9 +14,9 @@ namespace {
 
 using core::SharingMethod;
 
-constexpr core::TaskId kTask{1};
+constexpr core::TaskId kStarted{1};
 
-std::string NewFolder() {
+std::string NewStartsFolder() {
   std::string folder = ::testing::TempDir() + "/carma-starts-XXXXXX";
   return ::mkdtemp(folder.data());
 }
@@ -34,19 +34,19 @@ class StartsTest : public ::testing::Test {
   }
   void Keep(const task::TaskSpec& spec) {
     store::StoredTask stored;
-    stored.record.id = kTask;
+    stored.record.id = kStarted;
     stored.spec_json = task::ToJsonText(spec);
     ASSERT_TRUE(store_->Begin());
     ASSERT_TRUE(store_->PutTask(stored));
     ASSERT_TRUE(store_->Commit());
   }
   static core::StartTask On(std::vector<std::uint32_t> gpus, bool alone = false) {
-    core::StartTask start{kTask, 1, {}, alone};
+    core::StartTask start{kStarted, 1, {}, alone};
     for (const std::uint32_t gpu : gpus) start.placement.push_back({core::GpuIndex{gpu}, 5'000});
     return start;
   }
 
-  EngineOptions options_{.state_dir = NewFolder(), .socket = "/run/s.sock"};
+  EngineOptions options_{.state_dir = NewStartsFolder(), .socket = "/run/s.sock"};
   std::unique_ptr<store::Store> store_ = store::Store::Open(options_.state_dir).value();
   task::FakeLauncher launcher_;
   core::Scheduler core_{core::PolicyConfig{}};
@@ -89,7 +89,7 @@ TEST_F(StartsTest, ATaskWhoseDescriptionCannotBeReadFailsToLaunch) {
   starts_.Launch(On({0}));
   EXPECT_TRUE(launcher_.started.empty());
   ASSERT_EQ(posted_.size(), 1U);
-  EXPECT_EQ(std::get<core::LaunchFailed>(posted_[0]).id, kTask);
+  EXPECT_EQ(std::get<core::LaunchFailed>(posted_[0]).id, kStarted);
 }
 
 TEST_F(StartsTest, OtherTasksDoNotUseDedicatedCores) {
@@ -98,20 +98,20 @@ TEST_F(StartsTest, OtherTasksDoNotUseDedicatedCores) {
   options_.all_cores = {0, 1, 2, 3};
   core_.Handle({}, core::HostDiscovered{{.cpus = 4, .memory_mib = 1'000, .cores = {0, 1, 2, 3}}});
   const core::TaskId own{2};
-  core_.Handle({}, core::TaskSubmitted{kTask, core::TaskRequest{.gpus = 0}});
+  core_.Handle({}, core::TaskSubmitted{kStarted, core::TaskRequest{.gpus = 0}});
   starts_.ShareCores();
-  EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kTask, ""}}))
+  EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kStarted, ""}}))
       << "tasks that an earlier daemon confined are released";
   core_.Handle({},
                core::TaskSubmitted{own, core::TaskRequest{.gpus = 0, .cpus = 2, .own_cpus = true}});
   starts_.ShareCores();
-  EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kTask, "2-3"}, {own, "0-1"}}));
+  EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kStarted, "2-3"}, {own, "0-1"}}));
   starts_.ShareCores();
-  starts_.Confine(*core_.Find(kTask));
-  EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kTask, "2-3"}}));
+  starts_.Confine(*core_.Find(kStarted));
+  EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kStarted, "2-3"}}));
   core_.Handle({}, core::TaskExited{own, 1, {}});
   starts_.ShareCores();
-  EXPECT_EQ(launcher_.confined, (Confined{{kTask, ""}}));
+  EXPECT_EQ(launcher_.confined, (Confined{{kStarted, ""}}));
 }
 
 TEST_F(StartsTest, EachGpuOrAllWholeGpusTogetherMayHaveAnMpsServer) {

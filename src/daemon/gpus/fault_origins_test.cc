@@ -10,7 +10,7 @@
 namespace carma::daemon {
 namespace {
 
-constexpr core::TaskId kTask{7};
+constexpr core::TaskId kFaulty{7};
 constexpr std::optional<core::TaskId> kNobody;
 constexpr char kPci[] = "00000000:07:00.0";
 
@@ -29,11 +29,11 @@ class FaultOriginsTest : public ::testing::Test {
 
 TEST_F(FaultOriginsTest, TheTaskOfTheLoggedProcessCausedTheFault) {
   FaultOrigins origins(path_);
-  attribution_.Add(kTask, base::SelfProcess(), "");
+  attribution_.Add(kFaulty, base::SelfProcess(), "");
   Write(::getpid());
   Write(1);
   origins.Look(base::FromMs(10'000), attribution_);
-  EXPECT_EQ(origins.LastOn(kPci, base::FromMs(11'000), base::FromMs(0)), kTask);
+  EXPECT_EQ(origins.LastOn(kPci, base::FromMs(11'000), base::FromMs(0)), kFaulty);
   EXPECT_EQ(origins.LastOn("00000000:08:00.0", base::FromMs(11'000), base::FromMs(0)), kNobody);
   EXPECT_EQ(origins.LastOn(kPci, base::FromMs(11'000), base::FromMs(10'001)), kNobody)
       << "faults before the attempt do not count";
@@ -44,12 +44,12 @@ TEST_F(FaultOriginsTest, FindsTheTaskOfAProcessThatHasEnded) {
   FaultOrigins origins(path_);
   const pid_t child = ::fork();
   if (child == 0) ::_exit(::pause());
-  attribution_.Add(kTask, base::ReadProcessStat(child)->id, "");
+  attribution_.Add(kFaulty, base::ReadProcessStat(child)->id, "");
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   Write(child);
   origins.Look(base::FromMs(10'000), attribution_);
-  EXPECT_EQ(origins.LastOn(kPci, base::FromMs(10'000), base::FromMs(0)), kTask);
+  EXPECT_EQ(origins.LastOn(kPci, base::FromMs(10'000), base::FromMs(0)), kFaulty);
 }
 
 TEST_F(FaultOriginsTest, NoOriginIsKnownWithoutALog) {

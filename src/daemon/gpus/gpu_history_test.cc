@@ -17,13 +17,13 @@ using Point = api::GpuHistoryView::Point;
 constexpr double kUnknown = store::GpuUsage::kUnknown;
 constexpr base::Duration kLongest{10'000};
 
-base::Time At(std::int64_t ms) {
+base::Time AtMs(std::int64_t ms) {
   return base::FromMs(ms);
 }
 
 store::GpuUsage Row(std::int64_t from_ms, std::int64_t to_ms, double sm_active) {
-  return {.from = At(from_ms),
-          .to = At(to_ms),
+  return {.from = AtMs(from_ms),
+          .to = AtMs(to_ms),
           .gpu_uuid = "GPU-a",
           .sm_active = sm_active,
           .used_mib = 1'000,
@@ -36,7 +36,7 @@ store::GpuUsage Row(std::int64_t from_ms, std::int64_t to_ms, double sm_active) 
 
 HistoryPoint Reading(std::int64_t taken_ms, std::optional<double> sm_active,
                      std::int64_t used_mib = 3'000) {
-  return {.taken = At(taken_ms),
+  return {.taken = AtMs(taken_ms),
           .sm_active = sm_active,
           .dram_active = 0.4,
           .power_w = 300,
@@ -46,7 +46,7 @@ HistoryPoint Reading(std::int64_t taken_ms, std::optional<double> sm_active,
 
 std::vector<Point> Timeline(int points, const std::vector<store::GpuUsage>& rows,
                             const std::vector<HistoryPoint>& readings = {}) {
-  GpuTimeline timeline(At(0), At(240'000), points, readings, kLongest);
+  GpuTimeline timeline(AtMs(0), AtMs(240'000), points, readings, kLongest);
   for (const store::GpuUsage& row : rows) timeline.Add(row);
   return timeline.Points();
 }
@@ -132,7 +132,7 @@ TEST(GpuTimeline, ASilentDriverLeavesAGap) {
 TEST(GpuTimeline, NeverHasMorePointsThanRequested) {
   for (const int points : {1, 2, 7, 60, 999, kMostHistoryPoints}) {
     for (const std::int64_t length_ms : {1, 59, 61, 1'000, 3'599'999, 3'600'000}) {
-      GpuTimeline timeline(At(5), At(5 + length_ms), points, {}, kLongest);
+      GpuTimeline timeline(AtMs(5), AtMs(5 + length_ms), points, {}, kLongest);
       timeline.Add(Row(0, 10'000'000, 0.5));
       const std::vector<Point> made = timeline.Points();
       ASSERT_LE(made.size(), static_cast<std::size_t>(points)) << length_ms;
@@ -148,8 +148,8 @@ TEST(GpuTimeline, NeverHasMorePointsThanRequested) {
 
 GpuHistoryRequest Request() {
   GpuHistoryRequest request;
-  request.from = At(0);
-  request.to = At(240'000);
+  request.from = AtMs(0);
+  request.to = AtMs(240'000);
   request.points = 4;
   request.gpu = {.index = 1, .uuid = "GPU-a", .name = "H100", .points = {}};
   request.readings = {Reading(180'000, 0.5), Reading(185'000, 0.5)};

@@ -21,7 +21,7 @@ gpu::ProcessUse Process(pid_t pid, std::optional<std::int64_t> used_mib,
   return process;
 }
 
-gpu::Reading At(std::int64_t second, double sm_active) {
+gpu::Reading ReadingAt(std::int64_t second, double sm_active) {
   gpu::Reading reading;
   reading.taken = base::FromMs(second * 1'000);
   reading.sm_active = sm_active;
@@ -132,7 +132,7 @@ TEST(SmShares, HaveTheNameOfTheirMethod) {
   };
   for (const Case& each : cases) {
     SmShares shares;
-    shares.Take(At(1, 0.8), each.use, kTau);
+    shares.Take(ReadingAt(1, 0.8), each.use, kTau);
     ASSERT_TRUE(shares.Of(kMine)) << each.name;
     EXPECT_NEAR(shares.Of(kMine)->sm_active, each.mine, 1e-9) << each.name;
     EXPECT_EQ(shares.Of(kMine)->by, each.by) << each.name;
@@ -141,13 +141,13 @@ TEST(SmShares, HaveTheNameOfTheirMethod) {
 
 TEST(SmShares, AreSmoothedWithinOneMethod) {
   SmShares shares;
-  shares.Take(At(0, 0.8), Two(1.0, 0.0), kTau);
-  shares.Take(At(10, 0.8), Two(0.0, 1.0), kTau);
+  shares.Take(ReadingAt(0, 0.8), Two(1.0, 0.0), kTau);
+  shares.Take(ReadingAt(10, 0.8), Two(0.0, 1.0), kTau);
   EXPECT_NEAR(shares.Of(kMine)->sm_active, 0.8 * std::exp(-1), 1e-9);
   EXPECT_NEAR(shares.Of(kOther)->sm_active, 0.8 * (1 - std::exp(-1)), 1e-9);
-  shares.Take(At(11, 0.8), Two({}, {}), kTau);
+  shares.Take(ReadingAt(11, 0.8), Two({}, {}), kTau);
   EXPECT_NEAR(shares.Of(kMine)->sm_active, 0.4, 1e-9);
-  gpu::Reading blind = At(12, 0);
+  gpu::Reading blind = ReadingAt(12, 0);
   blind.sm_active.reset();
   shares.Take(blind, Two({}, {}), kTau);
   EXPECT_FALSE(shares.Of(kMine)) << "nothing is counted";

@@ -15,7 +15,8 @@ gpu::DeviceInfo Device(const std::string& uuid) {
   return {uuid, "NVIDIA A100", "00000000:07:00.0", 40'960, 424, true};
 }
 
-gpu::Reading At(std::int64_t second, std::int64_t used_mib, double sm_active, double energy_j) {
+gpu::Reading FullReadingAt(std::int64_t second, std::int64_t used_mib, double sm_active,
+                           double energy_j) {
   gpu::Reading reading;
   reading.taken = base::FromMs(second * 1000);
   reading.total_mib = 40'960;
@@ -35,8 +36,8 @@ std::vector<core::Event> Take(Monitor& monitor, std::int64_t second,
 
 TEST(Monitor, AReadingBecomesASampleWithItsWindow) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
-  Take(monitor, 0, At(0, 0, 0.0, 0));
-  const std::vector<core::Event> events = Take(monitor, 2, At(2, 5'000, 0.5, 100));
+  Take(monitor, 0, FullReadingAt(0, 0, 0.0, 0));
+  const std::vector<core::Event> events = Take(monitor, 2, FullReadingAt(2, 5'000, 0.5, 100));
   ASSERT_EQ(events.size(), 1u);
   const core::GpuSample& sample = std::get<core::GpuSampled>(events[0]).sample;
   EXPECT_EQ(sample.used_mib, 5'000);
@@ -69,7 +70,7 @@ TEST(Monitor, ReportsVerdictsOnceAndALostGpuAfterThreeReadings) {
   ASSERT_EQ(third.size(), 1u);
   EXPECT_TRUE(std::get<core::GpuHealthChanged>(third[0]).lost);
   EXPECT_EQ(monitor.DriverState(), "GPU 0: GPU is lost");
-  const std::vector<core::Event> back = Take(monitor, 4, At(4, 0, 0, 0));
+  const std::vector<core::Event> back = Take(monitor, 4, FullReadingAt(4, 0, 0, 0));
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(monitor.LostNow(core::GpuIndex{0}), "");
   EXPECT_TRUE(std::get<core::GpuHealthChanged>(back[1]).healthy);
@@ -77,7 +78,7 @@ TEST(Monitor, ReportsVerdictsOnceAndALostGpuAfterThreeReadings) {
 
 TEST(Monitor, ASilentDriverClosesEveryGpuAndForgetsTheWindow) {
   Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
-  monitor.Take(base::FromMs(0), {At(0, 0, 1, 0), At(0, 0, 1, 0)});
+  monitor.Take(base::FromMs(0), {FullReadingAt(0, 0, 1, 0), FullReadingAt(0, 0, 1, 0)});
   EXPECT_EQ(monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"}).size(), 2u);
   EXPECT_EQ(monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"}).size(), 0u);
   EXPECT_FALSE(monitor.WindowMean(core::GpuIndex{0}));
@@ -85,9 +86,9 @@ TEST(Monitor, ASilentDriverClosesEveryGpuAndForgetsTheWindow) {
 
 TEST(Monitor, UsageHasTimeWeightedMeansAndTheEnergyUsed) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
-  Take(monitor, 0, At(0, 1'000, 0.0, 50));
-  Take(monitor, 1, At(1, 1'000, 0.2, 60));
-  Take(monitor, 3, At(3, 4'000, 0.8, 110));
+  Take(monitor, 0, FullReadingAt(0, 1'000, 0.0, 50));
+  Take(monitor, 1, FullReadingAt(1, 1'000, 0.2, 60));
+  Take(monitor, 3, FullReadingAt(3, 4'000, 0.8, 110));
   const std::vector<store::GpuUsage> rows = monitor.CloseUsage(base::FromMs(3000));
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_NEAR(rows[0].sm_active, (0.2 * 1 + 0.8 * 2) / 3, 1e-9);
@@ -98,10 +99,10 @@ TEST(Monitor, UsageHasTimeWeightedMeansAndTheEnergyUsed) {
 
 TEST(Monitor, ARestartedEnergyCounterSubtractsNothing) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
-  Take(monitor, 0, At(0, 0, 0.0, 1'000'000));
-  Take(monitor, 1, At(1, 0, 0.0, 1'000'060));
-  Take(monitor, 2, At(2, 0, 0.0, 5));
-  Take(monitor, 3, At(3, 0, 0.0, 45));
+  Take(monitor, 0, FullReadingAt(0, 0, 0.0, 1'000'000));
+  Take(monitor, 1, FullReadingAt(1, 0, 0.0, 1'000'060));
+  Take(monitor, 2, FullReadingAt(2, 0, 0.0, 5));
+  Take(monitor, 3, FullReadingAt(3, 0, 0.0, 45));
   EXPECT_DOUBLE_EQ(monitor.CloseUsage(base::FromMs(3'000)).at(0).energy_j, 60 + 40);
 }
 
@@ -113,10 +114,10 @@ TEST(Monitor, TheEnergyOfADividedGpuCountsOnceAndIsKnownForAllInstances) {
   }
   Monitor monitor(devices, MonitorOptions{});
   for (const std::int64_t second : {0, 1}) {
-    gpu::Reading other = At(second, 0, 0, 0);
+    gpu::Reading other = FullReadingAt(second, 0, 0, 0);
     other.energy_j.reset();
     monitor.Take(base::FromMs(second * 1'000),
-                 {At(second, 0, 0, static_cast<double>(100 * second)), other, other});
+                 {FullReadingAt(second, 0, 0, static_cast<double>(100 * second)), other, other});
   }
   const std::vector<store::GpuUsage> rows = monitor.CloseUsage(base::FromMs(1'000));
   ASSERT_EQ(rows.size(), 3U);
@@ -127,9 +128,9 @@ TEST(Monitor, TheEnergyOfADividedGpuCountsOnceAndIsKnownForAllInstances) {
 
 TEST(Monitor, GivesNoVerdictOnGpusThatAreLeftAlone) {
   Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
-  monitor.Take(base::FromMs(0), {At(0, 5'000, 0.5, 0), At(0, 5'000, 0.5, 0)});
+  monitor.Take(base::FromMs(0), {FullReadingAt(0, 5'000, 0.5, 0), FullReadingAt(0, 5'000, 0.5, 0)});
   const std::vector<core::Event> events =
-      monitor.Take(base::FromMs(1'000), {std::nullopt, At(1, 5'000, 0.5, 0)});
+      monitor.Take(base::FromMs(1'000), {std::nullopt, FullReadingAt(1, 5'000, 0.5, 0)});
   ASSERT_EQ(events.size(), 1U) << "no verdict on GPU 0";
   EXPECT_EQ(std::get<core::GpuSampled>(events[0]).gpu, core::GpuIndex{1});
   EXPECT_FALSE(monitor.Fresh(core::GpuIndex{0}));
@@ -139,14 +140,14 @@ TEST(Monitor, GivesNoVerdictOnGpusThatAreLeftAlone) {
 
 TEST(Monitor, TimeWithoutReadingsBelongsToNoRowOfUsage) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.window = base::Duration(60'000)});
-  Take(monitor, 0, At(0, 1'000, 0.2, 0));
-  Take(monitor, 10, At(10, 1'000, 0.2, 100));
+  Take(monitor, 0, FullReadingAt(0, 1'000, 0.2, 0));
+  Take(monitor, 10, FullReadingAt(10, 1'000, 0.2, 100));
   monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
   EXPECT_EQ(monitor.CloseUsage(base::FromMs(60'000)).size(), 1U);
-  Take(monitor, 20, At(20, 1'000, 0.2, 200));
+  Take(monitor, 20, FullReadingAt(20, 1'000, 0.2, 200));
   monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
-  Take(monitor, 3'600, At(3'600, 9'000, 0.9, 90'000));
-  Take(monitor, 3'601, At(3'601, 9'000, 0.9, 90'050));
+  Take(monitor, 3'600, FullReadingAt(3'600, 9'000, 0.9, 90'000));
+  Take(monitor, 3'601, FullReadingAt(3'601, 9'000, 0.9, 90'050));
   const std::vector<store::GpuUsage> rows = monitor.CloseUsage(base::FromMs(3'601'000));
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].to, base::FromMs(20'000));
@@ -159,7 +160,7 @@ TEST(Monitor, UsageKeepsReportedPeaksAndDramActivity) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   const auto busy = [](std::int64_t second, std::int64_t used_mib, double sm,
                        std::optional<double> dram) {
-    gpu::Reading reading = At(second, used_mib, sm, 0);
+    gpu::Reading reading = FullReadingAt(second, used_mib, sm, 0);
     reading.dram_active = dram;
     return reading;
   };
@@ -181,7 +182,8 @@ TEST(Monitor, UsageKeepsReportedPeaksAndDramActivity) {
 
 TEST(Monitor, KeepsReadingsForALimitedTimeAndInLimitedNumber) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.history = base::Duration(10'000)});
-  for (int second = 0; second <= 20; ++second) Take(monitor, second, At(second, second, 0.5, 0));
+  for (int second = 0; second <= 20; ++second)
+    Take(monitor, second, FullReadingAt(second, second, 0.5, 0));
   const auto at = [](std::int64_t second) { return base::FromMs(second * 1000); };
   const std::vector<HistoryPoint> all = monitor.History(core::GpuIndex{0}, at(0), at(100));
   ASSERT_EQ(all.size(), 11u);
@@ -191,20 +193,21 @@ TEST(Monitor, KeepsReadingsForALimitedTimeAndInLimitedNumber) {
   EXPECT_TRUE(monitor.History(core::GpuIndex{7}, at(0), at(100)).empty());
 
   Monitor eager({Device("GPU-a")}, MonitorOptions{.history = std::chrono::hours(24)});
-  for (int second = 0; second < 5'000; ++second) Take(eager, second, At(second, 0, 0.5, 0));
+  for (int second = 0; second < 5'000; ++second)
+    Take(eager, second, FullReadingAt(second, 0, 0.5, 0));
   EXPECT_EQ(eager.History(core::GpuIndex{0}, at(0), at(9'999)).size(), 4096u);
 }
 
 TEST(Monitor, RecentFullnessCoversTwoSeconds) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
-  Take(monitor, 0, At(0, 40'536, 0, 0));
+  Take(monitor, 0, FullReadingAt(0, 40'536, 0, 0));
   EXPECT_DOUBLE_EQ(*monitor.RecentFullness(core::GpuIndex{0}, base::FromMs(1000)), 1.0);
   EXPECT_FALSE(monitor.RecentFullness(core::GpuIndex{0}, base::FromMs(5000)));
 }
 
 TEST(Monitor, UnknownProcessMemoryMakesTheAttributionIncomplete) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
-  gpu::Reading reading = At(1, 3'000, 0, 0);
+  gpu::Reading reading = FullReadingAt(1, 3'000, 0, 0);
   reading.processes = {{1'000'000'007, std::nullopt, false}, {1'000'000'009, 400, true}};
   const std::vector<core::Event> events = Take(monitor, 1, reading);
   const core::GpuSample& sample = std::get<core::GpuSampled>(events[0]).sample;
@@ -215,7 +218,7 @@ TEST(Monitor, UnknownProcessMemoryMakesTheAttributionIncomplete) {
 // ---- health rules ----
 
 gpu::Reading WithXids(std::int64_t second, std::vector<int> xids) {
-  gpu::Reading reading = At(second, 1'000, 0.5, 100.0 + static_cast<double>(second));
+  gpu::Reading reading = FullReadingAt(second, 1'000, 0.5, 100.0 + static_cast<double>(second));
   reading.xids = std::move(xids);
   return reading;
 }
@@ -236,7 +239,7 @@ std::vector<std::string> Drains(const std::vector<core::Event>& events) {
   }
   return told;
 }
-const core::GpuIndex kFirst{0};
+const core::GpuIndex kGpu0{0};
 
 TEST(MonitorHealth, AFaultClosesTheGpuOnceBeforeItsSample) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
@@ -246,17 +249,17 @@ TEST(MonitorHealth, AFaultClosesTheGpuOnceBeforeItsSample) {
   EXPECT_TRUE(std::holds_alternative<core::DrainRequested>(events.front()));
   EXPECT_EQ(Drains(Take(monitor, 3, WithXids(3, {}))), Words{})
       << "it stays closed and is reported once";
-  EXPECT_EQ(monitor.HealthTrouble(kFirst), "Xid 79: fell off the bus");
+  EXPECT_EQ(monitor.HealthTrouble(kGpu0), "Xid 79: fell off the bus");
   EXPECT_EQ(monitor.Troubles(), Words{"GPU 0 takes no new tasks: Xid 79: fell off the bus"});
-  EXPECT_EQ(monitor.XidCounts(kFirst), (std::map<int, std::uint64_t>{{31, 1}, {79, 1}}));
-  EXPECT_EQ(monitor.RecentXids(kFirst, base::FromMs(3'000)), (std::vector<int>{31, 79}));
-  EXPECT_TRUE(monitor.RecentXids(kFirst, base::FromMs(3'000), base::FromMs(2'999)).empty());
+  EXPECT_EQ(monitor.XidCounts(kGpu0), (std::map<int, std::uint64_t>{{31, 1}, {79, 1}}));
+  EXPECT_EQ(monitor.RecentXids(kGpu0, base::FromMs(3'000)), (std::vector<int>{31, 79}));
+  EXPECT_TRUE(monitor.RecentXids(kGpu0, base::FromMs(3'000), base::FromMs(2'999)).empty());
 }
 
 TEST(MonitorHealth, AfterAnAdministratorOpensAGpuOnlyNewEvidenceClosesIt) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 1, WithXids(1, {79}));
-  monitor.Acknowledge(kFirst);
+  monitor.Acknowledge(kGpu0);
   EXPECT_EQ(Drains(Take(monitor, 2, WithXids(2, {}))), Words{});
   EXPECT_EQ(Drains(Take(monitor, 3, WithXids(3, {48}))),
             Words{"drain 0 Xid 48: uncorrectable memory error"});
@@ -264,7 +267,7 @@ TEST(MonitorHealth, AfterAnAdministratorOpensAGpuOnlyNewEvidenceClosesIt) {
 
 TEST(MonitorHealth, ADrainOfAnEarlierDaemonEndsWithItsCause) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
-  monitor.RestoreDrain(kFirst, "Xid 79: fell off the bus");
+  monitor.RestoreDrain(kGpu0, "Xid 79: fell off the bus");
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {}))), Words{});
   gpu::Reading reloaded = WithXids(2, {});
   reloaded.energy_j = 0;
@@ -285,7 +288,7 @@ TEST(MonitorHealth, AGpuThatWasLostAndReturnsHasNoOldFaults) {
 TEST(MonitorHealth, WithoutDrainAFaultIsOnlyAnAlert) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.health = {.drain = false}});
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {79}))), Words{});
-  EXPECT_EQ(monitor.Alerts(kFirst),
+  EXPECT_EQ(monitor.Alerts(kGpu0),
             Words{"Xid 79: fell off the bus (only reported: health.drain = false)"});
   EXPECT_EQ(monitor.Troubles().size(), 1U);
 }
@@ -295,7 +298,7 @@ TEST(MonitorHealth, NewRulesApplyFromTheNextReading) {
   Take(monitor, 1, WithXids(1, {79}));
   monitor.Follow({.health = {.drain = true, .ignored_xids = {48}}});
   EXPECT_EQ(Drains(Take(monitor, 2, WithXids(2, {}))), Words{"drain 0 Xid 79: fell off the bus"});
-  monitor.Acknowledge(kFirst);
+  monitor.Acknowledge(kGpu0);
   EXPECT_EQ(Drains(Take(monitor, 3, WithXids(3, {48}))), Words{});
   monitor.Follow({.health = {.drain = true}});
   EXPECT_EQ(Drains(Take(monitor, 4, WithXids(4, {48}))).size(), 1U);
@@ -352,41 +355,41 @@ TEST(MonitorAlerts, ReportsUnattributedMemoryAfterAWholeWindow) {
   Monitor monitor({Device("GPU-a")},
                   MonitorOptions{.window = base::Duration(10'000), .unattributed_mib = 2'000});
   const auto alerts = [&](std::int64_t second, std::int64_t used_mib) {
-    Take(monitor, second, At(second, used_mib, 0, 0));
-    return monitor.Alerts(kFirst).size();
+    Take(monitor, second, FullReadingAt(second, used_mib, 0, 0));
+    return monitor.Alerts(kGpu0).size();
   };
   EXPECT_EQ(alerts(0, 2'001) + alerts(9, 5'000), 0U) << "it may be a context that is just ending";
   EXPECT_EQ(alerts(10, 5'000), 1U);
-  EXPECT_EQ(monitor.Alerts(kFirst)[0].substr(0, 4), "4.9G");
+  EXPECT_EQ(monitor.Alerts(kGpu0)[0].substr(0, 4), "4.9G");
   EXPECT_EQ(monitor.Troubles().size(), 1U);
   EXPECT_EQ(alerts(11, 2'000), 0U);
   EXPECT_EQ(alerts(12, 5'000), 0U) << "the time starts again";
   EXPECT_EQ(alerts(22, 5'000), 1U);
-  gpu::Reading unclear = At(23, 5'000, 0, 0);
+  gpu::Reading unclear = FullReadingAt(23, 5'000, 0, 0);
   unclear.processes = {{1'000'000'007, std::nullopt, false}};
   Take(monitor, 23, unclear);
-  EXPECT_TRUE(monitor.Alerts(kFirst).empty()) << "the memory of a process is not reported";
+  EXPECT_TRUE(monitor.Alerts(kGpu0).empty()) << "the memory of a process is not reported";
 }
 
 TEST(MonitorAlerts, AGapDoesNotCountAsTimeWithUnattributedMemory) {
   Monitor monitor({Device("GPU-a")},
                   MonitorOptions{.window = base::Duration(10'000), .unattributed_mib = 2'000});
-  Take(monitor, 0, At(0, 5'000, 0, 0));
+  Take(monitor, 0, FullReadingAt(0, 5'000, 0, 0));
   monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
-  Take(monitor, 60, At(60, 5'000, 0, 0));
-  EXPECT_TRUE(monitor.Alerts(kFirst).empty());
+  Take(monitor, 60, FullReadingAt(60, 5'000, 0, 0));
+  EXPECT_TRUE(monitor.Alerts(kGpu0).empty());
 }
 
 TEST(Monitor, TheWindowHasMeanP95AndAFasterMean) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.ewma = base::Duration(5'000)});
   for (int second = 0; second <= 20; ++second)
-    Take(monitor, second, At(second, 0, second > 10 ? 1.0 : 0.0, 0));
-  EXPECT_NEAR(*monitor.WindowMean(kFirst), 0.5, 1e-9);
-  EXPECT_EQ(monitor.WindowP95(kFirst), 1.0);
-  EXPECT_GT(*monitor.WindowEwma(kFirst), 0.8);
+    Take(monitor, second, FullReadingAt(second, 0, second > 10 ? 1.0 : 0.0, 0));
+  EXPECT_NEAR(*monitor.WindowMean(kGpu0), 0.5, 1e-9);
+  EXPECT_EQ(monitor.WindowP95(kGpu0), 1.0);
+  EXPECT_GT(*monitor.WindowEwma(kGpu0), 0.8);
   monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
-  EXPECT_FALSE(monitor.WindowP95(kFirst));
-  EXPECT_FALSE(monitor.WindowEwma(kFirst));
+  EXPECT_FALSE(monitor.WindowP95(kGpu0));
+  EXPECT_FALSE(monitor.WindowEwma(kGpu0));
 }
 
 }  // namespace

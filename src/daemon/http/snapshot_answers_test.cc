@@ -18,13 +18,13 @@ namespace asio = boost::asio;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kLongest = std::chrono::seconds(30);
 
 class SnapshotAnswersTest : public ::testing::Test {
  protected:
   void Until(const std::function<bool()>& so) {
-    const auto patience = std::chrono::steady_clock::now() + kPatience;
-    while (!so() && std::chrono::steady_clock::now() < patience) loop_.run_one_for(kPatience);
+    const auto patience = std::chrono::steady_clock::now() + kLongest;
+    while (!so() && std::chrono::steady_clock::now() < patience) loop_.run_one_for(kLongest);
     ASSERT_TRUE(so());
   }
   void Open(const SnapshotAnswersOptions& options = {}) {
@@ -82,7 +82,7 @@ TEST_F(SnapshotAnswersTest, ACopyAnswersWithTheStateAtItsFork) {
 }
 
 TEST_F(SnapshotAnswersTest, RequestsOfOneUserAreSerialAndUsersAreServedInParallel) {
-  Open({.at_once = 2, .waiting = 2, .limit = kPatience});
+  Open({.at_once = 2, .waiting = 2, .limit = kLongest});
   Ask(1, "hangs", Hangs());
   Until([&] { return begun_.size() == 1; });
   Ask(1, "waits", Says("1"));

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kLongest = std::chrono::seconds(30);
 
 class ConfigurationTest : public ::testing::Test {
  protected:
@@ -45,8 +45,8 @@ class ConfigurationTest : public ::testing::Test {
   }
   // Runs the loop until the condition holds.
   void Until(const std::function<bool()>& so) {
-    const auto patience = std::chrono::steady_clock::now() + kPatience;
-    while (!so() && std::chrono::steady_clock::now() < patience) loop_->run_one_for(kPatience);
+    const auto patience = std::chrono::steady_clock::now() + kLongest;
+    while (!so() && std::chrono::steady_clock::now() < patience) loop_->run_one_for(kLongest);
     ASSERT_TRUE(so());
   }
   bool Told(const std::string& what) const {

@@ -7,7 +7,7 @@
 namespace carma::daemon {
 namespace {
 
-constexpr core::TaskId kTask{7};
+constexpr core::TaskId kReturning{7};
 
 class ReturningJobsTest : public SlurmProgramsFixture {
  protected:
@@ -15,7 +15,7 @@ class ReturningJobsTest : public SlurmProgramsFixture {
     SlurmProgramsFixture::SetUp();
     Open();
     const slurm::JobReturn back{.job = 10, .retries = 3, .claim_gib = 15, .comment = "carma: more"};
-    row_ = RowOf(kTask, back);
+    row_ = RowOf(kReturning, back);
   }
   void TearDown() override {
     returning_.reset();
@@ -64,18 +64,18 @@ TEST_F(ReturningJobsTest, RequeuesAJobStepByStep) {
 }
 
 TEST_F(ReturningJobsTest, HoldsAJobUntilSlurmHasRequeuedIt) {
-  EXPECT_TRUE(returning_->Holds(kTask)) << "even before it gets the row";
+  EXPECT_TRUE(returning_->Holds(kReturning)) << "even before it gets the row";
   returning_->Take(row_);
-  EXPECT_TRUE(returning_->Holds(kTask));
+  EXPECT_TRUE(returning_->Holds(kReturning));
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
-  ASSERT_TRUE(RunUntil([&] { return !returning_->Holds(kTask); }));
+  ASSERT_TRUE(RunUntil([&] { return !returning_->Holds(kReturning); }));
   EXPECT_GT(returning_->size(), 0u) << "there is more to do, but the job may end";
 }
 
 TEST_F(ReturningJobsTest, ContinuesAfterACrashAtAnyStep) {
   for (int deaths = 1; deaths < 6; ++deaths) {
     WriteText("job", "RUNNING|0|10|None\n");
-    row_ = RowOf(kTask, {.job = 10, .retries = 3, .claim_gib = 15, .comment = "carma: more"});
+    row_ = RowOf(kReturning, {.job = 10, .retries = 3, .claim_gib = 15, .comment = "carma: more"});
     Open();
     kept_ = 0;
     returning_->Take(row_);
@@ -100,8 +100,8 @@ TEST_F(ReturningJobsTest, ReleasesAJobEvenIfSlurmDoesNotRaiseItsClaim) {
   WriteProgram("scontrol",
                "#!/bin/sh\n[ $1 = release ] || exit 1\n"
                "echo 'PENDING|1|10|BeginTime' > DIR/job\n");
-  row_ =
-      RowOf(kTask, {.job = 10, .restart = 0, .claim_gib = 15, .step = slurm::ReturnStep::kRaise});
+  row_ = RowOf(kReturning,
+               {.job = 10, .restart = 0, .claim_gib = 15, .step = slurm::ReturnStep::kRaise});
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());
   EXPECT_EQ(Read("job"), "PENDING|1|10|BeginTime\n");
@@ -139,15 +139,15 @@ esac
   void SetUp() override {
     ReturningJobsTest::SetUp();
     WriteProgram("scontrol", kExcludes);
-    row_ = RowOf(kTask, {.job = 10, .comment = "carma: waited", .exclude = "n0"});
+    row_ = RowOf(kReturning, {.job = 10, .comment = "carma: waited", .exclude = "n0"});
   }
 };
 
 TEST_F(LeavingJobTest, IsSentToAnotherNodeAndWatched) {
   returning_->Take(row_);
-  EXPECT_TRUE(returning_->Leaves(kTask)) << "its lease is not adopted";
+  EXPECT_TRUE(returning_->Leaves(kReturning)) << "its lease is not adopted";
   EXPECT_TRUE(returning_->SendsElsewhere());
-  ASSERT_TRUE(RunUntil([this] { return !returning_->Leaves(kTask); }));
+  ASSERT_TRUE(RunUntil([this] { return !returning_->Leaves(kReturning); }));
   EXPECT_EQ(Read("asked"),
             "requeuehold 10\nupdate JobId=10 ExcNodeList=n0 AdminComment=carma: waited\n"
             "release 10\n");
@@ -166,7 +166,7 @@ TEST_F(LeavingJobTest, StaysIfItRunsOrSlurmDoesNotAnswer) {
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());
   runs_ = false;
-  row_ = RowOf(kTask, {.job = 10, .comment = "carma: waited", .exclude = "n0"});
+  row_ = RowOf(kReturning, {.job = 10, .comment = "carma: waited", .exclude = "n0"});
   WriteProgram("squeue", "#!/bin/sh\nexit 1\n");
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());

@@ -8,7 +8,7 @@
 namespace carma::estimate {
 namespace {
 
-TrainingPlan Plan(std::string_view toml, std::vector<Setting> options = {}) {
+TrainingPlan PlanFor(std::string_view toml, std::vector<Setting> options = {}) {
   std::vector<Setting> settings = *ReadToml(toml, "t.toml");
   settings.insert(settings.end(), options.begin(), options.end());
   EXPECT_TRUE(IsOfTorchtitan(settings));
@@ -18,7 +18,7 @@ TrainingPlan Plan(std::string_view toml, std::vector<Setting> options = {}) {
 }
 
 TEST(Torchtitan, ReadsTheTrainingFromAFile) {
-  const TrainingPlan plan = Plan(
+  const TrainingPlan plan = PlanFor(
       "[model]\nname = \"llama3\"\nflavor = \"70B\"\n[training]\nlocal_batch_size = 16\n"
       "seq_len = 8192\n[parallelism]\ndata_parallel_shard_degree = 32\n"
       "tensor_parallel_degree = 8\n[activation_checkpoint]\nmode = \"full\"\n");
@@ -35,7 +35,7 @@ TEST(Torchtitan, ReadsTheTrainingFromAFile) {
 }
 
 TEST(Torchtitan, OptionsOverrideTheFileAndTheLauncherSetsTheGpus) {
-  const TrainingPlan plan = Plan(
+  const TrainingPlan plan = PlanFor(
       "[training]\nseq_len = 2048\n[activation_checkpoint]\nmode = \"selective\"\n"
       "selective_ac_option = \"2\"\n",
       {{"nproc_per_node", "8", "run.sh:3: --nproc_per_node"},
@@ -52,7 +52,7 @@ TEST(Torchtitan, OptionsOverrideTheFileAndTheLauncherSetsTheGpus) {
 }
 
 TEST(Torchtitan, MissingSettingsHaveTorchtitansDefaults) {
-  const TrainingPlan plan = Plan("[model]\nflavor = \"8B\"\n");
+  const TrainingPlan plan = PlanFor("[model]\nflavor = \"8B\"\n");
   EXPECT_EQ(plan.batch, 8);
   EXPECT_EQ(plan.sequence, 2048);
   EXPECT_EQ(plan.checkpointing, Checkpointing::kOperators);

@@ -5,7 +5,7 @@
 namespace carma::estimate {
 namespace {
 
-std::string Told(std::string_view text) {
+std::string SettingsIn(std::string_view text) {
   std::string told;
   for (const Setting& each : ReadPythonText(text, "t.py"))
     told += each.from + " " + each.key + "=" + each.value + "\n";
@@ -13,42 +13,43 @@ std::string Told(std::string_view text) {
 }
 
 TEST(PythonText, ReadsTheTokenizersMaximum) {
-  EXPECT_EQ(Told("tok = AutoTokenizer.from_pretrained('m', model_max_length=512)\n"
-                 "batch = self.tokenizer(texts, truncation=True, max_length=128)\n"
-                 "ids = tokenizer.encode_plus(text, max_length=64)\n"
-                 "out = model.generate(ids, max_length=9)\n"),
+  EXPECT_EQ(SettingsIn("tok = AutoTokenizer.from_pretrained('m', model_max_length=512)\n"
+                       "batch = self.tokenizer(texts, truncation=True, max_length=128)\n"
+                       "ids = tokenizer.encode_plus(text, max_length=64)\n"
+                       "out = model.generate(ids, max_length=9)\n"),
             "t.py:1 tokenizer.max_length=512\nt.py:2 tokenizer.max_length=128\n"
             "t.py:3 tokenizer.max_length=64\n");
 }
 
 TEST(PythonText, ReadsNamedArgumentsOfCalls) {
-  EXPECT_EQ(
-      Told("MODEL = 'lab/small'  # of the hub\n"
-           "LEN = 512\n"
-           "tok = AutoTokenizer.from_pretrained(MODEL, max_length=9)\n"
-           "model = AutoModelForCausalLM.from_pretrained(\n"
-           "    MODEL, torch_dtype=torch.bfloat16,\n"
-           "    quantization_config=BitsAndBytesConfig(load_in_4bit=True))\n"
-           "model.gradient_checkpointing_enable()\n"
-           "peft = LoraConfig(r=8, lora_dropout=0.05, target_modules=['q_proj', \"v_proj\"])\n"
-           "args = SFTConfig(max_length=LEN, per_device_train_batch_size=args.batch,\n"
-           "                 learning_rate=2e-4, bf16=True, output_dir=f'{x}/y')\n"),
-      "t.py:4 model_name_or_path=lab/small\nt.py:5 torch_dtype=torch.bfloat16\n"
-      "t.py:6 load_in_4bit=True\nt.py:7 gradient_checkpointing=true\n"
-      "t.py:8 lora_r=8\nt.py:8 lora_dropout=0.05\n"
-      "t.py:8 lora_target_modules=q_proj,v_proj\n"
-      "t.py:9 max_length=512\nt.py:10 learning_rate=2e-4\nt.py:10 bf16=True\n");
+  EXPECT_EQ(SettingsIn(
+                "MODEL = 'lab/small'  # of the hub\n"
+                "LEN = 512\n"
+                "tok = AutoTokenizer.from_pretrained(MODEL, max_length=9)\n"
+                "model = AutoModelForCausalLM.from_pretrained(\n"
+                "    MODEL, torch_dtype=torch.bfloat16,\n"
+                "    quantization_config=BitsAndBytesConfig(load_in_4bit=True))\n"
+                "model.gradient_checkpointing_enable()\n"
+                "peft = LoraConfig(r=8, lora_dropout=0.05, target_modules=['q_proj', \"v_proj\"])\n"
+                "args = SFTConfig(max_length=LEN, per_device_train_batch_size=args.batch,\n"
+                "                 learning_rate=2e-4, bf16=True, output_dir=f'{x}/y')\n"),
+            "t.py:4 model_name_or_path=lab/small\nt.py:5 torch_dtype=torch.bfloat16\n"
+            "t.py:6 load_in_4bit=True\nt.py:7 gradient_checkpointing=true\n"
+            "t.py:8 lora_r=8\nt.py:8 lora_dropout=0.05\n"
+            "t.py:8 lora_target_modules=q_proj,v_proj\n"
+            "t.py:9 max_length=512\nt.py:10 learning_rate=2e-4\nt.py:10 bf16=True\n");
 }
 
 TEST(PythonText, RecognisesClassifiers) {
-  EXPECT_EQ(Told("m = BertForTokenClassification.from_pretrained('lab/small')\n"),
+  EXPECT_EQ(SettingsIn("m = BertForTokenClassification.from_pretrained('lab/small')\n"),
             "t.py:1 class_head=true\nt.py:1 model_name_or_path=lab/small\n");
 }
 
 TEST(PythonText, ReadsDefaultsOfArguments) {
-  EXPECT_EQ(Told("p.add_argument('--max-len', '-l', type=int, default=256, help='x (y')\n"
+  EXPECT_EQ(
+      SettingsIn("p.add_argument('--max-len', '-l', type=int, default=256, help='x (y')\n"
                  "p.add_argument('--lr', default=1e-3)\np.add_argument('--m', default=None)\n"),
-            "t.py:1 max-len=256\nt.py:2 lr=1e-3\n");
+      "t.py:1 max-len=256\nt.py:2 lr=1e-3\n");
 }
 
 TEST(PythonText, IgnoresEverythingElse) {
@@ -56,7 +57,7 @@ TEST(PythonText, IgnoresEverythingElse) {
        {"\"\"\"\nLoraConfig(r=8)\n\"\"\"", "# LoraConfig(r=8)", "def f(r=8): pass",
         "LoraConfig(r=x)", "LoraConfig(r=4 * 2)", "print('LoraConfig(r=8)')", "LoraConfig(r==8)",
         "LoraConfig(", "from_pretrained", "'open", "x = [1, 2"}) {
-    EXPECT_EQ(Told(text), "") << text;
+    EXPECT_EQ(SettingsIn(text), "") << text;
   }
 }
 

@@ -8,8 +8,8 @@ namespace carma::estimate {
 namespace {
 
 // Prints one command per line, with bars between words and '?' for unknown parts.
-std::string Told(std::string_view script, const std::vector<std::string>& args = {},
-                 const std::map<std::string, std::string>& environment = {}) {
+std::string CommandsIn(std::string_view script, const std::vector<std::string>& args = {},
+                       const std::map<std::string, std::string>& environment = {}) {
   std::string told;
   for (const ShellCommand& command : CommandsOf(script, args, environment)) {
     std::vector<std::string> words;
@@ -40,14 +40,14 @@ TEST(CommandsOf, ReadsWordsAsAShellDoes) {
       {"cat <<-'E'\n\tx\n\tE\np", "1:cat\n4:p\n"},
       {"S=--a\nS+=' --b'\np $S", "3:p|--a|--b\n"},
   };
-  for (const auto& each : cases) EXPECT_EQ(Told(each.script), each.expected) << each.script;
+  for (const auto& each : cases) EXPECT_EQ(CommandsIn(each.script), each.expected) << each.script;
 }
 
 TEST(CommandsOf, ExpandsArgumentsAndTheEnvironment) {
-  EXPECT_EQ(Told("p $1 \"$2\" ${2} $3 \"$@\"", {"a", "b c"}), "1:p|a|b c|b|c|a|b c\n");
-  EXPECT_EQ(Told("M=${1:-org/x}\np $M ${2:-7} ${10}", {"a"}), "2:p|a|7\n");
-  EXPECT_EQ(Told("shift\np $1", {"a"}), "2:p|?\n");
-  EXPECT_EQ(Told("p $M", {}, {{"M", "org/x"}}), "1:p|org/x\n");
+  EXPECT_EQ(CommandsIn("p $1 \"$2\" ${2} $3 \"$@\"", {"a", "b c"}), "1:p|a|b c|b|c|a|b c\n");
+  EXPECT_EQ(CommandsIn("M=${1:-org/x}\np $M ${2:-7} ${10}", {"a"}), "2:p|a|7\n");
+  EXPECT_EQ(CommandsIn("shift\np $1", {"a"}), "2:p|?\n");
+  EXPECT_EQ(CommandsIn("p $M", {}, {{"M", "org/x"}}), "1:p|org/x\n");
 }
 
 TEST(CommandsOf, KeepsSettingsAndFolders) {
@@ -63,7 +63,7 @@ TEST(CommandsOf, KeepsSettingsAndFolders) {
 TEST(CommandsOf, LimitsVariablesThatContainVariables) {
   std::string script = "A=0123456789\n";
   for (int i = 0; i < 60; ++i) script += "A=\"$A$A\"\n";
-  EXPECT_LE(Told(script + "p $A").size(), 1'000'000U);
+  EXPECT_LE(CommandsIn(script + "p $A").size(), 1'000'000U);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace carma::estimate {
 namespace {
 
-std::string Told(const Result<std::vector<Setting>>& settings) {
+std::string TomlText(const Result<std::vector<Setting>>& settings) {
   if (!settings) return settings.error().message;
   std::string told;
   for (const Setting& each : *settings)
@@ -32,7 +32,7 @@ TEST(Toml, ReadsConfigurations) {
       {"s = \"a \\\"b\\\"\"\r\n", "f:1 s=a \"b\"\n"},
       {"", ""},
   };
-  for (const auto& each : cases) EXPECT_EQ(Told(ReadToml(each.text, "f")), each.expected);
+  for (const auto& each : cases) EXPECT_EQ(TomlText(ReadToml(each.text, "f")), each.expected);
 }
 
 TEST(Toml, ReportsTheLineOfAMistake) {
@@ -48,7 +48,7 @@ TEST(Toml, ReportsTheLineOfAMistake) {
        "f:4: expected the end of a list, table or text before the end of the file"},
       {"a = { b }\n", "f:1: expected key = value in a table"},
   };
-  for (const auto& each : cases) EXPECT_EQ(Told(ReadToml(each.text, "f")), each.expected);
+  for (const auto& each : cases) EXPECT_EQ(TomlText(ReadToml(each.text, "f")), each.expected);
 }
 
 }  // namespace

@@ -16,18 +16,13 @@ using model::Layer;
 using model::LayerList;
 using model::RowKind;
 
-const model::Shape kImage = Of({-1, 3, 8, 8});
-const model::Shape kMaps = Of({-1, 4, 8, 8});       // 256 elements
-const model::Shape kTokens = Of({-1, 10, 8});       // 80
-const model::Shape kTriple = Of({-1, 10, 24});      // 240
-const model::Shape kHidden = Of({-1, 10, 32});      // 320
 const model::Shape kSquare = Of({-1, 9, 32});       // 288: tokens of a square
 const model::Shape kBlocks = Of({-1, 2, 5, 32});    // 320: two blocks of five tokens
 const model::Shape kWeights = Of({-1, 2, 10, 10});  // 200: of attention with two heads
 
 const Layer kConv = Module("Conv2d", kImage, kMaps, 108);
 const Layer kRelu = Module("ReLU", kMaps, kMaps);
-const Layer kNorm = Module("LayerNorm", kTokens, kTokens, 16);
+const Layer kNorm = Module("LayerNorm", kWords, kWords, 16);
 
 LayerList WithDropout(LayerList list) {
   list.dropout = 0.1;
@@ -49,26 +44,26 @@ struct KeptExample {
 std::vector<KeptExample> KeptExamples() {
   return {
       {"attention in one row",
-       List({kNorm, Module("Linear", kTokens, kTokens, 72),
-             Module("Attention", kTokens, kTokens, 216, false, RowKind::kBlock)}),
+       List({kNorm, Module("Linear", kWords, kWords, 72),
+             Module("Attention", kWords, kWords, 216, false, RowKind::kBlock)}),
        3 * 80},
       {"attention after one product",
-       List({kNorm, Module("Linear", kTokens, kTokens, 72),
-             Module("Attention", {}, kTokens, 0, false, RowKind::kContainer)}),
+       List({kNorm, Module("Linear", kWords, kWords, 72),
+             Module("Attention", {}, kWords, 0, false, RowKind::kContainer)}),
        3 * 80},
       {"attention with a softmax",
-       List({kNorm, Module("Softmax", kWeights, kWeights), Module("Linear", kTokens, kTokens, 72),
-             Module("WindowAttention", kTokens, kTokens, 100, false, RowKind::kBlock)}),
+       List({kNorm, Module("Softmax", kWeights, kWeights), Module("Linear", kWords, kWords, 72),
+             Module("WindowAttention", kWords, kWords, 100, false, RowKind::kBlock)}),
        3 * 80 + 200},
       {"relative positions",
-       List({Module("XLNetRelativeAttention", kTokens, kTokens, 512, false, RowKind::kBlock)}),
+       List({Module("XLNetRelativeAttention", kWords, kWords, 512, false, RowKind::kBlock)}),
        8 * 80 + (3 + 0.25) * 80 / 64 * 10},  // the mask has a quarter of a matrix's bytes
       {"attention over blocks",
        List({Module("Linear", kBlocks, Of({-1, 2, 5, 96}), 3168),
              Module("Attention", kBlocks, kBlocks, 0, false, RowKind::kContainer)}),
        2 * 5 * 5},
       {"attention with a dropout",
-       List({Module("Linear", kTokens, kTriple, 216), Module("Dropout", kWeights, kWeights)}), 200},
+       List({Module("Linear", kWords, kTriple, 216), Module("Dropout", kWeights, kWeights)}), 200},
       {"attention with distances",  // two heads, nine distances
        List({Module("LayerNorm", kSquare, kSquare, 64), Module("Linear", kSquare, kSquare, 1056),
              Module("Attention", kSquare, kSquare, 18, false, RowKind::kBlock)}),
@@ -82,9 +77,9 @@ std::vector<KeptExample> KeptExamples() {
              Module("Linear", Of({-1, 10, 10, 2}), Of({-1, 10, 10, 2}), 6)}),
        200},
       {"attention on unit vectors",
-       List({kNorm, Module("Linear", kTokens, kTriple, 216), Module("Softmax", kWeights, kWeights),
-             Module("Linear", kTokens, kTokens, 72),
-             Module("WindowAttention", kTokens, kTokens, 2, false, RowKind::kBlock)}),
+       List({kNorm, Module("Linear", kWords, kTriple, 216), Module("Softmax", kWeights, kWeights),
+             Module("Linear", kWords, kWords, 72),
+             Module("WindowAttention", kWords, kWords, 2, false, RowKind::kBlock)}),
        3 * 80},
       {"attention that mixes two matrices",
        List({Module("Linear", Of({-1, 10, 10, 3}), Of({-1, 10, 10, 2}), 8),
@@ -99,19 +94,19 @@ std::vector<KeptExample> KeptExamples() {
              Module("Conv3d", Of({-1, 1, 8, 8, 4}), Of({-1, 2, 8, 8, 4}), 100)}),
        512},
       {"gate of half width",
-       List({kNorm, Module("Linear", kTokens, kHidden, 288), Module("GELU", kHidden, kHidden),
+       List({kNorm, Module("Linear", kWords, kHidden, 288), Module("GELU", kHidden, kHidden),
              Module("LayerNorm", Of({-1, 10, 16}), Of({-1, 10, 16}), 32),
              Module("Linear", Of({-1, 16, 10}), Of({-1, 16, 10}), 110),
-             Module("Linear", Of({-1, 10, 16}), kTokens, 136)}),
+             Module("Linear", Of({-1, 10, 16}), kWords, 136)}),
        160},
       {"PyTorch's own attention",
-       List({Module("Linear", kTokens, kTriple, 216), Module("Linear", kTokens, kTokens, 72)}), 80},
+       List({Module("Linear", kWords, kTriple, 216), Module("Linear", kWords, kWords, 72)}), 80},
       {"PyTorch's own feed-forward part",
        WithDropout(
-           List({Module("Linear", kTokens, kHidden, 288), Module("Dropout", kHidden, kHidden),
-                 Module("Linear", kHidden, kTokens, 264)})),
+           List({Module("Linear", kWords, kHidden, 288), Module("Dropout", kHidden, kHidden),
+                 Module("Linear", kHidden, kWords, 264)})),
        320},
-      {"layer scale", List({kNorm, Module("Block", kTokens, kTokens, 16, false, RowKind::kBlock)}),
+      {"layer scale", List({kNorm, Module("Block", kWords, kWords, 16, false, RowKind::kBlock)}),
        2 * 80},
       {"block without norms",
        List({Module("ScaledStdConv2d", kImage, kMaps, 116),
@@ -247,8 +242,8 @@ TEST(Corrections, EnlargesAGateOfLowerResolution) {
 
 // For silu(gate(x)) * up(x), read by down, silu's input, both factors and the product are kept.
 TEST(Corrections, GatedFeedForwardKeepsBothFactorsAndTheProduct) {
-  const Layer up = Module("Linear", kTokens, kHidden, 288);
-  const Layer down = Module("Linear", kHidden, kTokens, 264);
+  const Layer up = Module("Linear", kWords, kHidden, 288);
+  const Layer down = Module("Linear", kHidden, kWords, 264);
   const Layer silu = Module("SiLU", kHidden, kHidden);
   for (const LayerList& list : {List({kNorm, up, silu, up, down}),
                                 List({kNorm, up, up, silu, down}), List({kNorm, up, up, down})}) {
@@ -258,7 +253,7 @@ TEST(Corrections, GatedFeedForwardKeepsBothFactorsAndTheProduct) {
     EXPECT_EQ(kept.per_sample, 4 * (2 * 80 + 4 * 320) + 8 * 10);
   }
   // Query, key and value are as wide as their common input.
-  const Layer same = Module("Linear", kTokens, kTokens, 72);
+  const Layer same = Module("Linear", kWords, kWords, 72);
   const Kept plain = CountKept(List({kNorm, same, same, same, same}));
   EXPECT_LE(plain.per_sample, 4 * 6 * 80 + 8 * 10);
 }

@@ -9,10 +9,6 @@ namespace {
 
 using model::RowKind;
 
-const model::Shape kImage = Of({-1, 3, 8, 8});
-const model::Shape kMaps = Of({-1, 4, 8, 8});
-const model::Shape kWide = Of({-1, 16, 8, 8});
-
 // Every operation makes one tensor. Tensor 0 is the model's input. Tensor i + 1 is the result of
 // row i unless code between the modules makes tensors.
 TEST(Graph, AChainReadsTheLastTensor) {

@@ -8,7 +8,6 @@
 namespace carma::estimate {
 namespace {
 
-const model::Shape kMaps = Of({-1, 4, 8, 8});  // 256 elements
 const model::Shape kPooled = Of({-1, 4, 4, 4});
 
 TEST(KeepRules, NameTheKeptTensorAndTheReason) {

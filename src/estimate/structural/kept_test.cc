@@ -17,53 +17,46 @@ using model::LayerList;
 using model::RowKind;
 using model::Shape;
 
-const Shape kImage = Of({-1, 3, 8, 8});  // 192 elements
-const Shape kSmall = Of({-1, 4, 8, 8});  // 256
-const Shape kWide = Of({-1, 16, 8, 8});  // 1024
-const Shape kTokens = Of({-1, 10, 8});   // 80
-const Shape kTriple = Of({-1, 10, 24});  // 240
-const Shape kHidden = Of({-1, 10, 32});  // 320
-
 TEST(Kept, CountsTheBytesOfEachKindOfLayer) {
   struct Case {
     const char* name;
     std::vector<Layer> rows;
     double elements;  // kept elements of four bytes
   };
-  const Layer conv = Module("Conv2d", kImage, kSmall, 108);
+  const Layer conv = Module("Conv2d", kImage, kMaps, 108);
   const Case cases[] = {
       {"a convolution keeps its input", {conv}, 192},
       {"a norm keeps the convolution's result",
-       {conv, Module("BatchNorm2d", kSmall, kSmall, 8)},
+       {conv, Module("BatchNorm2d", kMaps, kMaps, 8)},
        192 + 256},
       {"ReLU keeps its output and nothing else",
-       {conv, Module("BatchNorm2d", kSmall, kSmall, 8), Module("ReLU", kSmall, kSmall, 0, true)},
+       {conv, Module("BatchNorm2d", kMaps, kMaps, 8), Module("ReLU", kMaps, kMaps, 0, true)},
        192 + 256 + 256},
       {"the next convolution shares the tensor that ReLU keeps",
-       {conv, Module("ReLU", kSmall, kSmall), Module("Conv2d", kSmall, kSmall, 144)},
+       {conv, Module("ReLU", kMaps, kMaps), Module("Conv2d", kMaps, kMaps, 144)},
        192 + 256},
       {"SiLU keeps its input, and the next convolution keeps its result",
-       {conv, Module("SiLU", kSmall, kSmall), Module("Conv2d", kSmall, kSmall, 144)},
+       {conv, Module("SiLU", kMaps, kMaps), Module("Conv2d", kMaps, kMaps, 144)},
        192 + 256 + 256},
       {"LeakyReLU keeps its input",
-       {conv, Module("LeakyReLU", kSmall, kSmall), Module("Conv2d", kSmall, kSmall, 144)},
+       {conv, Module("LeakyReLU", kMaps, kMaps), Module("Conv2d", kMaps, kMaps, 144)},
        192 + 256 + 256},
       {"LeakyReLU in place keeps its output",
-       {conv, Module("LeakyReLU", kSmall, kSmall, 0, true), Module("Conv2d", kSmall, kSmall, 144)},
+       {conv, Module("LeakyReLU", kMaps, kMaps, 0, true), Module("Conv2d", kMaps, kMaps, 144)},
        192 + 256},
       {"max pooling keeps 8 bytes for every maximum",
-       {conv, Module("MaxPool2d", kSmall, Of({-1, 4, 4, 4}))},
+       {conv, Module("MaxPool2d", kMaps, Of({-1, 4, 4, 4}))},
        192 + 256 + 2 * 64},
       {"a mean over everything keeps nothing",
-       {conv, Module("AdaptiveAvgPool2d", kSmall, Of({-1, 4, 1, 1}))},
+       {conv, Module("AdaptiveAvgPool2d", kMaps, Of({-1, 4, 1, 1}))},
        192},
       {"Identity and Flatten keep nothing",
-       {conv, Module("Identity", kSmall, kSmall), Module("Flatten", kSmall, Of({-1, 256}))},
+       {conv, Module("Identity", kMaps, kMaps), Module("Flatten", kMaps, Of({-1, 256}))},
        192},
       {"a table that does not grow with the batch is not counted",
        {Module("Linear", Of({49, 2}), Of({49, 16}), 48), conv},
        192},
-      {"StarReLU keeps two tensors", {conv, Module("StarReLU", kSmall, kSmall, 2)}, 192 + 256},
+      {"StarReLU keeps two tensors", {conv, Module("StarReLU", kMaps, kMaps, 2)}, 192 + 256},
   };
   for (const Case& each : cases)
     EXPECT_EQ(CountKept(List(each.rows)).per_sample, 4 * each.elements) << each.name;
@@ -75,42 +68,42 @@ TEST(Kept, InfersCodeBetweenTheModules) {
     std::vector<Layer> rows;
     double elements;
   };
-  const Layer stem = Module("Conv2d", kImage, kSmall, 108);
-  const Layer relu = Module("ReLU", kSmall, kSmall);
+  const Layer stem = Module("Conv2d", kImage, kMaps, 108);
+  const Layer relu = Module("ReLU", kMaps, kMaps);
   const Shape blocks = Of({-1, 2, 5, 32});
   const Case cases[] = {
       // The shortcut's result is used in a sum, which keeps nothing.
       {"a shortcut convolution is not kept",
-       {stem, relu, Module("Conv2d", kSmall, kWide, 64), Module("Conv2d", kSmall, kSmall, 144),
-        Module("ReLU", kSmall, kSmall), Module("Conv2d", kSmall, kWide, 64)},
+       {stem, relu, Module("Conv2d", kMaps, kWide, 64), Module("Conv2d", kMaps, kMaps, 144),
+        Module("ReLU", kMaps, kMaps), Module("Conv2d", kMaps, kWide, 64)},
        192 + 256 + 256},
       // x * gate keeps both factors. The product is kept too, because the last convolution reads
       // it.
       {"a gate keeps both factors",
-       {stem, Module("BatchNorm2d", kSmall, kSmall, 8),
+       {stem, Module("BatchNorm2d", kMaps, kMaps, 8),
         Module("Conv2d", Of({-1, 4, 1, 1}), Of({-1, 4, 1, 1}), 16),
         Module("Sigmoid", Of({-1, 4, 1, 1}), Of({-1, 4, 1, 1})),
-        Module("Conv2d", kSmall, kWide, 64)},
+        Module("Conv2d", kMaps, kWide, 64)},
        192 + 256 + 4 + 4 + 256 + 256},
       {"a concatenation is a new tensor, read by two convolutions but kept once",
-       {stem, relu, Module("Conv2d", kWide, kSmall, 64), relu, Module("Conv2d", kWide, kSmall, 64)},
+       {stem, relu, Module("Conv2d", kWide, kMaps, 64), relu, Module("Conv2d", kWide, kMaps, 64)},
        192 + 256 + 1024 + 256},
       {"query, key, value and the projection's input are kept",
-       {Module("LayerNorm", kTokens, kTokens, 16), Module("Linear", kTokens, kTriple, 216),
-        Module("Linear", kTokens, kTokens, 72),
-        Module("Attention", kTokens, kTokens, 0, false, RowKind::kContainer)},
+       {Module("LayerNorm", kWords, kWords, 16), Module("Linear", kWords, kTriple, 216),
+        Module("Linear", kWords, kWords, 72),
+        Module("Attention", kWords, kWords, 0, false, RowKind::kContainer)},
        80 + 2 * 10 + 80 + 240 + 80},
       {"attention without a row for query, key and value also keeps them",
-       {Module("LayerNorm", kTokens, kTokens, 16), Module("Linear", kTokens, kTokens, 72),
-        Module("Attention", kTokens, kTokens, 216, false, RowKind::kBlock)},
+       {Module("LayerNorm", kWords, kWords, 16), Module("Linear", kWords, kWords, 72),
+        Module("Attention", kWords, kWords, 216, false, RowKind::kBlock)},
        80 + 2 * 10 + 80 + 3 * 80},
       {"layer scale keeps its input",
-       {Module("LayerNorm", kTokens, kTokens, 16),
-        Module("Block", kTokens, kTokens, 8, false, RowKind::kBlock)},
+       {Module("LayerNorm", kWords, kWords, 16),
+        Module("Block", kWords, kWords, 8, false, RowKind::kBlock)},
        80 + 2 * 10 + 80},
       {"a norm of a norm is a second branch of the convolution's input",
-       {stem, relu, Module("Conv2d", kSmall, kSmall, 36), Module("BatchNorm2d", kSmall, kSmall, 8),
-        Module("BatchNorm2d", kSmall, kSmall, 8)},
+       {stem, relu, Module("Conv2d", kMaps, kMaps, 36), Module("BatchNorm2d", kMaps, kMaps, 8),
+        Module("BatchNorm2d", kMaps, kMaps, 8)},
        192 + 256 + 256},
       {"attention over blocks keeps its matrix",
        {Module("LayerNorm", blocks, blocks, 64), Module("Linear", blocks, Of({-1, 2, 5, 96}), 3168),
@@ -118,13 +111,13 @@ TEST(Kept, InfersCodeBetweenTheModules) {
         Module("Attention", blocks, blocks, 0, false, RowKind::kContainer)},
        320 + 2 * 10 + 320 + 960 + 320 + 2 * 5 * 5},
       {"a network without norms scales a block's input",
-       {Module("ScaledStdConv2d", kImage, kSmall, 116),
-        Module("Block", kImage, kSmall, 0, false, RowKind::kContainer), relu,
-        Module("ScaledStdConv2d", kSmall, kSmall, 152), relu,
-        Module("ScaledStdConv2d", kSmall, kSmall, 152)},
+       {Module("ScaledStdConv2d", kImage, kMaps, 116),
+        Module("Block", kImage, kMaps, 0, false, RowKind::kContainer), relu,
+        Module("ScaledStdConv2d", kMaps, kMaps, 152), relu,
+        Module("ScaledStdConv2d", kMaps, kMaps, 152)},
        192 + 256 + 256 + 256},
       {"TensorFlow-style padding reads a copy",
-       {stem, relu, Module("Conv2dSame", kSmall, Of({-1, 4, 4, 4}), 144)},
+       {stem, relu, Module("Conv2dSame", kMaps, Of({-1, 4, 4, 4}), 144)},
        192 + 256 + 256},
   };
   for (const Case& each : cases)
@@ -132,13 +125,13 @@ TEST(Kept, InfersCodeBetweenTheModules) {
 }
 
 TEST(Kept, ParallelPathsReadTheInputOfTheirBlock) {
-  std::vector<Layer> rows = {Module("Conv2d", kImage, kSmall, 108),
-                             Module("ReLU", kSmall, kSmall),
-                             Module("Conv2d", kSmall, kSmall, 144),
-                             Module("BatchNorm2d", kSmall, kSmall, 8),
-                             Module("Conv2d", kSmall, kSmall, 16),
-                             Module("BatchNorm2d", kSmall, kSmall, 8),
-                             Module("RepVggBlock", kSmall, kSmall, 0, false, RowKind::kContainer)};
+  std::vector<Layer> rows = {Module("Conv2d", kImage, kMaps, 108),
+                             Module("ReLU", kMaps, kMaps),
+                             Module("Conv2d", kMaps, kMaps, 144),
+                             Module("BatchNorm2d", kMaps, kMaps, 8),
+                             Module("Conv2d", kMaps, kMaps, 16),
+                             Module("BatchNorm2d", kMaps, kMaps, 8),
+                             Module("RepVggBlock", kMaps, kMaps, 0, false, RowKind::kContainer)};
   // Both convolutions read the tensor that the ReLU keeps. Each norm keeps the result of its
   // convolution.
   EXPECT_EQ(CountKept(List(rows)).per_sample, 4 * (192 + 256 + 256 + 256));
@@ -148,8 +141,8 @@ TEST(Kept, ParallelPathsReadTheInputOfTheirBlock) {
 
 TEST(Kept, CountsDropoutMasksAndResults) {
   LayerList list =
-      List({Module("Linear", kTokens, kHidden, 288), Module("ReLU", kHidden, kHidden),
-            Module("Dropout", kHidden, kHidden), Module("Linear", kHidden, kTokens, 264)});
+      List({Module("Linear", kWords, kHidden, 288), Module("ReLU", kHidden, kHidden),
+            Module("Dropout", kHidden, kHidden), Module("Linear", kHidden, kWords, 264)});
   EXPECT_EQ(CountKept(list).per_sample, 4 * (80 + 320)) << "a dropout without a rate does nothing";
   list.dropout = 0.1;
   EXPECT_EQ(CountKept(list).per_sample, 4 * (80 + 320 + 320) + 320);
@@ -167,8 +160,8 @@ TEST(Kept, NeedsNoInputShapes) {
   const Shape twelve = Of({-1, 12, 8, 8});
   const Case cases[] = {
       {"a chain",
-       {Module("Conv2d", kImage, kSmall, 108), Module("BatchNorm2d", kSmall, kSmall, 8),
-        Module("ReLU", kSmall, kSmall), Module("Conv2d", kSmall, kWide, 576)}},
+       {Module("Conv2d", kImage, kMaps, 108), Module("BatchNorm2d", kMaps, kMaps, 8),
+        Module("ReLU", kMaps, kMaps), Module("Conv2d", kMaps, kWide, 576)}},
       {"a shortcut with a 1x1 convolution, read from its weights",
        {Module("Conv2d", kImage, twelve, 324), Module("ReLU", twelve, twelve),
         Module("Conv2d", twelve, twelve, 1296), Module("BatchNorm2d", twelve, twelve, 24),
@@ -177,8 +170,8 @@ TEST(Kept, NeedsNoInputShapes) {
         Module("BatchNorm2d", kWide, kWide, 32), Module("ReLU", kWide, kWide),
         Module("AdaptiveAvgPool2d", kWide, pooled)}},
       {"a concatenation",
-       {Module("Conv2d", kImage, kSmall, 108), Module("ReLU", kSmall, kSmall),
-        Module("Conv2d", Of({-1, 11, 8, 8}), kSmall, 44)}},
+       {Module("Conv2d", kImage, kMaps, 108), Module("ReLU", kMaps, kMaps),
+        Module("Conv2d", Of({-1, 11, 8, 8}), kMaps, 44)}},
   };
   for (const Case& each : cases) {
     const LayerList list = List(each.rows);
@@ -199,8 +192,8 @@ TEST(Kept, FindsWindowsThatTheBatchHides) {
 }
 
 TEST(Kept, MeasuresTheWidestDenseConvolution) {
-  const Kept kept = CountKept(List({Module("Conv2d", kImage, kSmall, 108),
-                                    Module("Conv2d", kSmall, kWide, 64),     // 1x1: no workspace
+  const Kept kept = CountKept(List({Module("Conv2d", kImage, kMaps, 108),
+                                    Module("Conv2d", kMaps, kWide, 64),      // 1x1: no workspace
                                     Module("Conv2d", kWide, kWide, 144)}));  // depthwise: none
   EXPECT_EQ(kept.widest_conv, 4 * (192 + 256));
   EXPECT_EQ(kept.largest, 4 * 1024);
@@ -211,7 +204,7 @@ TEST(Kept, CountsADropoutsResultAsTheLargestTensor) {
   const Shape matrix = Of({-1, 2, 10, 10});
   Layer dropout = Module("Dropout", matrix, matrix);
   dropout.dropout = 0.1;
-  const Layer linear = Module("Linear", kTokens, kTokens, 72);
+  const Layer linear = Module("Linear", kWords, kWords, 72);
   EXPECT_EQ(CountKept(List({linear, dropout})).largest, 4 * 200);
   dropout.dropout = 0;
   EXPECT_EQ(CountKept(List({linear, dropout})).largest, 4 * 80) << "passes its input on";
@@ -265,7 +258,7 @@ TEST(Kept, SurvivesOddRows) {
   LayerList list =
       AsText(List({Module("Linear", {}, Of({-1, 7}), 3), Module("Conv2d", {}, Of({-1, 3, 1, 1}), 1),
                    Module("Softmax", {}, Of({-1})), Module("Attention", {}, Of({-5, -5, -5})),
-                   Module("MobileOneBlock", {}, kSmall)}));
+                   Module("MobileOneBlock", {}, kMaps)}));
   EXPECT_GE(CountKept(list).per_sample, 0);
 }
 
@@ -283,8 +276,8 @@ TEST(LayerRule, RecognisesTypesByName) {
 
 TEST(Kept, CountsTensorsThatAutocastLeavesInFp32) {
   const Shape matrix = Of({-1, 2, 10, 10});
-  const Layer linear = Module("Linear", kTokens, kTokens, 72);
-  const Layer norm = Module("LayerNorm", kTokens, kTokens, 16);
+  const Layer linear = Module("Linear", kWords, kWords, 72);
+  const Layer norm = Module("LayerNorm", kWords, kWords, 16);
   const Kept norms = CountKept([&] {
     LayerList list;
     list.layers = {linear, norm, linear};
@@ -297,7 +290,7 @@ TEST(Kept, CountsTensorsThatAutocastLeavesInFp32) {
   attention.has_input_shapes = true;
   EXPECT_EQ(CountKept(attention).wide, 4 * 200) << "what softmax makes";
   LayerList images;
-  images.layers = {Module("Conv2d", kImage, kSmall, 108), Module("BatchNorm2d", kSmall, kSmall, 8)};
+  images.layers = {Module("Conv2d", kImage, kMaps, 108), Module("BatchNorm2d", kMaps, kMaps, 8)};
   images.has_input_shapes = true;
   EXPECT_EQ(CountKept(images).wide, 0);
 }

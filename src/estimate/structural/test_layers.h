@@ -19,6 +19,14 @@ inline model::Shape Of(std::initializer_list<std::int64_t> dimensions) {
   return shape;
 }
 
+// Shapes of the examples.
+inline const model::Shape kImage = Of({-1, 3, 8, 8});  // 192 elements
+inline const model::Shape kMaps = Of({-1, 4, 8, 8});   // 256
+inline const model::Shape kWide = Of({-1, 16, 8, 8});  // 1024
+inline const model::Shape kWords = Of({-1, 10, 8});    // 80
+inline const model::Shape kTriple = Of({-1, 10, 24});  // 240
+inline const model::Shape kHidden = Of({-1, 10, 32});  // 320
+
 inline model::Layer Module(const std::string& type, model::Shape in, model::Shape out,
                            std::int64_t params = 0, bool inplace = false,
                            model::RowKind kind = model::RowKind::kLeaf) {

@@ -21,7 +21,7 @@ struct Precision3 {
 constexpr Precision3 kPrecisions[] = {
     {Dtype::kFp32, false, "fp32"}, {Dtype::kBf16, false, "bf16"}, {Dtype::kFp32, true, "amp"}};
 
-struct Case {
+struct AutogradCase {
   const char* name;
   const char* config;  // {} stands for the number of blocks
   double width;
@@ -29,7 +29,7 @@ struct Case {
   bool eager = false;
 };
 
-constexpr Case kCases[] = {
+constexpr AutogradCase kAutogradCases[] = {
     {"DiT",
      R"({{"_class_name":"DiTTransformer2DModel","num_layers":{},"num_attention_heads":4,
          "attention_head_dim":16}})",
@@ -73,7 +73,7 @@ constexpr Case kCases[] = {
      true},
 };
 
-double ActivationBytes(const Case& each, const Precision3& precision, int blocks) {
+double ActivationBytes(const AutogradCase& each, const Precision3& precision, int blocks) {
   const auto config = ParseTransformerConfig(fmt::format(fmt::runtime(each.config), blocks), "c");
   EXPECT_TRUE(config) << config.error().message;
   if (!config) return 0;
@@ -91,7 +91,7 @@ double ActivationBytes(const Case& each, const Precision3& precision, int blocks
 }
 
 TEST(Autograd, KeepsTheBytesThatTheClosedFormCounts) {
-  for (const Case& each : kCases) {
+  for (const AutogradCase& each : kAutogradCases) {
     for (std::size_t i = 0; i < std::size(kPrecisions); ++i) {
       const double four = ActivationBytes(each, kPrecisions[i], 4);
       const double block = (ActivationBytes(each, kPrecisions[i], 6) - four) / 2 / each.width;

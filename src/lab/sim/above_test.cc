@@ -14,7 +14,7 @@ namespace {
 using base::Duration;
 
 // Makes a task that is too light to slow down its neighbours.
-trace::Workload MakeWorkload(std::string id, int gpus, double solo_s, std::int64_t mib) {
+trace::Workload WorkloadOf(std::string id, int gpus, double solo_s, std::int64_t mib) {
   trace::Workload workload{.id = std::move(id), .gpus = gpus, .solo_s = solo_s};
   workload.sm_active.assign(static_cast<std::size_t>(gpus), 0.01);
   workload.memory_mib.assign(static_cast<std::size_t>(gpus), mib);
@@ -57,7 +57,7 @@ std::vector<double> StartsOf(const RunResult& run) {
 }
 
 TEST(AboveSlurm, RefusesATaskThatHasOutgrownTheGpusOfItsType) {
-  const trace::Workload large = MakeWorkload("large", 1, 1'000, 41'000);
+  const trace::Workload large = WorkloadOf("large", 1, 1'000, 41'000);
   RunOptions options = Placed(Placing::kSlurm);
   options.estimates.bias = -0.2;  // the first attempt is promised less than it needs
   const RunResult run =
@@ -67,7 +67,7 @@ TEST(AboveSlurm, RefusesATaskThatHasOutgrownTheGpusOfItsType) {
 }
 
 TEST(AboveSlurm, PacksOrSpreads) {
-  const trace::Workload some = MakeWorkload("some", 1, 1'000, 12'000);
+  const trace::Workload some = WorkloadOf("some", 1, 1'000, 12'000);
   const std::vector<Arrival> arrivals(4, {Duration{0}, &some});
   RunOptions options = Placed(Placing::kSlurm);
   // Each task needs 12 GiB. All four fit into the 79 GiB of the first server and go there, each to
@@ -78,7 +78,7 @@ TEST(AboveSlurm, PacksOrSpreads) {
 }
 
 TEST(AboveSlurm, ShardsUseTheFirstGpuAndWholeGpusServeOneTask) {
-  const trace::Workload some = MakeWorkload("some", 1, 1'000, 16 * 1024);
+  const trace::Workload some = WorkloadOf("some", 1, 1'000, 16 * 1024);
   const std::vector<Arrival> arrivals(6, {Duration{0}, &some});
   const RunOptions shards = Placed(Placing::kSlurm, Gres::kShard);
   EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, shards)),
@@ -89,7 +89,7 @@ TEST(AboveSlurm, ShardsUseTheFirstGpuAndWholeGpusServeOneTask) {
 
 TEST(AboveSlurm, ATaskThatFitsTheCountButNoGpuMovesToAnotherServer) {
   // The node has room for 3 * 26 of 79 GiB, but no GPU takes two of these tasks.
-  const trace::Workload large = MakeWorkload("large", 1, 2'000, 26'000);
+  const trace::Workload large = WorkloadOf("large", 1, 2'000, 26'000);
   const std::vector<Arrival> arrivals(3, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
   const RunResult run = Play("2 * 2xA100-40GB", arrivals, options);
@@ -109,11 +109,11 @@ TEST(AboveSlurm, ATaskThatFitsTheCountButNoGpuMovesToAnotherServer) {
 }
 
 TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
-  const trace::Workload stays = MakeWorkload("stays", 1, 5'000, 20'000);
-  const trace::Workload brief = MakeWorkload("brief", 1, 100, 19'000);
-  const trace::Workload some = MakeWorkload("some", 1, 300, 26'000);
-  const trace::Workload large = MakeWorkload("large", 1, 1'000, 30'000);
-  const trace::Workload tiny = MakeWorkload("tiny", 1, 100, 4'000);
+  const trace::Workload stays = WorkloadOf("stays", 1, 5'000, 20'000);
+  const trace::Workload brief = WorkloadOf("brief", 1, 100, 19'000);
+  const trace::Workload some = WorkloadOf("some", 1, 300, 26'000);
+  const trace::Workload large = WorkloadOf("large", 1, 1'000, 30'000);
+  const trace::Workload tiny = WorkloadOf("tiny", 1, 100, 4'000);
   const std::vector<Arrival> arrivals{{Duration{0}, &stays}, {Duration{0}, &stays},
                                       {Duration{0}, &brief}, {Duration{0}, &brief},
                                       {Duration{0}, &some},  {Duration{0}, &some},
@@ -127,7 +127,7 @@ TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
 }
 
 TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
-  const trace::Workload large = MakeWorkload("large", 1, 1'000, 30'000);
+  const trace::Workload large = WorkloadOf("large", 1, 1'000, 30'000);
   const std::vector<Arrival> arrivals(2, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
   options.estimates.bias = -1;  // 11 GiB are stated
@@ -149,10 +149,10 @@ TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
 }
 
 TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
-  const trace::Workload one = MakeWorkload("one", 1, 1'000, 4'000);
-  const trace::Workload two = MakeWorkload("two", 2, 500, 4'000);
-  const trace::Workload brief = MakeWorkload("brief", 1, 100, 4'000);
-  const trace::Workload endless = MakeWorkload("endless", 1, 5'000, 4'000);
+  const trace::Workload one = WorkloadOf("one", 1, 1'000, 4'000);
+  const trace::Workload two = WorkloadOf("two", 2, 500, 4'000);
+  const trace::Workload brief = WorkloadOf("brief", 1, 100, 4'000);
+  const trace::Workload endless = WorkloadOf("endless", 1, 5'000, 4'000);
   const std::vector<Arrival> arrivals{
       {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
@@ -171,8 +171,8 @@ TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
 }
 
 TEST(Above, GivesATaskSeveralWholeServersAtOnce) {
-  const trace::Workload one = MakeWorkload("one", 1, 500, 4'000);
-  const trace::Workload three = MakeWorkload("three", 3, 1'000, 4'000);
+  const trace::Workload one = WorkloadOf("one", 1, 500, 4'000);
+  const trace::Workload three = WorkloadOf("three", 3, 1'000, 4'000);
   for (const Placing placing : {Placing::kSlurm, Placing::kAsked}) {
     // The last task must not use the fourth GPU of the first large task's servers, nor begin before
     // that task ends.
@@ -194,8 +194,8 @@ TEST(Above, GivesATaskSeveralWholeServersAtOnce) {
 }
 
 TEST(AboveAsked, ReservesAServerForATaskPassedTooLong) {
-  const trace::Workload one = MakeWorkload("one", 1, 1'000, 4'000);
-  const trace::Workload two = MakeWorkload("two", 2, 500, 4'000);
+  const trace::Workload one = WorkloadOf("one", 1, 1'000, 4'000);
+  const trace::Workload two = WorkloadOf("two", 2, 500, 4'000);
   std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
   // There is always a waiting task that needs one GPU, and running tasks never end together.
   arrivals[1].solo_s = 1'500;
@@ -212,7 +212,7 @@ TEST(AboveAsked, ReservesAServerForATaskPassedTooLong) {
 }
 
 TEST(Above, FairSharesCountUsageOnAllServers) {
-  const trace::Workload one = MakeWorkload("one", 1, 100, 4'000);
+  const trace::Workload one = WorkloadOf("one", 1, 100, 4'000);
   std::vector<Arrival> arrivals;
   for (int i = 0; i < 6; ++i)
     arrivals.push_back({.at = Duration{0}, .workload = &one, .user = "ada"});
@@ -226,8 +226,8 @@ TEST(Above, FairSharesCountUsageOnAllServers) {
 
 TEST(Above, EveryTaskEndsOnceAndEqualArgumentsGiveEqualRuns) {
   const std::vector<trace::Workload> workloads{
-      MakeWorkload("small", 1, 300, 4'000), MakeWorkload("large", 1, 900, 26'000),
-      MakeWorkload("two", 2, 600, 15'000), MakeWorkload("gang", 6, 200, 12'000)};
+      WorkloadOf("small", 1, 300, 4'000), WorkloadOf("large", 1, 900, 26'000),
+      WorkloadOf("two", 2, 600, 15'000), WorkloadOf("gang", 6, 200, 12'000)};
   base::Rng rng(11);
   std::vector<Arrival> arrivals;
   Duration at{0};
@@ -263,7 +263,7 @@ TEST(Above, EveryTaskEndsOnceAndEqualArgumentsGiveEqualRuns) {
 }
 
 TEST(Above, RefusesTasksThatAllServersTogetherCannotRun) {
-  const trace::Workload gang = MakeWorkload("gang", 6, 100, 4'000);
+  const trace::Workload gang = WorkloadOf("gang", 6, 100, 4'000);
   struct Case {
     std::string_view servers;
     Placing placing;

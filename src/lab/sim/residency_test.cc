@@ -7,7 +7,7 @@
 namespace carma::sim {
 namespace {
 
-constexpr std::string_view kHeader = "task_no,workload_id,gpu,start_s,end_s,slowdown\n";
+constexpr std::string_view kResidencyHeader = "task_no,workload_id,gpu,start_s,end_s,slowdown\n";
 
 trace::Catalogue Workloads() {
   return *trace::Catalogue::Parse(
@@ -20,7 +20,7 @@ trace::Catalogue Workloads() {
 }
 
 std::vector<MeasuredTask> Tasks(std::string_view rows) {
-  return *ParseMeasuredTasks(std::string(kHeader) + std::string(rows), "t.csv");
+  return *ParseMeasuredTasks(std::string(kResidencyHeader) + std::string(rows), "t.csv");
 }
 
 TEST(ReplayResidency, AgreesWithACalculationByHand) {
@@ -77,7 +77,8 @@ TEST(ParseMeasuredTasks, RefusesWithTheLine) {
            Case{"x,a,0,0,5,1\n", ":2"},
            Case{"1,a,0,0\n", ":2"},
        }) {
-    const auto tasks = ParseMeasuredTasks(std::string(kHeader) + std::string(c.rows), "t.csv");
+    const auto tasks =
+        ParseMeasuredTasks(std::string(kResidencyHeader) + std::string(c.rows), "t.csv");
     ASSERT_FALSE(tasks) << c.rows;
     EXPECT_NE(tasks.error().message.find(c.message), std::string::npos) << tasks.error().message;
   }

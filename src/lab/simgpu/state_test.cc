@@ -16,7 +16,7 @@
 namespace carma::simgpu {
 namespace {
 
-Arrival Task(std::int64_t memory_mib, double u = 0.3, double work_s = 100) {
+Arrival ArrivalOf(std::int64_t memory_mib, double u = 0.3, double work_s = 100) {
   return {.pid = ::getpid(),
           .sharing = core::SharingMethod::kMps,
           .sensitivity = 0.5,
@@ -62,9 +62,9 @@ TEST(ShapeOf, ReturnsTheShapeOfCreateServer) {
 
 TEST_F(StateTest, ProcessesSeeOneWorldAndOneClock) {
   auto mine = Attach(), yours = Attach();
-  auto a = Join(*mine, Task(10'000));
+  auto a = Join(*mine, ArrivalOf(10'000));
   now_s_ = 20;
-  auto b = Join(*yours, Task(5'000));
+  auto b = Join(*yours, ArrivalOf(5'000));
   EXPECT_EQ(mine->Look(0)->used_mib, 15'000);
   now_s_ = 32;
   // The task works alone for 20 s, then for 12 s at a speed of 1 / (1 + 0.5 * 0.4).
@@ -81,9 +81,9 @@ TEST_F(StateTest, ProcessesSeeOneWorldAndOneClock) {
 
 TEST_F(StateTest, RefusesAProcessThatDoesNotFitAndKeepsTheResidents) {
   auto server = Attach();
-  auto resident = Join(*server, Task(30'000));
+  auto resident = Join(*server, ArrivalOf(30'000));
   std::optional<Shortage> shortage;
-  auto refused = server->Join(Task(10'537), shortage);
+  auto refused = server->Join(ArrivalOf(10'537), shortage);
   ASSERT_TRUE(refused);
   EXPECT_EQ(*refused, nullptr);
   ASSERT_TRUE(shortage);
@@ -102,7 +102,7 @@ class LimitTest : public ::testing::Test {
  protected:
   static Arrival In(const std::string& group, std::int64_t memory_mib,
                     core::SharingMethod sharing = core::SharingMethod::kStreams) {
-    Arrival arrival = Task(memory_mib);
+    Arrival arrival = ArrivalOf(memory_mib);
     arrival.group = group;
     arrival.sharing = sharing;
     return arrival;
@@ -196,7 +196,7 @@ TEST_F(StateTest, RefusesMeaninglessShares) {
   const std::vector<Share> cases[] = {
       {}, {{2, 1, 0}}, {{-1, 1, 0}}, {{0, -1, 0}}, {{0, 1, 0}, {0, 1, 0}}};
   for (const std::vector<Share>& shares : cases) {
-    Arrival arrival = Task(1);
+    Arrival arrival = ArrivalOf(1);
     arrival.shares = shares;
     std::optional<Shortage> shortage;
     const auto joined = server->Join(arrival, shortage);
@@ -245,7 +245,7 @@ TEST_F(StateTest, TheMemoryOfAKilledProcessIsFreeEvenBeforeItIsReaped) {
   now_s_ = 1;
   Child child(server_.path(), [](Server& theirs, const std::function<void()>& ready) {
     std::optional<Shortage> shortage;
-    const auto residency = theirs.Join(Task(7'000), shortage);
+    const auto residency = theirs.Join(ArrivalOf(7'000), shortage);
     ready();
     ::pause();
   });
@@ -260,7 +260,7 @@ TEST_F(StateTest, AProcessThatSimplyExitsFreesItsMemoryToo) {
   auto server = Attach();
   Child child(server_.path(), [](Server& theirs, const std::function<void()>& ready) {
     std::optional<Shortage> shortage;
-    auto* leaked = theirs.Join(Task(7'000), shortage)->release();
+    auto* leaked = theirs.Join(ArrivalOf(7'000), shortage)->release();
     (void)leaked;
     ready();
     ::_exit(3);
@@ -272,7 +272,7 @@ TEST_F(StateTest, AProcessThatSimplyExitsFreesItsMemoryToo) {
 
 TEST_F(StateTest, AForkedChildDoesNotFreeItsParentsMemory) {
   auto server = Attach();
-  auto residency = Join(*server, Task(7'000));
+  auto residency = Join(*server, ArrivalOf(7'000));
   const pid_t child = ::fork();
   if (child == 0) {
     residency.reset();
@@ -285,7 +285,7 @@ TEST_F(StateTest, AForkedChildDoesNotFreeItsParentsMemory) {
 TEST_F(StateTest, SurvivesAProcessThatDiesDuringAChange) {
   auto server = Attach();
   now_s_ = 1;
-  auto witness = Join(*server, Task(1'000, 0.3, 1e6));
+  auto witness = Join(*server, ArrivalOf(1'000, 0.3, 1e6));
   base::Rng rng(7);
   for (int round = 0; round < 60; ++round) {
     Child child(server_.path(), [](Server& theirs, const std::function<void()>& ready) {
@@ -293,7 +293,7 @@ TEST_F(StateTest, SurvivesAProcessThatDiesDuringAChange) {
       const Share more[] = {{0, 10, 0}};
       while (true) {
         std::optional<Shortage> shortage;
-        const auto residency = theirs.Join(Task(100), shortage);
+        const auto residency = theirs.Join(ArrivalOf(100), shortage);
         (void)(*residency)->Grow(more);
         (void)(*residency)->Stop();
       }
@@ -312,7 +312,7 @@ TEST_F(StateTest, WaitingEndsWithAnyChangeAndWithAPoke) {
   const std::uint32_t seen = server->Generation();
   std::thread other([&] {
     auto theirs = Attach();
-    auto residency = Join(*theirs, Task(1));
+    auto residency = Join(*theirs, ArrivalOf(1));
   });
   other.join();
   EXPECT_NE(server->Generation(), seen);
@@ -366,7 +366,7 @@ TEST_F(StateTest, ReportsARemovedOrTornServer) {
 
 TEST_F(StateTest, DoesNotReplaceAServerInUse) {
   auto server = Attach();
-  auto residency = Join(*server, Task(1));
+  auto residency = Join(*server, ArrivalOf(1));
   const auto refused = CreateServer(server_.path(), "1xA100-40GB", {});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);

@@ -41,7 +41,7 @@ ShimOrder FullOrder() {
   return order;
 }
 
-std::string TempDir() {
+std::string ProtocolDir() {
   std::string path = ::testing::TempDir() + "carma-protocol-XXXXXX";
   return ::mkdtemp(path.data());
 }
@@ -141,7 +141,7 @@ TEST(ShimProtocol, ATornTextNeverCrashesTheParser) {
 }
 
 TEST(ShimProtocol, OnlyTheFirstClaimWins) {
-  const std::string dir = TempDir();
+  const std::string dir = ProtocolDir();
   EXPECT_EQ(ClaimAttempt(dir, /*abandon=*/false).value(), true);
   EXPECT_EQ(ClaimAttempt(dir, /*abandon=*/true).value(), false);
   const Result<ShimOwner> owner =
@@ -165,7 +165,7 @@ TEST(ShimProtocol, AnOwnerFromAnotherBootOrStartCountsAsDead) {
 }
 
 TEST(ReservedFile, AppearsOnlyWhenComplete) {
-  const std::string dir = TempDir();
+  const std::string dir = ProtocolDir();
   ReservedFile file;
   ASSERT_TRUE(file.Reserve(dir, kExitFile, kReportReserveBytes));
   EXPECT_FALSE(base::Exists(dir + "/" + kExitFile));

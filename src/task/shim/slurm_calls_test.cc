@@ -10,7 +10,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-const std::map<std::string, std::string> kTask{
+const std::map<std::string, std::string> kTaskFields{
     {"SLURM_JOB_ID", "12"},         {"SLURM_JOB_NODELIST", "here"},
     {"SLURM_ARRAY_JOB_ID", "10"},   {"SLURM_ARRAY_TASK_ID", "4"},
     {"SLURM_ARRAY_TASK_MIN", "0"},  {"SLURM_ARRAY_TASK_MAX", "6"},
@@ -35,12 +35,12 @@ TEST(Scontrol, BecomesCallsOfCarma) {
       {{"-o", "show", "job"}, {"show", "--json", "12"}},
       {{"show", "job=7"}, {"show", "--json", "7"}}};
   for (const auto& [words, expected] : cases) {
-    const auto call = PlanScontrol(words, kTask);
+    const auto call = PlanScontrol(words, kTaskFields);
     ASSERT_TRUE(call) << words[0] << ": " << call.error().message;
     EXPECT_EQ(call->words, expected);
   }
-  EXPECT_EQ(PlanScontrol({"show", "hostnames"}, kTask)->text, "here\n");
-  EXPECT_EQ(PlanScontrol({"show", "hostnames", "n[1-2]"}, kTask)->text, "n1\nn2\n");
+  EXPECT_EQ(PlanScontrol({"show", "hostnames"}, kTaskFields)->text, "here\n");
+  EXPECT_EQ(PlanScontrol({"show", "hostnames", "n[1-2]"}, kTaskFields)->text, "n1\nn2\n");
   for (const Words& wrong : std::vector<Words>{{},
                                                {"reconfigure"},
                                                {"show", "node"},
@@ -48,7 +48,7 @@ TEST(Scontrol, BecomesCallsOfCarma) {
                                                {"requeue", "10_3"},
                                                {"requeue", "11_4"},
                                                {"update", "JobId=12", "Partition=x"}})
-    EXPECT_FALSE(PlanScontrol(wrong, kTask));
+    EXPECT_FALSE(PlanScontrol(wrong, kTaskFields));
 }
 
 TEST(Scontrol, ShowsAJobInSlurmsWords) {
@@ -68,26 +68,27 @@ TEST(Scontrol, ShowsAJobInSlurmsWords) {
 }
 
 TEST(Scancel, BecomesACallOfCarma) {
-  EXPECT_THAT(PlanScancel({"10_4", "7"}, kTask)->words, ElementsAre("cancel", "12", "7_*"));
-  EXPECT_THAT(PlanScancel({"--me", "-t", "PENDING"}, kTask)->words,
+  EXPECT_THAT(PlanScancel({"10_4", "7"}, kTaskFields)->words, ElementsAre("cancel", "12", "7_*"));
+  EXPECT_THAT(PlanScancel({"--me", "-t", "PENDING"}, kTaskFields)->words,
               ElementsAre("cancel", "--all", "--state", "queued"));
-  EXPECT_FALSE(PlanScancel({}, kTask));
-  EXPECT_FALSE(PlanScancel({"--signal=USR1", "12"}, kTask));
+  EXPECT_FALSE(PlanScancel({}, kTaskFields));
+  EXPECT_FALSE(PlanScancel({"--signal=USR1", "12"}, kTaskFields));
 }
 
 TEST(Sbatch, PassesOnItsOptionsAndTheScript) {
-  EXPECT_THAT(PlanSbatch({"-p", "gpu", "-n4", "--parsable", "job.sh", "-x", "one"}, kTask)->words,
-              ElementsAre("submit", "--parsable", "--sbatch=--partition=gpu", "--sbatch=--ntasks=4",
-                          "job.sh", "-x", "one"));
-  EXPECT_TRUE(PlanSbatch({"--parsable", "job.sh"}, kTask)->parsable);
-  EXPECT_THAT(PlanSbatch({"--wrap", "echo a b"}, kTask)->words,
+  EXPECT_THAT(
+      PlanSbatch({"-p", "gpu", "-n4", "--parsable", "job.sh", "-x", "one"}, kTaskFields)->words,
+      ElementsAre("submit", "--parsable", "--sbatch=--partition=gpu", "--sbatch=--ntasks=4",
+                  "job.sh", "-x", "one"));
+  EXPECT_TRUE(PlanSbatch({"--parsable", "job.sh"}, kTaskFields)->parsable);
+  EXPECT_THAT(PlanSbatch({"--wrap", "echo a b"}, kTaskFields)->words,
               ElementsAre("submit", "--parsable", "--wrap=echo a b", "--sbatch=--quiet"));
   // A script that submits itself again keeps its name.
-  EXPECT_THAT(PlanSbatch({"-d", "afterany:12", "/state/12/1/script"}, kTask)->words,
+  EXPECT_THAT(PlanSbatch({"-d", "afterany:12", "/state/12/1/script"}, kTaskFields)->words,
               ElementsAre("submit", "--parsable", "--sbatch=--job-name=train",
                           "--sbatch=--dependency=afterany:12", "/state/12/1/script"));
-  EXPECT_FALSE(PlanSbatch({"--made-up", "job.sh"}, kTask));
-  EXPECT_FALSE(PlanSbatch({"-n"}, kTask));
+  EXPECT_FALSE(PlanSbatch({"--made-up", "job.sh"}, kTaskFields));
+  EXPECT_FALSE(PlanSbatch({"-n"}, kTaskFields));
 }
 
 }  // namespace

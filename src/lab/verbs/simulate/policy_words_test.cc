@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-SimPolicy Policy(const std::string& spec) {
+SimPolicy PolicyOf(const std::string& spec) {
   const auto words = SplitPolicy(spec, "--policy");
   EXPECT_TRUE(words) << words.error().message;
   auto policy = MakePolicy(config::Settings{}, *words);
@@ -24,7 +24,7 @@ std::string Complaint(const std::string& spec) {
 }
 
 TEST(SimPolicy, AcceptsItsOwnRules) {
-  const SimPolicy policy = Policy("score, score=free_mib - max(tasks, 2), require=own_tasks < 2");
+  const SimPolicy policy = PolicyOf("score, score=free_mib - max(tasks, 2), require=own_tasks < 2");
   EXPECT_EQ(policy.options.policy.score->text(), "free_mib - max(tasks, 2)");
   EXPECT_EQ(policy.options.policy.require->text(), "own_tasks < 2");
   EXPECT_THAT(Complaint("score,score=2 *"), HasSubstr("at character 4: expected a number"));
@@ -33,15 +33,15 @@ TEST(SimPolicy, AcceptsItsOwnRules) {
 
 TEST(SimPolicy, ReadsAndWritesListsInParentheses) {
   const SimPolicy policy =
-      Policy("magm,rules=(user=* running=2, user=ada gpus=3),score=(free_mib) - (tasks)");
+      PolicyOf("magm,rules=(user=* running=2, user=ada gpus=3),score=(free_mib) - (tasks)");
   ASSERT_EQ(policy.options.policy.limits.size(), 2u);
   EXPECT_EQ(policy.options.policy.score->text(), "(free_mib) - (tasks)");
-  EXPECT_EQ(Policy(policy.spec).spec, policy.spec);
-  EXPECT_EQ(Policy("magm,rules=(user=* running=2)").spec, "magm,rules=user=* running=2");
+  EXPECT_EQ(PolicyOf(policy.spec).spec, policy.spec);
+  EXPECT_EQ(PolicyOf("magm,rules=(user=* running=2)").spec, "magm,rules=user=* running=2");
 }
 
 TEST(SimPolicy, AcceptsConfigurationKeysWithAndWithoutTheirSection) {
-  const SimPolicy policy = Policy("lug, sm_cap=0.75, policy.margin=1G, recovery.mode=exclusive");
+  const SimPolicy policy = PolicyOf("lug, sm_cap=0.75, policy.margin=1G, recovery.mode=exclusive");
   EXPECT_EQ(policy.options.policy.mapper, "lug");
   EXPECT_EQ(policy.options.policy.sm_cap, 0.75);
   EXPECT_EQ(policy.options.policy.margin_mib, 1024);
@@ -51,7 +51,7 @@ TEST(SimPolicy, AcceptsConfigurationKeysWithAndWithoutTheirSection) {
 }
 
 TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
-  const SimPolicy policy = Policy(
+  const SimPolicy policy = PolicyOf(
       "magm,estimator=gpumemnet,estimator_sigma=0.2,collocation=streams,sampling=periodic,"
       "window=90s,label=streams");
   EXPECT_EQ(policy.options.estimates.source, "gpumemnet");
@@ -63,18 +63,18 @@ TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
 }
 
 TEST(SimPolicy, UsesTheDaemonsEstimatorUnlessAWordNamesAnother) {
-  const sim::EstimateOptions day_one = Policy("magm").options.estimates;
+  const sim::EstimateOptions day_one = PolicyOf("magm").options.estimates;
   EXPECT_EQ(day_one.method, "auto");
   EXPECT_EQ(day_one.coverage, 0.9);
   EXPECT_TRUE(day_one.learns);
   EXPECT_FALSE(day_one.carries);
-  EXPECT_EQ(Policy("magm,estimator=structural").options.estimates.method, "structural");
-  const sim::EstimateOptions told = Policy("magm,estimator=oracle").options.estimates;
+  EXPECT_EQ(PolicyOf("magm,estimator=structural").options.estimates.method, "structural");
+  const sim::EstimateOptions told = PolicyOf("magm,estimator=oracle").options.estimates;
   EXPECT_EQ(told.method, "");
   EXPECT_EQ(told.source, "oracle");
-  EXPECT_EQ(Policy("magm,published=v2").options.estimates.source, "oracle");
-  EXPECT_FALSE(Policy("magm,history=none").options.estimates.learns);
-  EXPECT_TRUE(Policy("magm,history=runs").options.estimates.carries);
+  EXPECT_EQ(PolicyOf("magm,published=v2").options.estimates.source, "oracle");
+  EXPECT_FALSE(PolicyOf("magm,history=none").options.estimates.learns);
+  EXPECT_TRUE(PolicyOf("magm,history=runs").options.estimates.carries);
   EXPECT_THAT(Complaint("magm,history=yes"), HasSubstr("history: expected none, run or runs"));
 }
 
@@ -83,7 +83,7 @@ TEST(SimPolicy, WordsMeanTheSameAsInTheDaemon) {
   ASSERT_TRUE(loaded) << loaded.error().message;
   const core::PolicyConfig daemons = PolicyFor(loaded->settings, core::SharingMethod::kMps);
   for (const char* word : {"by-work", "auto"}) {
-    const sim::RunOptions options = Policy(word).options;
+    const sim::RunOptions options = PolicyOf(word).options;
     EXPECT_EQ(options.policy.mapper, "by-work") << word;
     EXPECT_EQ(options.policy.min_gain, daemons.min_gain) << word;
     EXPECT_EQ(options.policy.backfill, daemons.backfill) << word;
@@ -91,26 +91,26 @@ TEST(SimPolicy, WordsMeanTheSameAsInTheDaemon) {
     EXPECT_EQ(options.policy.pass_limit, daemons.pass_limit) << word;
     EXPECT_EQ(options.policy.sm_cap, daemons.sm_cap) << word;
   }
-  EXPECT_EQ(Policy("by-work,backfill=4").options.policy.backfill, 4) << "an explicit word wins";
-  EXPECT_EQ(Policy("auto,collocation=streams").options.policy.mapper, "magm");
-  EXPECT_EQ(Policy("auto,collocation=mig").options.policy.mapper, "magm");
+  EXPECT_EQ(PolicyOf("by-work,backfill=4").options.policy.backfill, 4) << "an explicit word wins";
+  EXPECT_EQ(PolicyOf("auto,collocation=streams").options.policy.mapper, "magm");
+  EXPECT_EQ(PolicyOf("auto,collocation=mig").options.policy.mapper, "magm");
 }
 
 TEST(SimPolicy, AppliesTheMpsLimitAsTheDaemonDoes) {
-  EXPECT_TRUE(Policy("magm,mps_servers=gpu").options.mps_memory_limit);
-  EXPECT_FALSE(Policy("magm,mps_servers=gpu,mps_memory_limit=false").options.mps_memory_limit);
-  EXPECT_FALSE(Policy("magm,mps_servers=gpu,published=v2").options.mps_memory_limit);
+  EXPECT_TRUE(PolicyOf("magm,mps_servers=gpu").options.mps_memory_limit);
+  EXPECT_FALSE(PolicyOf("magm,mps_servers=gpu,mps_memory_limit=false").options.mps_memory_limit);
+  EXPECT_FALSE(PolicyOf("magm,mps_servers=gpu,published=v2").options.mps_memory_limit);
   EXPECT_THAT(Complaint("magm,mps_memory_limit=some"), HasSubstr("expected true or false"));
 }
 
 TEST(SimPolicy, UsesTheDaemonsMpsServers) {
-  EXPECT_FALSE(Policy("auto").options.policy.gangs_take_turns);
-  EXPECT_FALSE(Policy("auto").options.mps_memory_limit)
+  EXPECT_FALSE(PolicyOf("auto").options.policy.gangs_take_turns);
+  EXPECT_FALSE(PolicyOf("auto").options.mps_memory_limit)
       << "the limit does not apply to clients of a server for several GPUs";
-  const sim::RunOptions each = Policy("auto,mps_servers=gpu").options;
+  const sim::RunOptions each = PolicyOf("auto,mps_servers=gpu").options;
   EXPECT_TRUE(each.policy.gangs_take_turns);
   EXPECT_TRUE(each.mps_memory_limit);
-  EXPECT_FALSE(Policy("magm,published=v2").options.policy.gangs_take_turns);
+  EXPECT_FALSE(PolicyOf("magm,published=v2").options.policy.gangs_take_turns);
   EXPECT_THAT(Complaint("magm,mps_servers=task"),
               HasSubstr("mps_servers: expected gpu, user or shared"));
 }
@@ -126,22 +126,23 @@ TEST(SimPolicy, KeepsAConfigurationThatLearnsNothing) {
 }
 
 TEST(SimPolicy, InstancesAreSharedOnlyIfConfigured) {
-  EXPECT_EQ(Policy("magm,collocation=streams").options.policy.sm_cap, 0.4) << "as carmad does";
-  EXPECT_EQ(Policy("magm,collocation=streams").options.policy.max_tasks_per_gpu, 3);
-  EXPECT_EQ(Policy("magm,collocation=streams,streams_tasks=2").options.policy.max_tasks_per_gpu, 2);
-  EXPECT_EQ(Policy("magm,sm_cap=0.7,collocation=streams").options.policy.sm_cap, 0.7)
+  EXPECT_EQ(PolicyOf("magm,collocation=streams").options.policy.sm_cap, 0.4) << "as carmad does";
+  EXPECT_EQ(PolicyOf("magm,collocation=streams").options.policy.max_tasks_per_gpu, 3);
+  EXPECT_EQ(PolicyOf("magm,collocation=streams,streams_tasks=2").options.policy.max_tasks_per_gpu,
+            2);
+  EXPECT_EQ(PolicyOf("magm,sm_cap=0.7,collocation=streams").options.policy.sm_cap, 0.7)
       << "an explicit word applies";
-  EXPECT_EQ(Policy("magm,collocation=mps").options.policy.sm_cap, 0.8);
-  EXPECT_EQ(Policy("rr,published=v2,collocation=streams").options.policy.max_tasks_per_gpu,
-            Policy("rr,published=v2").options.policy.max_tasks_per_gpu);
-  EXPECT_FALSE(Policy("magm,collocation=mig,mig_instances=3").options.policy.share_mig);
-  EXPECT_TRUE(Policy("magm,collocation=mig,share_mig=true").options.policy.share_mig);
+  EXPECT_EQ(PolicyOf("magm,collocation=mps").options.policy.sm_cap, 0.8);
+  EXPECT_EQ(PolicyOf("rr,published=v2,collocation=streams").options.policy.max_tasks_per_gpu,
+            PolicyOf("rr,published=v2").options.policy.max_tasks_per_gpu);
+  EXPECT_FALSE(PolicyOf("magm,collocation=mig,mig_instances=3").options.policy.share_mig);
+  EXPECT_TRUE(PolicyOf("magm,collocation=mig,share_mig=true").options.policy.share_mig);
 }
 
 TEST(SimPolicy, ReadsTheWordsOfACluster) {
-  EXPECT_EQ(Policy("magm").options.above, sim::Above{});
+  EXPECT_EQ(PolicyOf("magm").options.above, sim::Above{});
   const sim::Above slurm =
-      Policy("magm,cluster=slurm,spread=true,slurm_backfill=true,wait=5m,wait_requeues=1")
+      PolicyOf("magm,cluster=slurm,spread=true,slurm_backfill=true,wait=5m,wait_requeues=1")
           .options.above;
   EXPECT_EQ(slurm.placing, sim::Placing::kSlurm);
   EXPECT_EQ(slurm.gres, sim::Gres::kCarma);
@@ -149,25 +150,25 @@ TEST(SimPolicy, ReadsTheWordsOfACluster) {
   EXPECT_EQ(slurm.wait, std::chrono::minutes(5));
   EXPECT_EQ(slurm.wait_requeues, 1);
   // Slurm does not start MPS.
-  EXPECT_EQ(Policy("magm,cluster=slurm,gres=shard").options.collocation,
+  EXPECT_EQ(PolicyOf("magm,cluster=slurm,gres=shard").options.collocation,
             core::SharingMethod::kStreams);
-  EXPECT_EQ(Policy("magm,cluster=slurm,gres=shard,collocation=mps").options.collocation,
+  EXPECT_EQ(PolicyOf("magm,cluster=slurm,gres=shard,collocation=mps").options.collocation,
             core::SharingMethod::kMps);
   EXPECT_THAT(Complaint("magm,cluster=flux"), HasSubstr("expected queue, slurm or asked"));
   EXPECT_THAT(Complaint("magm,gres=mps"), HasSubstr("expected carma, gpu or shard"));
   // With its section, the word means recovery.patience, which does not affect this option.
-  EXPECT_EQ(Policy("magm,recovery.patience=5m").options.above.wait, sim::Above{}.wait);
+  EXPECT_EQ(PolicyOf("magm,recovery.patience=5m").options.above.wait, sim::Above{}.wait);
 }
 
 TEST(SimPolicy, ALaterWordWinsAndAppearsOnceInTheSpec) {
-  const SimPolicy policy = Policy("magm,sm_cap=0.8,sm_cap=false");
+  const SimPolicy policy = PolicyOf("magm,sm_cap=0.8,sm_cap=false");
   EXPECT_EQ(policy.options.policy.sm_cap, std::nullopt);
   EXPECT_EQ(policy.spec, "magm,sm_cap=false");
 }
 
 TEST(SimPolicy, APublishedVersionSetsItsPacing) {
-  EXPECT_EQ(Policy("magm,published=thesis").options.policy.pacing, core::Pacing::kThesis);
-  EXPECT_EQ(Policy("magm,published=v2").options.policy.pacing, core::Pacing::kV2);
+  EXPECT_EQ(PolicyOf("magm,published=thesis").options.policy.pacing, core::Pacing::kThesis);
+  EXPECT_EQ(PolicyOf("magm,published=v2").options.policy.pacing, core::Pacing::kV2);
 }
 
 TEST(SimPolicy, ErrorsNameThePlaceAndTheExpectedForm) {
