@@ -13,14 +13,22 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
+// Shared with the thread that reads it, which may outlive the test.
+struct Database {
+  std::promise<void> go_on;
+  std::atomic<int> asked = 0;
+  std::atomic<bool> hangs = false;
+  std::atomic<bool> fails = false;
+};
+
 class UserNamesTest : public ::testing::Test {
  protected:
   void Open(milliseconds limit, milliseconds keep) {
-    const auto look_up = [this](std::uint32_t uid) -> Result<base::KnownUser> {
-      ++asked_;
-      asked_.notify_all();
-      if (hangs_) go_on_.get_future().wait();
-      if (fails_) return Unavailable("the user database cannot look up user {}", uid);
+    const auto look_up = [database = database_](std::uint32_t uid) -> Result<base::KnownUser> {
+      ++database->asked;
+      database->asked.notify_all();
+      if (database->hangs) database->go_on.get_future().wait();
+      if (database->fails) return Unavailable("the user database cannot look up user {}", uid);
       return base::KnownUser{"user" + std::to_string(uid), 100, {100, uid}};
     };
     names_ = std::make_unique<UserNames>(loop_, UserNamesOptions{limit, keep, look_up});
@@ -38,10 +46,11 @@ class UserNamesTest : public ::testing::Test {
   void TearDown() override { names_.reset(); }
 
   std::shared_ptr<boost::asio::io_context> loop_ = std::make_shared<boost::asio::io_context>();
-  std::promise<void> go_on_;
-  std::atomic<int> asked_ = 0;
-  std::atomic<bool> hangs_ = false;
-  std::atomic<bool> fails_ = false;
+  std::shared_ptr<Database> database_ = std::make_shared<Database>();
+  std::promise<void>& go_on_ = database_->go_on;
+  std::atomic<int>& asked_ = database_->asked;
+  std::atomic<bool>& hangs_ = database_->hangs;
+  std::atomic<bool>& fails_ = database_->fails;
   std::unique_ptr<UserNames> names_;
 };
 
