@@ -36,7 +36,7 @@ std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task
 // When the waiting task begins to accept turns with others (kTurnsAfter); empty: it already does.
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
 // For a task that cannot start now, records changes that may let it start: Passes::next_turns and
-// Passes::cpus_wanted.
+// Passes::lacks_cores.
 void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need);
 // Considers refused tasks again once one of them accepts turns.
 void ReconsiderAtTurns(State& state);
