@@ -361,9 +361,13 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-void NoteOnNoGpu(LineLook& look) {
+// Starts may have left too few idle cores for the remaining tasks, so what they await is noted
+// again.
+void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
-    if (!each.unplaceable || !each.first) continue;
+    if (!each.first) continue;
+    NoteWhatItAwaits(state, state.tasks.at(*each.first), each.need);
+    if (!each.unplaceable) continue;
     look.unplaceable.Insert(*each.first);
     for (const TaskId task : each.behind) look.unplaceable.Insert(task);
   }
@@ -392,7 +396,7 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
     if (std::exchange(first, false))
       checked = std::exchange(state.passes.taken_since, taken_before);
     some_wait |= state.passes.waiting_pays;
-    NoteOnNoGpu(state.passes.memory);
+    NoteWaiting(state, state.passes.memory);
   }
   for (const TaskId task : state.passes.memory.passed_over) {
     if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);

@@ -311,8 +311,7 @@ void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need) {
   Passes& passes = state.passes;
   if (const std::optional<Time> turns = TakesTurnsAt(state, task))
     passes.next_turns = std::min(passes.next_turns.value_or(*turns), *turns);
-  if (state.machine.idle_cpus && need.uses_cpus > *state.machine.idle_cpus)
-    passes.cpus_wanted = std::min(passes.cpus_wanted.value_or(need.uses_cpus), need.uses_cpus);
+  passes.lacks_cores |= state.machine.idle_cpus && need.uses_cpus > *state.machine.idle_cpus;
 }
 
 void ReconsiderAtTurns(State& state) {

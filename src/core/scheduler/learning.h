@@ -38,7 +38,7 @@ std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task
 // When the waiting task may begin to take turns with others (kTurnsAfter). Empty: it may already.
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
 // Records which changes may let the task start, although it cannot start now: Passes::next_turns
-// and Passes::cpus_wanted.
+// and Passes::lacks_cores.
 void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need);
 // Considers refused tasks again once one of them may take turns.
 void ReconsiderAtTurns(State& state);

@@ -260,7 +260,9 @@ void StartBeside(State& state, std::vector<GpuView>& views, PassLine& pass) {
     if (next == nullptr) return;
     TaskRecord& task = state.tasks.at(next->task);
     if (place >= looked_at && StartOnOpen(state, task, open, views)) continue;
-    CloseFor(NeedNow(state, task), views, open);
+    const Need need = NeedNow(state, task);
+    if (place >= looked_at) NoteWhatItAwaits(state, task, need);
+    CloseFor(need, views, open);
     if (std::ranges::none_of(open, std::identity())) return;
   }
 }

@@ -195,15 +195,15 @@ struct Passes {
   bool waiting_pays = false;   // look-ahead starts no task although some fit
   // When one of the considered tasks may next begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // Once this many cores are idle, one of the considered tasks no longer waits for cores.
-  std::optional<double> cpus_wanted;
+  // One of the considered tasks waits for idle cores. Its expected use changes with each sample.
+  bool lacks_cores = false;
   LineLook memory;
 
   // Makes the next pass consider every task on every GPU.
   void Forget() {
     no_start_without_gpus = {};
     no_start.reset();
-    cpus_wanted.reset();
+    lacks_cores = false;
     refused.Clear();
     unplaceable.Clear();
   }

@@ -116,7 +116,7 @@ void State::On(const HostSampled& event) {
     if (watched >= kUsualCpusOver) lessons.Cpus(*task, life.usual_cpus / task->request->gpus);
   }
   CountIdleCpus(*this);
-  if (passes.cpus_wanted && *machine.idle_cpus >= *passes.cpus_wanted) passes.Forget();
+  if (passes.lacks_cores) passes.Forget();
 }
 
 void State::On(const ProgressSeen& event) {
