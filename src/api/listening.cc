@@ -29,8 +29,8 @@ base::UniqueFd NewSocket(int family) {
   return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// How long to wait for a socket to close. If a daemon is killed while it starts a process, that
-// process keeps the daemon's socket open until it executes another program.
+// How many times to look whether a socket has closed. If a daemon is killed while it starts a
+// process, that process keeps the daemon's socket open until it executes another program.
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kBetweenLooks{25};
 

@@ -11,8 +11,8 @@
 namespace carma::base {
 
 // As large as a pointer. An object that is empty or equal to T{} reads as T{} and allocates
-// nothing, so rarely used members are free. Converts to a const T. As with shared_ptr, copies may
-// be read and destroyed on different threads.
+// nothing, so rarely used members cost nothing. Converts to a const T. As with shared_ptr, copies
+// may be read and destroyed on different threads.
 template <class T>
 class CopyOnWrite {
  public:

@@ -41,8 +41,8 @@ class CsvRow {
 // CRLF is accepted.
 class CsvTable {
  public:
-  // where: the file's name. With it, messages begin with "tasks.csv:7: ", without it with "line 7:
-  // ". Errors: kInvalid with the line: no header, a required column is missing, rows of different
+  // where: the file's name. Messages begin with "tasks.csv:7: ", or with "line 7: " if it is empty.
+  // Errors: kInvalid with the line: no header, a required column is missing, rows of different
   // lengths, an unclosed quote, more than max_rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});

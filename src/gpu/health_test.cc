@@ -74,7 +74,7 @@ TEST(Health, ConditionsLastUntilTheyAreNoLongerReported) {
     Condition ill, well;
     const char* why;
   } cases[] = {
-      {"rows wait", {.remap_pending = true}, {.remap_pending = false}, "wait for a reset"},
+      {"rows wait", {.remap_pending = true}, {.remap_pending = false}, "at the next reset"},
       {"no spare memory rows",
        {.remap_failed = true},
        {.remap_failed = false},
@@ -90,7 +90,7 @@ TEST(Health, ConditionsLastUntilTheyAreNoLongerReported) {
       {"an unknown recovery action",
        {.recovery = RecoveryAction::kOther},
        {.recovery = RecoveryAction::kNone},
-       "does not know"},
+       "does not support"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);

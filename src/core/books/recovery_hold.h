@@ -15,8 +15,8 @@ namespace carma::core {
 class RecoveryHold {
  public:
   // Keeps as many GPUs as the task needs. They are chosen, most free memory first, from the open,
-  // unreserved GPUs that are large enough for the task. If there are too few, no GPU is kept and
-  // the result is false.
+  // unreserved GPUs that could ever take the task. If there are too few, no GPU is kept and the
+  // result is false.
   bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 

@@ -2,7 +2,6 @@
 // then classified. Pure. core/forecast/preemption_plan.h decides which task leaves for which
 // waiting task.
 //
-//
 // A task leaves in two steps. First it receives its checkpoint signal, upon which it should save
 // and exit within the notice period. If it has not exited by then, it is stopped. In both cases it
 // is requeued.

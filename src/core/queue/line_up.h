@@ -1,7 +1,6 @@
 // The order of the main queue: which task comes next once all tasks before it have started. Private
 // to core.
 //
-//
 // In fair order tasks are sorted by priority, then by the usage of their account relative to its
 // weight (a user without an account counts as an account), then by the usage of the user within the
 // account, then by age. A running task counts as if it ran kRunsOn longer. Each task returned by

@@ -42,8 +42,8 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 
 void RequeueVictim(State& state, TaskRecord& task) {
   const std::string why = "Ended by a fault of a neighbour or of the MPS server";
-  // A task without requeue and retries must not be started again. For example, the server cannot
-  // start the process of a lease.
+  // A task with neither requeue nor retries must not be started again. For example, the server
+  // cannot start the process of a lease.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {

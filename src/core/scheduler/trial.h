@@ -1,5 +1,5 @@
 // Predicts what would happen to a request if it were submitted now, for `carma submit --check`.
-// Submits nothing.
+// Submits and changes nothing.
 #pragma once
 
 #include <optional>

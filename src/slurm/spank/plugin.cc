@@ -271,9 +271,9 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// The last lines of the files that carmad saw the task's processes write (`prog > log 2>&1` in a
-// script, `srun
-// --error=file prog`), then those of the task's own standard output and error.
+// The last lines of the files that carmad saw the task's processes write, such as those of
+// `prog > log 2>&1` in a script or of `srun --error=file prog`. Then the last lines of the task's
+// own standard output and error.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;

@@ -25,8 +25,8 @@ OpenFile FileOf(const std::string& text);
 // the user may stop the child or the file system may hang.
 std::string TailOf(const OpenFile& file, uid_t uid, gid_t gid,
                    const std::vector<gid_t>& groups = {});
-// Reads the child's output from the descriptor `from` until the child ends or the limit is reached.
-// Then kills the child, and abandons it if the kernel does not let it end.
+// Reads the child's output from the descriptor `from` until the child closes it or the limit is
+// reached. Then kills the child, and abandons it if the kernel does not let it end.
 std::string ReadOfChild(pid_t child, int from, int limit_ms);
 
 }  // namespace carma::slurm

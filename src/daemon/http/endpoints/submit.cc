@@ -182,9 +182,7 @@ std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& 
   if (*estimate->predicted_mib <= largest_mib) return "";
   return fmt::format(
       "No GPU here is large enough: the prediction is {} per GPU, and the largest GPU that the "
-      "task "
-      "may use has {}. Use more GPUs or a smaller batch, or give --memory if you know that the "
-      "task "
+      "task may use has {}. Use more GPUs or a smaller batch, or give --memory if you know that it "
       "needs less.",
       base::FormatMib(*estimate->predicted_mib), base::FormatMib(largest_mib));
 }
