@@ -1,5 +1,5 @@
 // The estimator of the Horus scheduler (Yeung et al., TPDS 2022), computed as in section 5.3.1 of
-// the dissertation: (B A + P) + B G + d elements of four bytes.
+// the dissertation: (B A + P) + B G + d. An element of A, P and G has four bytes; d is in MiB.
 #include "estimate/estimator.h"
 #include "estimate/round_mib.h"
 #include "model/features.h"

@@ -291,9 +291,9 @@ void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
 }
 
 // A convolution turns the values, an image of one channel [batch, 1, height, width, values], into
-// one matrix per position. The queries of all heads are multiplied by this matrix, and the product
-// copies it for each head. The number of heads is found through the norm of the queries, which
-// comes before the values' norm.
+// keys: one matrix per position. The queries of all heads are multiplied by this matrix, and the
+// product copies the matrix for each head. The number of heads is found through the norm of the
+// queries, which comes before the values' norm.
 void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;

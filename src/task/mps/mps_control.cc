@@ -36,8 +36,8 @@ constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// How long a control daemon may take to lock its folder after its start. The wait is short, because
-// the caller's deadline is already over (daemon/mps_servers.cc).
+// How long a control daemon may take to lock its folder after its start. This is short, because
+// callers wait for it after their deadline (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
 // Time between two queries. Each query starts a process and adds lines to the control daemon's log.
 constexpr int kAskAgainMs = 100;

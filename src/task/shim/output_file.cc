@@ -108,8 +108,8 @@ void OutputFile::Rotate() {
       return;
     }
   }
-  // Rotation failed because the user may not write to the folder, or no older files are allowed.
-  // The limit still applies.
+  // The file was not moved, because no older files are allowed or the user may not write to the
+  // folder. The limit still applies.
   if (::ftruncate(fd_.get(), 0) != 0) limits_.max_bytes = 0;
 }
 
