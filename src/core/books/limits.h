@@ -97,8 +97,8 @@ class Limits {
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks
-  // Incremented whenever a task that could not start before may now start, or when the passing of
-  // time alone keeps a task from starting.
+  // Incremented whenever a task that could not start before may now start, or when time alone has
+  // made a task unable to start.
   std::uint64_t changes() const { return changes_; }
 
  private:
