@@ -153,7 +153,7 @@ struct NoStartSnapshot {
   std::uint64_t limits = 0;         // Limits::changes
   std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
-  std::optional<Time> order_until;  // when the passing of time may change the order
+  std::optional<Time> order_until;  // when the order may change without an event
   std::vector<GpuFingerprint> gpus;
 };
 
