@@ -63,8 +63,8 @@ const Load& TheLoad() {
   return *load;
 }
 
-// Random tasks of the load's workloads. If each task had a GPU to itself, they would keep the GPUs
-// busy `offered` times over. Above about 1.5, tasks queue even when collocated.
+// Random tasks of the load's workloads, with an offered load of `offered`: with one task per GPU,
+// they would need this many times the GPUs. Above about 1.5, tasks queue even when collocated.
 std::vector<Arrival> RandomTasks(std::int64_t tasks, std::int64_t gpus, double offered) {
   const std::vector<Arrival>& some = TheLoad().arrivals;
   base::Rng rng(7);

@@ -25,7 +25,8 @@ constexpr int kTasks = 300;
 constexpr double kMeanSoloS = 3'600;
 constexpr int kGpus = 4;
 
-// Random tasks that would keep the GPUs busy `offered` times over if each task had a GPU to itself.
+// Random tasks with an offered load of `offered`: with one task per GPU, they would need this many
+// times the GPUs.
 std::vector<Arrival> RandomTasks(const trace::Catalogue& catalogue, double offered,
                                  std::uint64_t seed) {
   std::vector<const trace::Workload*> some;
@@ -122,8 +123,8 @@ std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const C
   return starts;
 }
 
-// Repeats each tenth task as the last task of its load. Its start in this load is what the rules
-// themselves predict from all facts known at its submission. Run times are known.
+// For each tenth task, repeats its load without the tasks that come later. The task's start is then
+// what the rules themselves predict from all facts known at its submission. Run times are known.
 void PrintWithoutLater(const Case& each, const trace::Catalogue& catalogue, const Cluster& cluster,
                        double offered, std::uint64_t seeds) {
   std::vector<double> told_real, told_alone, alone_real;

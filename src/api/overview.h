@@ -106,7 +106,7 @@ struct OverviewView {
     field("waiting", view.waiting,
           "Waiting tasks, at most 40: those in the queue in their order, with GPUs before those "
           "without, then tasks that wait for anything else, oldest first.");
-    field("ended", view.ended, "Those of the newest tasks that have ended, last end first.");
+    field("ended", view.ended, "Finished tasks among the newest tasks, latest end first.");
   }
 };
 

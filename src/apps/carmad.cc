@@ -172,7 +172,7 @@ int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   }
   if (WIFSIGNALED(started->status)) {
     return Refuse({carma::base::ErrorCode::kUnavailable,
-                   fmt::format("ended by signal {} before it served", WTERMSIG(started->status))},
+                   fmt::format("ended by signal {} during startup", WTERMSIG(started->status))},
                   1);
   }
   const int code = WEXITSTATUS(started->status);

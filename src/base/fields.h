@@ -6,7 +6,7 @@
 //     std::optional<base::Duration> age;
 //
 //     static void VisitFields(auto& field, auto& sample) {
-//       field("used_mib", sample.used_mib, "Memory in use by everybody.", {.low = 0});
+//       field("used_mib", sample.used_mib, "Memory used by all processes.", {.low = 0});
 //       field("age_s", sample.age, "Since it was taken.");
 //     }
 //   };

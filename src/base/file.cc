@@ -74,7 +74,7 @@ Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   constexpr mode_t kShared = S_ISVTX | S_IWOTH;
   if ((folder.st_mode & kShared) != kShared || owner == ::geteuid() || owner == folder.st_uid)
     return Unit{};
-  return Denied("{}: symbolic link of user {} in a folder that all may write to", link, owner);
+  return Denied("{}: symbolic link of user {} in a world-writable folder", link, owner);
 }
 
 // Replaces links in the path by their targets. Parts of the path that do not exist are left as they

@@ -1,5 +1,5 @@
 // The clock that all processes of a simulated GPU server share. It is at the beginning of the
-// server's state file (simgpu/layout.h describes the rest). The daemon needs nothing else of a
+// server's state file (simgpu/layout.h describes the rest). The daemon needs nothing else from a
 // simulated server.
 #pragma once
 

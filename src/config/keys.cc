@@ -186,7 +186,7 @@ std::vector<Key> MakeKeys() {
          "Users who, like root and the daemon's user, may act on all tasks and drain GPUs.",
          UserNames(), AT(admins)),
       Of("daemon.gpus",
-         "GPUs to manage, by number, UUID or start of a UUID; others are neither read nor used. "
+         "GPUs to manage, by number, UUID or UUID prefix; others are neither read nor used. "
          "Empty: all.",
          List("list of GPUs like [0, 1] or [\"GPU-3f2a\", \"MIG-77e1\"]",
               kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
@@ -526,7 +526,7 @@ std::vector<Key> MakeKeys() {
          "Cores promised per GPU to a task that states none; 0: none are counted for it.",
          Count<int>(0, 4'096), AT(policy.cpus_per_gpu)),
       Of("host.memory_per_gpu",
-         "Main memory promised per GPU to a task that states none, and its limit; 0: not counted.",
+         "Promise and limit of main memory per GPU for a task that states none; 0: not counted.",
          Size(), AT(policy.host_memory_per_gpu_mib)),
       Of("host.cpu_limit",
          "Enforcement of promised cores: a weight on a busy machine (cpu.weight) or a hard limit "

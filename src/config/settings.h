@@ -51,8 +51,8 @@ struct Settings {
   std::vector<std::string> reservation_makers;  // users who may reserve GPUs, in addition to admins
   std::vector<std::string> admins;  // user names, in addition to root and the daemon's own
   std::vector<std::string> gpus;    // only these GPUs (gpu/own_devices.h); empty: all
-  // [policy], [recovery]: core::PolicyConfig. "published" = "thesis" | "v2" replaces the rules by
-  // the rules of the published system.
+  // [policy], [recovery]: core::PolicyConfig. "published" = "thesis" | "v2" replaces these rules
+  // with those of the published system.
   std::optional<std::string> published;
   std::string mapper{kAutoMapper};  // as configured; `policy` has the mapper in force
   core::PolicyConfig policy;

@@ -21,7 +21,7 @@ struct NvmlListing {
   std::function<void(std::uint32_t)> asking;  // called before the first query of each queried GPU
 };
 
-// What the NVLinks of a GPU lead to.
+// What a GPU's NVLinks connect it to.
 struct NvmlLinks {
   std::vector<std::string> pcis;  // addresses of other GPUs
   bool to_switch = false;         // connected with all other GPUs at a switch

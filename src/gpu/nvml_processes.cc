@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kMaxProcesses = 65'536;
 constexpr std::uint32_t kRoom = 8;  // for processes that start between the two calls
 
-// Adds a line of one list. A list may have several lines for a pid, whose memory is added up.
+// Adds one entry of the driver's list. The memory of entries with the same pid is added up.
 void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
   for (ProcessUse& use : uses) {
     if (use.pid != line.pid) continue;

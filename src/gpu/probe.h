@@ -237,7 +237,7 @@ class Probe {
   // Announces that these devices of the last list will not be read until the next LeaveAlone(). The
   // driver's handles for them may be released.
   virtual void LeaveAlone(const std::set<std::size_t>& /*devices*/) {}
-  // From now on, GPUs have their numbers in this list, regardless of what the driver lists.
+  // From now on, GPUs are numbered as in this list, whatever the driver lists.
   virtual void Keep(std::vector<DeviceInfo> /*devices*/) {}
 };
 

@@ -97,7 +97,7 @@ NextStep NextElsewhere(const JobReturn& back, const Job& job, bool long_in_queue
   const int restart = back.restart.value_or(job.restarts);
   const bool first = job.restarts == restart + 1;
   if (job.restarts == restart) return SendElsewhere(job);
-  // A job that returns to this node is better off than a job that is held for ever.
+  // Returning to this node is better for a job than being held for ever.
   if (back.step == ReturnStep::kRaise && back.refusals >= kMostRefusals / 2 && job.Held())
     return Run(ReturnStep::kRelease, {"release", job.name});
   const bool excludes = job.excluded == back.exclude;

@@ -16,8 +16,8 @@ bool None(const Rows& rows) {
 using Passing = std::set<core::TaskId>;
 
 // Returns true if all tasks were just accepted and now wait. After a restart such tasks are found
-// as submitted and get new estimates, so a submission waits for the disk only once. How a launching
-// task shares its GPUs need not be durable either, because a power failure ends the task anyway.
+// as submitted and estimated again, so a submission waits for the disk only once. The sharing of a
+// launching task need not be durable either, because a power failure ends the task anyway.
 bool KnownAgainAfterRestart(const std::map<core::TaskId, RecordRow>& records,
                             const Passing& passing) {
   return std::ranges::all_of(records, [&](const auto& each) {

@@ -99,7 +99,7 @@ std::string Uri(const std::string& path, std::string_view parameters) {
 }
 
 // Without a log, the file is complete, and "immutable" keeps SQLite from creating files next to it.
-// If the last daemon was killed, there is a log, and its pages count too. In that case exclusive
+// If the last daemon was killed, there is also a log, whose pages count too. In that case exclusive
 // locking keeps the log's index in memory instead of in a -shm file, and closing must not
 // checkpoint.
 std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_log) {

@@ -308,8 +308,8 @@ CREATE TABLE closing (
 )sql";
 
 // The identity of this database, within which task numbers are unique. Each row applies from a task
-// number on: a copy that is put into use assigns the same numbers again, so from that number on it
-// is a different database. id: chosen at the next opening if NULL; named: the files of these tasks
+// number on. A copy that is put into use assigns the same numbers again, so from there on it is a
+// different database. id: NULL until the next opening chooses one; named: the files of these tasks
 // have the id in their names.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (

@@ -121,7 +121,7 @@ struct Store::Impl {
   // much, it becomes the new template.
   PackedSpec Pack(const std::string& user, const std::string& spec) {
     constexpr std::size_t kWorthIt = 256;
-    constexpr std::size_t kMostUsers = 64;  // of one day; each has one text in memory
+    constexpr std::size_t kMostUsers = 64;  // each has one template in memory
     if (spec.size() < kWorthIt) return {std::nullopt, spec};
     const auto known = templates.find(user);
     if (known != templates.end()) {

@@ -77,7 +77,7 @@ struct ScenarioLine {
   int number = 0;  // line number in the file
   core::Time at{};
   bool continues = false;       // has only further expectations of the previous line
-  std::vector<Clause> happens;  // events of one moment, delivered together
+  std::vector<Clause> happens;  // simultaneous events, delivered together
   std::vector<Clause> expects;
 };
 

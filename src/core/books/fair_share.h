@@ -71,7 +71,7 @@ class FairShare {
   double WeightOf(const std::string& who) const;  // a user's name, or "@account"
 
   std::size_t taking() const { return taking_.size(); }  // number of charged tasks
-  // Incremented whenever shares change for a reason other than the passing of time.
+  // Incremented whenever shares change, except by decay over time.
   std::uint64_t changes() const { return changes_; }
 
  private:

@@ -90,15 +90,15 @@ class Limits {
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more,
                                           const TaskRequest* counted = nullptr) const;
-  // When the passing of time next frees gpu_hours, or when running tasks next use them up; empty:
-  // never.
+  // When gpu_hours next become free as old usage drops out of the period, or are next used up by
+  // running tasks; empty: never.
   std::optional<Time> NextChange(Time now) const;
   // The longest time limit that the rules allow for a task like this one; empty: any.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks
-  // Incremented whenever a task that could not start before may now start, or when the passing of
-  // time alone keeps a task from starting.
+  // Incremented whenever a task that could not start before may now start, or when time alone has
+  // made a task unable to start.
   std::uint64_t changes() const { return changes_; }
 
  private:

@@ -39,11 +39,11 @@ class ReservationBook {
   void Follow(std::vector<ReservedPeriod> periods);
 
   // Called before each decision. Drops past periods and chooses GPUs for reservations that state
-  // only a number of GPUs. At first the GPUs with the highest indexes are chosen. Once the
-  // beginning is at most `lead` away, the choice becomes final. It prefers GPUs on which tasks of
-  // the reservation started during the period (so that it is the same after a restart), then GPUs
-  // with the fewest other tasks. A final choice changes only if one of its GPUs is closed while
-  // another GPU is open.
+  // only a number of GPUs. At first the GPUs with the highest indexes are chosen. Once the start is
+  // at most `lead` away, the choice becomes final. It prefers GPUs on which tasks of the
+  // reservation started during the period (so that it is the same after a restart), then GPUs with
+  // the fewest other tasks. A final choice changes only if one of its GPUs is closed while another
+  // GPU is open.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }
@@ -58,7 +58,7 @@ class ReservationBook {
   const Reservation* Find(ReservationId id) const;  // null: unknown
   // Whether any reservation is in force at that time.
   bool HoldAt(Time now) const;
-  // When the passing of time will next change a reservation.
+  // When a reservation next changes without an event.
   std::optional<Time> NextChange(Time now, Duration lead) const;
   // Incremented whenever a GPU becomes reserved for different users.
   std::uint64_t changes() const { return changes_; }
@@ -85,7 +85,7 @@ class ReservationBook {
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 
-  std::vector<Slot> slots_;  // named GPUs first, then by beginning
+  std::vector<Slot> slots_;  // named GPUs first, then by start
   std::vector<std::vector<const ReservedPeriod*>> by_gpu_;
   Admitted admitted_;
   std::uint64_t changes_ = 0;

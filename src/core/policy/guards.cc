@@ -183,7 +183,7 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Whether the gain decides, so that samples need not show the task first. This requires that the
+// Whether the predicted gain decides, so that the GPU need not settle first. This requires that the
 // task's memory is promised and its activity is known. If the activity is unknown, the GPU's
 // samples are better evidence than a gain computed from an assumed activity.
 bool IsJudgedByGain(const Question& q) {

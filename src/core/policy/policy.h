@@ -26,8 +26,8 @@ namespace carma::core {
 
 enum class RecoveryMode {
   kExclusive,  // retry on idle GPUs only (as published)
-  // Retry where the last claim plus the step is free. The demand grows with each retry, and the
-  // last retry uses idle GPUs.
+  // Retry where at least the last claim plus the step is free. This demand grows with each retry,
+  // and the last retry uses idle GPUs.
   kEscalate,
 };
 // When decisions are made: at every event or, for comparison, in the loops of a published system
@@ -81,8 +81,8 @@ struct PolicyConfig {
   // Once other tasks have passed the head of the queue for this long, GPUs are kept for it; empty:
   // never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
-  // How many possible starts a task-choosing mapper simulates to the end and compares (Future), in
-  // addition to starting nothing. Used only if all run times are known. 0: off.
+  // For a mapper that chooses the task: how many possible starts to simulate to the end and compare
+  // (Future), in addition to starting nothing. Used only if all run times are known. 0: off.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
@@ -184,7 +184,7 @@ Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                       const Profile& profile);
 
 // The same task on a part of a GPU that has the share `compute` of the GPU's SMs
-// (GpuView::compute). The task keeps the part busier than it would keep a whole GPU, and it takes
+// (GpuView::compute). The task keeps the part busier than it would keep a whole GPU. It takes
 // longer if it needs more SMs than the part has.
 Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute);
 inline Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {

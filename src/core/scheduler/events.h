@@ -161,10 +161,10 @@ struct ResumeRequested {
   GpuIndex gpu{};
   bool by_rule = false;
 };
-// The machine will shut down, so no more tasks start, with or without GPUs. Running tasks are
-// stopped and requeued at `empty_by`. They are asked to checkpoint before that, by the longer of
-// SlotRules::shutdown_notice and SlotRules::notice. Drains of single GPUs are independent of this
-// event.
+// The machine will shut down. No more tasks start, not even tasks without GPUs. Running tasks are
+// stopped and requeued at `empty_by`. Before that they are asked to checkpoint; the notice is the
+// longer of SlotRules::shutdown_notice and SlotRules::notice. Drains of single GPUs are independent
+// of this event.
 struct ServerClosed {
   std::string why;  // "The server is ..." with who closed it and until when
   Time empty_by{};

@@ -50,8 +50,9 @@ std::optional<double> ActivityNow(const State& state, TaskId id) {
   return most;
 }
 
-// Profile::others_share as observed in this attempt. Empty after a restart of the daemon, because
-// then only the highest peak of all GPUs is known.
+// The peak on the GPUs other than the first, relative to the highest peak (Profile::others_share),
+// as observed in this attempt. Empty after a restart of the daemon, because then only the highest
+// peak of all GPUs is known.
 std::optional<double> OthersShare(const State& state, TaskId id) {
   return state.LifeOf(id).restored ? std::nullopt : state.ledger.OthersShareOf(id);
 }
@@ -220,7 +221,8 @@ Profile SeenOf(const State& state, const TaskRecord& task) {
   }
   if (const Lesson* lesson = state.lessons.Of(task)) seen.cpus = lesson->cpus;
   seen.others_share = OthersShare(state, task.id);
-  // If the task continued from a checkpoint, this attempt did only part of the work.
+  // An attempt that continued from a checkpoint did only part of the work, so its run time is not
+  // recorded.
   if (!life.restored && task.checkpoints == 0)
     seen.alone = Duration(std::llround(DoneS(state, task.id) * 1000));
   return seen;
@@ -288,9 +290,9 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   view.sm_active = std::max(*view.sm_active, SmActivity({}, state.config.sharing, loads, speeds));
 }
 
-// If the bound were promised, the first task of a kind would wait for an empty GPU because of
-// memory that it hardly ever needs, while by-work fills every gap. After a lesson of the task's
-// kind or a failure, the prediction no longer counts.
+// Promising the bound would make the first task of a kind wait for an empty GPU, although it hardly
+// ever needs that much memory, while by-work fills every gap with other tasks. The prediction no
+// longer counts after a lesson of the task's kind or after a failure.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate)

@@ -15,9 +15,9 @@ class Rules {
   explicit Rules(Scheduler::State& core) : core_(core) {}
   virtual ~Rules() = default;
 
-  // Called before the events of one moment are handled.
+  // Called before simultaneous events are handled.
   virtual void Begin() {}
-  // Called after the events of one moment. Starts the tasks that may start.
+  // Called after simultaneous events. Starts the tasks that may start.
   virtual void Decide();
   // When to decide again without an event. Empty: only events trigger decisions.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }

@@ -82,7 +82,7 @@ class Scheduler {
   // actions.
   std::vector<Action> Handle(Time now, const Event& event);
 
-  // Handles several events of one moment and decides once, after the last event. A batch of
+  // Handles several simultaneous events and decides once, after the last event. A batch of
   // submissions therefore costs only one pass over the queue.
   std::vector<Action> HandleAll(Time now, const std::vector<Event>& events);
 

@@ -51,14 +51,14 @@ inline constexpr std::size_t kRecoveryLooks = 64;
 // never started.
 struct Life {
   bool shared = false;  // the current attempt has had neighbours
-  // Predicted progress of the current attempt: how many seconds of the run time alone were done at
-  // `done_at`, and the speed since then.
+  // Predicted progress of the current attempt: the work done by `done_at`, in seconds of the run
+  // time alone, and the speed since then.
   double done_s = 0;
   double speed = 1;
   Time done_at{};
   std::optional<double> alone_s;  // its run time alone, from its own progress
-  // Observed in the current attempt up to `active_at`: the integral of the SM activity alone over
-  // time, in seconds.
+  // SM activity of the current attempt, as if alone, integrated over time up to `active_at`, in
+  // seconds.
   double activity_s = 0;
   std::optional<Time> active_from;  // when activity was first seen
   Time active_at{};
@@ -104,7 +104,7 @@ struct GpuState {
   bool Drained() const { return drained_by_person || drained_by_rule; }
 };
 
-// The id of a hypothetical task that nobody has submitted.
+// The id of a hypothetical task that was never submitted.
 inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
 
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
@@ -153,7 +153,7 @@ struct NoStartSnapshot {
   std::uint64_t limits = 0;         // Limits::changes
   std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
-  std::optional<Time> order_until;  // when the passing of time may change the order
+  std::optional<Time> order_until;  // when the order may change without an event
   std::vector<GpuFingerprint> gpus;
 };
 

@@ -72,7 +72,7 @@ void GoOnLater(State& state, TaskRecord& task, Reason reason) {
   state.Enqueue(task, QueueKind::kMain, std::move(reason));
 }
 
-// A remark for the owner of a task that has not checkpointed, because it loses its progress.
+// Warns the owner that the task loses its progress. Empty if the task has checkpointed.
 std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.checkpoints > 0) return "";
   if (task.request->checkpoint_signal) {
@@ -250,8 +250,8 @@ void MakeRoom(State& state) {
   PlanPreemptions(state);
 }
 
-// A freed GPU is kept until all tasks that make room for the same waiting task have left. Once
-// another task is first in the queue, the time is no longer extended.
+// A freed GPU is kept until all tasks that make room for the same waiting task have left. The time
+// is no longer extended once another task is first in the queue.
 void KeepPlaces(State& state) {
   std::optional<std::vector<TaskId>> line;
   for (GpuState& gpu : state.gpus.all) {
@@ -300,7 +300,7 @@ void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
   if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
-// That the task was asked stays recorded, because it may still respond by saving.
+// The record that the task was asked is kept, because the task may still respond by saving.
 void CancelPreemption(State& state, TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   state.preemptions.leaving.erase(task.id);

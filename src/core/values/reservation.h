@@ -51,7 +51,7 @@ struct Reservation {
   std::vector<std::string> on_gpus;
   std::optional<std::string> gpu_type;
   std::optional<int> count;
-  Time from{};  // beginning of the first period
+  Time from{};  // start of the first period
   Duration length{};
   Repeat repeat = Repeat::kOnce;
   std::optional<Time> until;  // no repetition begins later; empty: repeats for ever

@@ -60,7 +60,7 @@ struct TaskRecord {
   int node_failures = 0;
   int victim_restarts = 0;  // restarts after neighbours' faults
   int checkpoints = 0;      // how often it saved and ended when asked to
-  int cut_off = 0;          // how often it had to be stopped although asked
+  int cut_off = 0;          // how often it was stopped after it had been asked
   // For recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;

@@ -206,8 +206,8 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
 
 void Engine::Stop() {
   stopped_ = true;
-  // The callbacks are moved out first, because the destructors of some request another change or
-  // another answer.
+  // The callbacks are moved out first, because some of their destructors request another change or
+  // answer.
   const std::vector<Done> next = std::exchange(next_.done, {});
   const std::vector<Done> decided = std::exchange(decided_.done, {});
   const auto early = std::exchange(early_, {});

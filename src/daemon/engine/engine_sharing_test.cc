@@ -308,7 +308,7 @@ TEST_F(SharingTest, TheLimitFollowsThePromisesOfOtherTasks) {
   ASSERT_EQ(launcher_.limited.size(), 1U);
   EXPECT_EQ(launcher_.limited[0],
             (std::pair(stands, std::vector<std::string>{"GPU-0", "8540", "20000"})));
-  // The growing task is promised its whole claim again, but part of that memory was promised to
+  // The growing task is promised its whole claim again, but part of that memory is now promised to
   // other tasks.
   seen_mib[stands] = 15'000;
   sample();

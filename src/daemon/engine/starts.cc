@@ -213,7 +213,7 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
 // ---- starts ----
 
 void Starts::Launch(const core::StartTask& start) {
-  // Attempts are usually removed when their task changes to a state without one. A task that
+  // An attempt is usually removed when its task changes to a state without an attempt. A task that
   // restarts in the turn in which it ended skips this state, so its last attempt is removed here.
   if (start.attempt > 1) Forget(start.id, start.attempt - 1);
   Result<task::LaunchOrder> order = OrderFor(start);

@@ -16,7 +16,7 @@ namespace carma::daemon {
 class FaultOrigins {
  public:
   // path: the kernel's log; empty: no log is read. If the log cannot be read, the first call of
-  // Look() logs this and no task is ever found.
+  // Look() logs this, and LastOn() never finds a task.
   explicit FaultOrigins(const std::string& path);
 
   // Reads new lines of the kernel's log. Must be called before the next list of processes is

@@ -80,8 +80,8 @@ api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
 Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
                                    const std::atomic<bool>& wanted);
 
-// The request for a page of figures (report/html.h) that shows all GPUs over the same span. The
-// page also needs each GPU's usable memory.
+// The request for a page of figures (report/html.h) that shows all GPUs over the same time span.
+// The page also needs each GPU's usable memory.
 struct GpuFiguresRequest {
   std::vector<GpuHistoryRequest> gpus;  // at least one, all with equal span and number of points
   std::vector<std::int64_t> usable_mib;

@@ -457,8 +457,8 @@ std::string CollocationLine(const config::Settings& settings, const Monitor* mon
                        });
   if (!divided) return line;
   line += ". mig: a MIG instance ";
-  line +=
-      settings.policy.share_mig ? "is shared like a GPU by streams" : "holds one task at a time";
+  line += settings.policy.share_mig ? "is shared by streams like a whole GPU"
+                                    : "holds one task at a time";
   return line + ", the hardware enforces its memory and SMs";
 }
 

@@ -32,8 +32,8 @@ class Daemon {
   // api::Server::ListenUnix.
   static Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
-  // Runs until SIGTERM or SIGINT. Running tasks continue without the daemon. SIGHUP makes the
-  // daemon read its configuration again, even if it comes from a terminal that was closed.
+  // Runs until SIGTERM or SIGINT. Running tasks continue without the daemon. SIGHUP always makes
+  // the daemon read its configuration again, even if it was sent because a terminal was closed.
   virtual void Run() = 0;
 };
 

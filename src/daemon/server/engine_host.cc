@@ -249,7 +249,8 @@ void EngineHost::NoticesChanged() {
   if (notice_sender_) notice_sender_->Look();
 }
 
-// The administrator has configured the targets, so these notices are sent with the daemon's rights.
+// Notices to administrators are sent with the daemon's rights, because the administrator has
+// configured their targets.
 void EngineHost::TellAdministrators(const std::string& event, const std::string& message) {
   for (const std::string& target : settings().notify_admin) {
     engine_.AddNotice({.uid = ::getuid(),

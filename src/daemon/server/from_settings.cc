@@ -26,7 +26,8 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::C
       .source = settings.activity_source,
       .period = std::chrono::duration_cast<base::Duration>(clock.RealSpan(settings.sample_period)),
       .patience = settings.probe_timeout};
-  // While the probe itself waits for its first answer, the driver must not seem to hang.
+  // The wait for the probe's first answer must be shorter than the time after which the driver
+  // counts as hung.
   probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
   return probe;
 }

@@ -30,9 +30,9 @@ struct LeavingJobsOptions {
   std::chrono::milliseconds every{10'000};   // between checks
   std::chrono::milliseconds after{120'000};  // a job must have waited this long
   std::chrono::milliseconds trust{360'000};  // the same for a job that is expected to start soon
-  // The time between two checks of a job, and the pause after no node had room.
+  // The time between two checks of a job, and the pause after a check that found no node with room.
   std::chrono::milliseconds again{60'000};
-  std::chrono::milliseconds once{3'600'000};  // after a job was sent away in vain
+  std::chrono::milliseconds once{3'600'000};  // after a move that did not help
 };
 
 class LeavingJobs {

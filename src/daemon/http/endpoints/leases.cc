@@ -87,7 +87,7 @@ Answer LeaseNow(const SharedServices& services, core::TaskId id, int status = 20
   return JsonAnswer(ToJson(view), status);
 }
 
-// pid: as in the body; empty for the calling process. owner: the user to whom the process must
+// pid: the pid in the body; empty: the calling process. owner: the user to whom the process must
 // belong.
 Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::int64_t>& pid,
                                      std::uint32_t owner) {
@@ -341,7 +341,7 @@ Answer EndLease(const SharedServices& services, const Call& call) {
   }));
   const core::TaskId id = stored.record.id;
   if (!core::IsFinal(stored.record.state)) {
-    // If this fails, an earlier report of the end may still be on its way to the core.
+    // This fails if an earlier report of the end has not reached the core yet.
     const Result<Unit> ended = services->leases->EndLease(id, end);
     if (!ended && stored.record.state != core::TaskState::kRunning)
       return std::unexpected(ended.error());

@@ -11,7 +11,7 @@ namespace {
 
 using base::Json;
 
-// Each open page requests the overview once a second, at different moments. Rendering it about once
+// Each open page requests the overview once a second, at different moments. Building it about once
 // a second is enough for all of them.
 constexpr std::chrono::milliseconds kOverviewKept{900};
 // Counting 100 000 tasks takes milliseconds, so the list of users is kept for this long.

@@ -330,7 +330,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
 
 std::optional<core::TaskId> TaskOf(const SharedServices& services, const Call& call) {
   if (!call.request.peer) return std::nullopt;
-  // A task that submits right after its start may be ahead of the report that it has started.
+  // A task may submit so soon after its start that its own start has not been reported yet.
   services->engine.PollLauncher();
   return services->engine.attribution().Find(call.request.peer->pid);
 }

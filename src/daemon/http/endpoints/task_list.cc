@@ -218,7 +218,7 @@ Result<Page> ListByNumber(const SharedServices& services, store::TaskFilter filt
   return page;
 }
 
-// Builds the answer. Reads only memory.
+// Builds the answer from memory, without reading the store.
 Answer ListOf(const SharedServices& services, const Page& page, const Caller& caller) {
   Json tasks = Json::array();
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;

@@ -32,7 +32,8 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
   return known;
 }
 
-// The task with all details, including those that are not in rows of a list. Reads only memory.
+// The task with all details, including those that are not in rows of a list. Does not read the
+// store.
 api::TaskView FullView(const SharedServices& services, const Known& known, const Caller& caller) {
   api::TaskView view = View(services, known.stored, caller);
   view.estimate_remarks = known.remarks;
@@ -42,7 +43,7 @@ api::TaskView FullView(const SharedServices& services, const Known& known, const
   return view;
 }
 
-// Builds the answer. Reads only memory.
+// Builds the answer from memory, without reading the store.
 Answer Explained(const SharedServices& services, const Known& known, const Caller& caller) {
   api::ExplainView view;
   view.task = FullView(services, known, caller);
