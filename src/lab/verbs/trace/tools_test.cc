@@ -296,7 +296,7 @@ TEST_F(TraceTools, WarnsAboutBadLinesAndRefusesThemWithStrict) {
       << ran.err;
   EXPECT_TRUE(
       ran.err.ends_with(": 8 complaints: 1 time a torn line (left out), 7 times an "
-                        "impossible duration (kept without one)\n"))
+                        "invalid duration (kept without one)\n"))
       << ran.err;
   const Ran strict = Run({"info", jobs, "--strict"});
   EXPECT_EQ(strict.exit_code, 2);
