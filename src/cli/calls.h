@@ -72,9 +72,9 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
 // tasks are stopped, or "resume".
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
-// Drains these GPUs without a deadline, if there are several. Call it before they get a deadline,
-// because a task that leaves the first GPU early would otherwise start on the next one. Errors
-// appear again in the later calls.
+// Drains these GPUs without a deadline if there are several. Call this before giving them a
+// deadline: otherwise a task that leaves the first GPU early would start on the next one. Errors
+// are left to the later calls, which fail in the same way.
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);
 

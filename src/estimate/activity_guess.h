@@ -22,9 +22,8 @@ struct ActivityGuess {
 // prints every layer. Empty for any other network.
 std::optional<ActivityGuess> GuessActivity(const model::LayerList& list);
 
-// The kernel size (core::GrainOf) of a training with `batch` samples. Known only for a
-// convolutional network whose layers are all printed. Empty for any other network, or if the batch
-// is unknown.
+// The kernel size (core::GrainOf) of a training with `batch` samples. Empty unless the network is
+// convolutional, all its layers are printed, and the batch is known.
 std::optional<double> GrainOf(const model::LayerList& list, std::optional<std::int64_t> batch);
 
 }  // namespace carma::estimate

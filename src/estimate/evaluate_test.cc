@@ -180,7 +180,7 @@ TEST(LeaveOut, CorrectsAndBoundsByOtherGroups) {
 }
 
 TEST(LeaveOut, LearnsTheBoundOfAKindFromRunsOfThatKind) {
-  // 21 runs of fixed length needed the predicted memory. 20 runs of varying length needed half
+  // 21 runs of fixed length needed the predicted memory. 20 runs of varying length needed 50 %
   // more. One run of each kind comes from another source.
   std::vector<Outcome> outcomes;
   std::vector<LeftOut> parts;

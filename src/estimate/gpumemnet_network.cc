@@ -83,7 +83,7 @@ class Network::Member {
  public:
   virtual ~Member() = default;
   virtual Index classes() const = 0;
-  // Logits of the classes. aggregates: standardised.
+  // Returns the logits of the classes. aggregates must be standardised.
   virtual VectorXf Logits(const VectorXf& aggregates, const Sequence& sequence) const = 0;
 };
 

@@ -101,7 +101,7 @@ std::optional<std::int64_t> AmountIn(std::string_view text) {
   return amount && *amount >= 1 && *amount <= 1'000'000'000 ? amount : std::nullopt;
 }
 
-// The member of `amounts` that the option sets. Null if the word is no such option.
+// The member of `amounts` that the option sets. Null for any other word.
 std::optional<std::int64_t>* AmountOf(std::string_view word, Amounts& amounts) {
   const bool named = word.starts_with('-') || word.find('=') != std::string_view::npos;
   if (!named) return nullptr;

@@ -35,7 +35,7 @@ std::string Swatch(std::string_view shape);
 
 // The cases that have records, in order, each with its records.
 using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*>>>;
-// Borrows from the reports. A report without label is a separate case.
+// Borrows from the reports. A report without a label is a case of its own.
 Recorded RecordsOf(std::span<const Report> reports);
 
 // Writes a section with a table, or nothing if there are no rows. rows: HTML. The column "run" has

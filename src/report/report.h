@@ -41,7 +41,7 @@ struct Case {
   std::string label;
   std::vector<const Metrics*> replays;  // at least one
 };
-// A report without a label is a separate case.
+// A report without a label is a case of its own.
 std::vector<Case> CasesOf(std::span<const Metrics> runs);
 
 // Mean and standard deviation (n - 1) over the replays of a case.

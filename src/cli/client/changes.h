@@ -30,7 +30,7 @@ struct DependentTask {
   friend bool operator==(const DependentTask&, const DependentTask&) = default;
 };
 // Returns these tasks and all tasks in `tasks` that depend on them, directly or indirectly. Each
-// task comes after its dependencies. Of the dependencies, only those on repeated tasks are listed.
+// task comes after its dependencies. Only dependencies on repeated tasks are listed.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
 // Adds dependencies on the new tasks to the changes. anew: maps each repeated task to its new

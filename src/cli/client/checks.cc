@@ -133,7 +133,8 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program,
   return "; that file is not executable (chmod +x)";
 }
 
-// Whether a file can be created or written at this path. What replaces a '%' is not known yet.
+// Whether a file can be created or written at this path. The value of a pattern such as "%j" is not
+// known yet.
 bool CanWrite(const std::string& pattern) {
   const std::size_t percent = pattern.find('%');
   const std::string path = pattern.substr(0, percent);
@@ -196,8 +197,7 @@ std::vector<std::string> NamesInBraces(std::string_view word) {
   return names;
 }
 
-// Warnings about files that the task does not need. If they are missing, there is no estimate or no
-// notice.
+// Warns about files without which the task can run, but gets no estimate or no notifications.
 std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings;
   const std::string summary = spec.model_summary.value_or("");

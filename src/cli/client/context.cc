@@ -24,7 +24,7 @@
 namespace carma::cli {
 namespace {
 
-// Prints a note, but only on a terminal: whoever wrote a script has chosen its daemon.
+// Prints a note, but only on a terminal: the author of a script has already chosen the daemon.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;

@@ -52,7 +52,7 @@ std::string TasksText(const GpuView& gpu) {
   return text.empty() ? "-" : text;
 }
 
-// The name without "NVIDIA", because all GPUs are NVIDIA's.
+// The name without "NVIDIA", because all GPUs are made by NVIDIA.
 std::string ShortName(const GpuView& gpu) {
   constexpr std::string_view kMaker = "NVIDIA ";
   const std::string name = GpuName(gpu);

@@ -246,7 +246,7 @@ std::string Sentence(const std::string& reason, const std::string& text) {
   return out;
 }
 
-// A task that has not ended may have a detail of its previous attempt's end.
+// If the task has not ended, its detail is about the end of its previous attempt.
 const char* DetailTitle(const TaskView& task) {
   return HasEnded(task) ? "Detail" : "Last end";
 }

@@ -190,7 +190,7 @@ void RunBackup(Context& context, const BackupFlags& flags);
 void RunStatus(Context& context, double wait_s);
 
 // Shows the result of `render` once, or again and again until `render` fails or the user
-// interrupts. In the second case, a daemon that has answered before may be away for a while.
+// interrupts. When repeating, tolerates a daemon that stops answering for a while.
 void Show(Context& context, bool watch, double interval_s,
           const std::function<Result<std::string>()>& render);
 

@@ -58,8 +58,8 @@ struct DaemonFacts {
   Result<api::StatusView> status;
   std::vector<api::GpuView> gpus;  // from the daemon; empty: no answer
   std::int64_t asked_ms = 0;       // time of this process when `status` arrived
-  // State of the simulated GPUs of carmad --simulate, which no configuration names. Empty if the
-  // GPUs are others.
+  // State of the simulated GPUs of carmad --simulate, which no configuration names. Empty for other
+  // GPUs.
   std::string simulated_state = {};
 };
 // told: earlier findings, whose statements about settings are not repeated.

@@ -143,7 +143,7 @@ TEST_F(DoctorMps, ReportsTheTrialOfAControlDaemon) {
   trial_ = Unavailable("it ended with exit code 100");
   EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstMachineTrouble(Check()).text,
-              HasSubstr("exit code 100: all tasks share by streams"));
+              HasSubstr("exit code 100: all tasks share GPUs through streams"));
 }
 
 TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNothing) {
@@ -169,7 +169,7 @@ TEST_F(DoctorMps, AutoDoesNotNeedAControlDaemon) {
   settings_.collocation.reset();
   trial_ = Unavailable("it ended with exit code 100");
   EXPECT_EQ(Worst(Check()), Level::kWarn);
-  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("all tasks share by streams"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("all tasks share GPUs through streams"));
   settings_.mps_control = "/opt/none";
   EXPECT_EQ(Worst(Check()), Level::kWarn);
   settings_.policy.mapper = core::kNeverSharing;

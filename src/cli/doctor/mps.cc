@@ -143,7 +143,7 @@ class MpsCheck {
       Add(WithoutMps(),
           base::Printable(settings_.mps_control) +
               (searched ? " is not in $PATH" : " is not an executable program") +
-              ": all tasks share by streams, without limits",
+              ": all tasks share GPUs through streams, without limits",
           settings_.simgpu_state.empty()
               ? "install the driver's MPS programs" + InstallCommand(root_, Missing::kMps) +
                     ", or name the one to use with collocation.mps_control"
@@ -190,9 +190,10 @@ class MpsCheck {
     if (!trial) {
       return Add(
           WithoutMps(),
-          fmt::format("no control daemon can be used: {}: all tasks share by streams, without "
-                      "limits",
-                      base::Printable(trial.error().message)),
+          fmt::format(
+              "no control daemon can be used: {}: all tasks share GPUs through streams, without "
+              "limits",
+              base::Printable(trial.error().message)),
           TrialRemedy(trial.error()));
     }
     Add(Level::kOk, "a control daemon was started, queried and stopped");
@@ -212,8 +213,7 @@ class MpsCheck {
           "a driver for CUDA 13.1 or newer has them");
     }
     if (!trial->logs) {
-      Add(Level::kWarn,
-          "control daemons write no logs, so the cause of a server's failure stays unknown",
+      Add(Level::kWarn, "control daemons write no logs, so CARMA cannot report why a server fails",
           "check whether this user may write files below /tmp, and report it");
     }
   }
@@ -231,7 +231,7 @@ class MpsCheck {
     struct stat facts {};
     const char* const remedy =
         "set collocation.mps_dir to a folder that carmad can create and write; until then tasks "
-        "share by streams";
+        "share GPUs through streams";
     if (::stat((root_ + existing).c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode))
       return Add(Level::kBad, base::Printable(existing) + " is not a folder", remedy);
     if (existing == settings_.mps_dir && (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) {

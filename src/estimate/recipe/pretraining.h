@@ -12,7 +12,7 @@
 
 namespace carma::estimate {
 
-// Whether the settings are torchtitan's, judged by the names of their sections.
+// Whether these are torchtitan settings, judging by their section names.
 bool IsOfTorchtitan(const std::vector<Setting>& settings);
 
 struct TorchtitanPlan {
@@ -28,7 +28,7 @@ struct TorchtitanPlan {
 // parallelism if there is tensor parallelism.
 TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings);
 
-// Whether the settings are Megatron's, judged by its names for the splits and sizes of a model.
+// Whether these are Megatron settings, judging by their names for the splits and sizes of a model.
 bool IsOfMegatron(const std::vector<Setting>& settings);
 
 // Copies NeMo's settings (model.micro_batch_size, trainer.devices) to Megatron's names. Each copy

@@ -33,7 +33,7 @@ double ShippedFactor(Evidence evidence, double coverage);
 // PyTorch's own nor shared by measured families (data/estimators/modules.txt). Modules of these
 // types may contain code beyond what their rows show.
 std::size_t UnfamiliarModules(const model::LayerList& list);
-// Whether one of these module types is an attention, judged by its name.
+// Whether one of these module types is an attention, judging by its name.
 bool HasUnfamiliarAttention(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -261,7 +261,7 @@ Evidence EvidenceOf(const Question& question, bool no_shapes) {
   if (layers.saved && CountedIn(layers) != asked) return Evidence::kText;
   if (layers.saved)
     return asked == Precision::kFp32 ? Evidence::kExactBytes : Evidence::kUncompared;
-  // The texts may be longer than the assumed length.
+  // Without shapes, the input texts may be longer than assumed.
   if (layers.collapsed || (no_shapes && !AssumesTheLongest(layers))) return Evidence::kPartial;
   if (!layers.has_input_shapes) return Evidence::kText;
   if (asked != Precision::kFp32) return Evidence::kUncompared;

@@ -70,7 +70,7 @@ class Trail {
     }
     return Tensor::kNobody;
   }
-  // A matrix product's result that is not kept cannot be read again.
+  // The result of a matrix product cannot be read again unless it is kept.
   static bool IsReadable(const Tensor& tensor) {
     return tensor.kept || tensor.maker != Tensor::Maker::kMatrix;
   }

@@ -14,7 +14,7 @@
 
 namespace carma::estimate {
 
-// What a source reports as memory.
+// The kind of memory that a source reports.
 enum class MemoryKind {
   kAllocated,  // PyTorch's max_memory_allocated
   kReserved,   // max_memory_reserved

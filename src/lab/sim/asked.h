@@ -34,8 +34,8 @@ class AskedPlacing {
   void Place(base::Time now, const PlaceTask& place);
   // Call this when the task has been given its servers.
   void Placed(const Job& job);
-  // The latest time at which the servers must next report their samples. Their decisions are known
-  // immediately.
+  // Deadline for the servers' next report of samples. Their decisions are known at once, without a
+  // report.
   base::Time ReportsBy() const { return reported_ + options_.above.report_every; }
   void Reported(base::Time now) { reported_ = now; }
 

@@ -122,7 +122,7 @@ std::span<const ModelWord> ModelWords() {
 Result<Unit> SetModelWord(RunOptions& options, std::string_view name, std::string_view value) {
   const auto* word = std::ranges::find(kWords, name, &ModelWord::name);
   if (word == std::end(kWords))
-    return Invalid("unknown word of the model: {}", base::Printable(name, 80));
+    return Invalid("unknown model option: {}", base::Printable(name, 80));
   if (word->set(options, value)) return Unit{};
   return Invalid("{}: expected {}, not '{}'", name, word->type, base::Printable(value, 60));
 }

@@ -24,7 +24,7 @@ struct ModelWord {
 };
 std::span<const ModelWord> ModelWords();
 
-// Errors: kInvalid "memory_ramp: expected time span, not 'x'", "no such word of the model: …".
+// Errors: kInvalid "memory_ramp: expected time span, not 'x'", "unknown model option: …".
 Result<Unit> SetModelWord(RunOptions& options, std::string_view name, std::string_view value);
 
 }  // namespace carma::sim

@@ -40,7 +40,7 @@ TEST(ModelWords, SetTheirOption) {
 
   const auto unknown = SetModelWord(options, "memry", "1");
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().message, "unknown word of the model: memry");
+  EXPECT_EQ(unknown.error().message, "unknown model option: memry");
   EXPECT_EQ(SetModelWord(options, "memory_first", "2").error().message,
             "memory_first: expected share from 0 to 1, not '2'");
 }

@@ -15,7 +15,7 @@ namespace carma::simgpu {
 // Shares of the work ("at") range from 0 to 1; time spans are simulated seconds.
 struct TrainingOptions {
   std::string state_path;
-  // CUDA_VISIBLE_DEVICES: UUIDs, their beginnings, or numbers. Empty optional: the variable is not
+  // CUDA_VISIBLE_DEVICES: UUIDs, prefixes of UUIDs, or indices. Empty optional: the variable is not
   // set, and the task uses the first GPU.
   std::optional<std::string> visible_devices;
   // CUDA_MPS_PIPE_DIRECTORY, in which an MPS control daemon may listen. Empty: no MPS.

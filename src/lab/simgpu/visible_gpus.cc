@@ -22,7 +22,7 @@ std::optional<int> NumberedPlace(const std::vector<GpuIdentity>& places, std::in
   return std::nullopt;
 }
 
-// Finds a place by its UUID or an unambiguous beginning of it.
+// Finds a place by its UUID or an unambiguous prefix of it.
 std::optional<int> NamedPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
   if (!name.starts_with("GPU-") && !name.starts_with("MIG-")) return std::nullopt;
   std::optional<int> found;

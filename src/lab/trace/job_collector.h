@@ -44,14 +44,14 @@ class JobCollector {
   void SetWorkload(Job& job, std::string_view name) {
     job.workload = NumberOf(trace_.workloads, name);
   }
-  // cells: values of kWishColumns. Complains if a value is impossible.
+  // cells: values of kWishColumns. Complains about invalid values.
   void SetWishes(Job& job, const std::array<std::string_view, 4>& cells);
   // Returns false and complains unless the time is between zero and kMaxJobSubmit.
   bool SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text);
   // Returns false and complains unless this is a valid number of GPUs. Also returns false for a job
   // without GPUs, and counts it as a CPU job.
   bool SetGpus(Job& job, std::optional<double> gpus, std::string_view text);
-  // Sets the duration in seconds; complains if it is missing or impossible.
+  // Sets the duration in seconds; complains if it is missing or invalid.
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
   // Adds a job; jobs are numbered in the order of the trace's lines.
   void Add(const Job& job);

@@ -14,13 +14,13 @@ constexpr std::array<ComplaintText, kComplaintKinds> kComplaintTexts{{
     {"too_long", "a line of more than 64 KiB", "left out"},
     {"submit", "no usable submission time", "left out"},
     {"gpus_missing", "no number of GPUs", "left out"},
-    {"gpus", "an impossible number of GPUs", "left out"},
+    {"gpus", "an invalid number of GPUs", "left out"},
     {"duration_missing", "no duration", "kept without one"},
-    {"duration", "an impossible duration", "kept without one"},
+    {"duration", "an invalid duration", "kept without one"},
     {"order", "submitted before the line above it", "sorted into place"},
     {"status", "an unknown status", "kept without one"},
     {"workload", "an unknown or unusable workload", "left out"},
-    {"wishes", "an impossible account, qos, cpus or gpu_type", "kept without them"},
+    {"wishes", "an invalid account, qos, cpus or gpu_type", "kept without them"},
 }};
 
 constexpr std::array<std::string_view, 6> kStatusNames{"",       "passed",  "failed",

@@ -104,8 +104,7 @@ class Complaints {
   void Add(Complaint complaint, std::int64_t line, std::string_view value);
   std::size_t total() const { return total_; }
   std::size_t count(Complaint complaint) const { return counts_[static_cast<int>(complaint)]; }
-  // Messages in order of appearance: "philly.csv:17: a negative or absurd duration: '-3'; kept
-  // without a duration".
+  // Messages in order of appearance: "philly.csv:17: an invalid duration: '-3'; kept without one".
   const std::vector<std::string>& told() const { return told_; }
 
  private:

@@ -102,7 +102,7 @@ std::string Mistake(const std::vector<std::string>& words, std::size_t at) {
   };
   if (word == "dirname" &&
       std::ranges::any_of(words | std::views::drop(at) | std::views::take(4), itself))
-    return "$0 is a copy of the script in another folder: use $PWD, its working directory";
+    return "$0 names a copy of the script in another folder: use $PWD, the working directory";
   if (Has(kMissing, word))
     return fmt::format(
         "CARMA has no {} (tasks have {})", word,

@@ -34,7 +34,7 @@ TEST(BodyWarnings, WarnsAboutCommandsThatWouldFail) {
 
 TEST(BodyWarnings, WarnsAboutScriptsThatLookForTheirOwnFolder) {
   EXPECT_EQ(Warned("#!/bin/bash\ncd \"$(dirname \"$0\")\"\n"),
-            "job.sh:2: $0 is a copy of the script in another folder: use $PWD, its working "
+            "job.sh:2: $0 names a copy of the script in another folder: use $PWD, the working "
             "directory");
   EXPECT_NE(Warned("#!/bin/bash\ncd $(dirname \"${BASH_SOURCE[0]}\")\n"), "");
   EXPECT_EQ(Warned("#!/bin/bash\ncd $(dirname \"$1\")\n"), "");

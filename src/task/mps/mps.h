@@ -106,7 +106,7 @@ struct MpsPartitions {
   int used_chunks = 0;
   std::vector<MpsPartition> partitions;
 };
-// gpu: the GPU's UUID; the answer contains only its beginning. Errors: kInvalid with the wrong
+// gpu: the GPU's UUID; the answer contains only a prefix of it. Errors: kInvalid with the wrong
 // line; kUnavailable with the answer if it has no line for this GPU.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
 // The id of a new partition, from the answer of `sm_partition add`. Errors: kUnavailable with the

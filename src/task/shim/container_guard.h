@@ -14,7 +14,7 @@
 
 namespace carma::task {
 
-// What the guard does when the shim ends, with the rights of the task's user.
+// What the guard does, with the rights of the task's user, when the shim ends.
 struct GuardOrder {
   UserInfo user;
   bool switches_user = false;

@@ -237,8 +237,8 @@ void ShimLauncher::Adopt(const KnownAttempt& attempt) {
 // Ends the attempt, or continues to monitor it while its shim lives.
 void ShimLauncher::Settle(Attempt attempt) {
   while (true) {
-    // An attempt that this launcher started had a folder. If that folder is gone, the attempt may
-    // have run.
+    // Every attempt that this launcher started has a folder. If the folder is gone, assume that the
+    // attempt ran.
     const bool ran =
         attempt.told_started || attempt.started || (!attempt.adopted && !base::Exists(attempt.dir));
     Outcome outcome =

@@ -15,7 +15,7 @@ struct AllocatorWords {
   friend bool operator==(const AllocatorWords&, const AllocatorWords&) = default;
 };
 
-// Empty if there are no figures or if they are impossible. Works for PyTorch 1.10 and newer.
+// Empty if there are no figures or if they are implausible. Works for PyTorch 1.10 and newer.
 std::optional<AllocatorWords> FindAllocatorWords(std::string_view stderr_tail);
 
 // Parses a human-readable size at the start of the text, such as "2.50 GiB …", "2.5GiB …", "512

@@ -251,8 +251,8 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Whether a user or the kernel sends this signal. It is then no fault of the task itself, and a
-// lack of GPU memory never causes it.
+// Whether a user or the kernel sends this signal. Such an end is not the task's own fault, and is
+// never caused by a lack of GPU memory.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();

@@ -40,7 +40,8 @@ void AddProfileCommand(Syntax app, Context& context) {
       .OneOf({"streams", "mps", "mig"});
   verb.AddOption("--degrees", "LIST", flags->degrees,
                  "how many copies of a workload at once: 1-7, 2,4, none (default: 1-7)");
-  verb.AddFlag("!--no-pairs", flags->pairs, "skip the pairs, and with them s and p");
+  verb.AddFlag("!--no-pairs", flags->pairs,
+               "skip the pairs; sensitivity and pressure stay unknown");
   verb.AddFlag("!--no-watching", flags->watching, "skip measuring the cost of monitoring");
   verb.AddOption("--repeat", "N", flags->repeats, "runs of each kind (default: 3)").Range(1, 100);
   verb.AddOption("--seconds", "S", flags->seconds,

@@ -58,7 +58,7 @@ Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::str
                                 std::uint32_t uid);
 
 // Reads the number of steps from a calibration's output. Errors: kInvalid if the number is missing
-// or impossible.
+// or invalid.
 Result<double> StepsTold(std::string_view output);
 // Returns a copy of the workload without calibration. The number of steps is inserted in its
 // command and becomes its iterations.

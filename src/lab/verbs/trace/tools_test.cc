@@ -121,10 +121,9 @@ TEST_F(TraceTools, KeepTheRequestsOfTasks) {
       File("b.csv", "submit_s,workload_id,qos,cpus\n0,inception-b32,a b,4\n5,inception-b32,,-1\n");
   const Ran warned = Run({"window", bad});
   EXPECT_EQ(warned.exit_code, 0);
-  EXPECT_NE(
-      warned.err.find("b.csv:2: an impossible account, qos, cpus or gpu_type: ',a b,4,'; kept "
-                      "without them"),
-      std::string::npos)
+  EXPECT_NE(warned.err.find("b.csv:2: an invalid account, qos, cpus or gpu_type: ',a b,4,'; kept "
+                            "without them"),
+            std::string::npos)
       << warned.err;
   EXPECT_TRUE(warned.out.ends_with("submit_s,workload_id\n0,inception-b32\n5,inception-b32\n"))
       << warned.out;
@@ -293,11 +292,11 @@ TEST_F(TraceTools, WarnsAboutBadLinesAndRefusesThemWithStrict) {
   const Ran ran = Run({"info", jobs});
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_TRUE(ran.err.starts_with("carma: warning: " + jobs + ":3: a torn line: '3,1'; left out\n" +
-                                  "carma: warning: " + jobs + ":4: an impossible duration: '-5'"))
+                                  "carma: warning: " + jobs + ":4: an invalid duration: '-5'"))
       << ran.err;
   EXPECT_TRUE(
       ran.err.ends_with(": 8 complaints: 1 time a torn line (left out), 7 times an "
-                        "impossible duration (kept without one)\n"))
+                        "invalid duration (kept without one)\n"))
       << ran.err;
   const Ran strict = Run({"info", jobs, "--strict"});
   EXPECT_EQ(strict.exit_code, 2);
