@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Fails when a folder under src/ includes from a folder that it does not declare (cmake/carma.cmake, carma_layer), or when a constant
-has the same name as a constant in a header of its folder, because the files of a folder are compiled together (carma_unity).
+(in tests also a function) has the name of one in a header of its folder, because the files of a folder are compiled together (carma_unity).
 
 usage: check_layers.py BUILD/layers.txt
 """
@@ -15,6 +15,7 @@ INCLUDE = re.compile(r'^#include "([^"]+/[^"]+)"', re.MULTILINE)  # that name a 
 IMPURE = re.compile(
     r"^#include <(chrono|thread|mutex|fstream|iostream|unistd\.h|sys/.*|random|filesystem)>", re.MULTILINE)
 
+HELPER = re.compile(r"^(?!return |using )[\w:][\w:<>,&* ]* [&*]?(\w+)\(", re.MULTILINE)
 SHARED = re.compile(r"^(?:inline )?constexpr [^=;({]*?\b(k\w+)(?= =|\{|\[|;)", re.MULTILINE)
 
 
@@ -74,18 +75,32 @@ def complaints(rooms, allowed):
 
 
 def hidden():
-    """Constants that hide a constant of a header in the files compiled with it."""
+    """Constants, and helpers of tests, that hide a name of a header in the files compiled with it."""
     for header in sorted(SOURCE.rglob("*.h")):
-        names = set(SHARED.findall(header.read_text())) if not header.stem.endswith("_test") else set()
-        for source in sorted(header.parent.glob("*.cc")) if names else []:
-            if source.stem.endswith("_test") or source.stem.startswith("fake_"):
+        text = header.read_text()
+        names = set(SHARED.findall(text))
+        helpers = set(HELPER.findall(text)) if header.stem.endswith("_fixture") else set()
+        for source in sorted(header.parent.glob("*.cc")) if names or helpers else []:
+            if source.stem.startswith("fake_"):
                 continue
-            for name in names & set(SHARED.findall(source.read_text())):
-                yield f"src/{source.relative_to(SOURCE)}: {name} has the name of a constant in {header.name}: choose another one"
+            text = source.read_text()
+            for name in names & set(SHARED.findall(text)) | helpers & set(HELPER.findall(text)):
+                yield f"src/{source.relative_to(SOURCE)}: {name} is also declared in {header.name}: choose another name"
+
+
+def repeated():
+    """Constants and helpers that two tests of a folder define."""
+    first = {}
+    for source in sorted(SOURCE.rglob("*_test.cc")):
+        text = source.read_text()
+        for name in {*SHARED.findall(text), *HELPER.findall(text)}:
+            other = first.setdefault((source.parent, name), source)
+            if other != source:
+                yield f"src/{source.relative_to(SOURCE)}: {name} is also defined in {other.name}: choose another name"
 
 
 def main():
-    found = [*complaints(*declared(sys.argv[1])), *hidden()]
+    found = [*complaints(*declared(sys.argv[1])), *hidden(), *repeated()]
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 

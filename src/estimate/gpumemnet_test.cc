@@ -86,7 +86,7 @@ model::LayerList TextEncoder(int layers, std::int64_t width, std::int64_t tokens
   return list;
 }
 
-Question QuestionOf(const model::LayerList& list, std::int64_t batch) {
+Question BatchQuestion(const model::LayerList& list, std::int64_t batch) {
   Question question;
   question.layers = &list;
   question.batch = batch;
@@ -416,7 +416,7 @@ TEST_P(GpuMemNetTest, PredictsPlainPerceptrons) {
     const model::LayerList list = Perceptron(each.layers, each.width);
     const double mib = 1454 + 5.2 * 4 * static_cast<double>(list.params) / (1 << 20);
     ASSERT_EQ(static_cast<int>(mib / 1024), each.gib) << mib;
-    const auto answer = estimator_->Ask(QuestionOf(list, 128));
+    const auto answer = estimator_->Ask(BatchQuestion(list, 128));
     ASSERT_TRUE(answer) << answer.error().message;
     ASSERT_EQ(answer->classes.size(), 2U);
     EXPECT_EQ(answer->classes[0], (MemoryClass{1024, each.gib}))
@@ -430,8 +430,8 @@ TEST_P(GpuMemNetTest, PredictsPlainPerceptrons) {
 
 TEST_P(GpuMemNetTest, LargerBatchesNeedMore) {
   for (const model::LayerList& list : {Convolutions(12, 64, 112), TextEncoder(8, 512, 256)}) {
-    const auto small = estimator_->Ask(QuestionOf(list, 4));
-    const auto large = estimator_->Ask(QuestionOf(list, 60));
+    const auto small = estimator_->Ask(BatchQuestion(list, 4));
+    const auto large = estimator_->Ask(BatchQuestion(list, 60));
     ASSERT_TRUE(small && large);
     ASSERT_EQ(small->classes.size(), 1U);
     EXPECT_EQ(small->classes[0], (MemoryClass{8192, 0}));
@@ -444,18 +444,18 @@ TEST_P(GpuMemNetTest, ReportsWhyItHasNoAnswer) {
   for (model::Layer& layer : shapeless.layers) layer.in = layer.out = {};
   const model::LayerList empty;
   const model::LayerList list = Perceptron(2, 8);
-  Question no_summary = QuestionOf(list, 1);
+  Question no_summary = BatchQuestion(list, 1);
   no_summary.layers = nullptr;
   Question unreadable = no_summary;
   unreadable.summary_trouble = "m.txt:3: broken";
-  Question no_batch = QuestionOf(list, 1);
+  Question no_batch = BatchQuestion(list, 1);
   no_batch.batch.reset();
   const std::pair<Question, const char*> cases[] = {
       {no_summary, "no model summary"},
       {unreadable, "m.txt:3: broken"},
       {no_batch, "batch size is unknown"},
-      {QuestionOf(empty, 1), "no layers"},
-      {QuestionOf(shapeless, 1), "has no shapes"},
+      {BatchQuestion(empty, 1), "no layers"},
+      {BatchQuestion(shapeless, 1), "has no shapes"},
   };
   for (const auto& [question, reason] : cases) {
     const auto answer = estimator_->Ask(question);
@@ -467,38 +467,38 @@ TEST_P(GpuMemNetTest, ReportsWhyItHasNoAnswer) {
 
 TEST_P(GpuMemNetTest, WarnsAboutModelsOutsideTheTrainingData) {
   const model::LayerList list = Convolutions(10, 64, 64);
-  EXPECT_TRUE(estimator_->Ask(QuestionOf(list, 16))->warnings.empty());
+  EXPECT_TRUE(estimator_->Ask(BatchQuestion(list, 16))->warnings.empty());
 
-  Question unknown = QuestionOf(list, 16);
+  Question unknown = BatchQuestion(list, 16);
   unknown.optimizer.reset();
   EXPECT_THAT(estimator_->Ask(unknown)->warnings, Contains(HasSubstr("assumes Adam")));
-  Question other = QuestionOf(list, 16);
+  Question other = BatchQuestion(list, 16);
   other.precision = Precision::kMixed;
   EXPECT_THAT(estimator_->Ask(other)->warnings, Contains(HasSubstr("Adam in fp32")));
 
-  const auto huge = estimator_->Ask(QuestionOf(list, 100'000));
+  const auto huge = estimator_->Ask(BatchQuestion(list, 100'000));
   ASSERT_TRUE(huge) << huge.error().message;
   EXPECT_THAT(huge->warnings, Contains(HasSubstr("outside the networks' training data: ")));
   EXPECT_THAT(huge->warnings, Contains(HasSubstr("no upper edge: 32768 MiB or more")));
 
   model::LayerList collapsed = list;
   collapsed.collapsed = true;
-  EXPECT_THAT(estimator_->Ask(QuestionOf(collapsed, 16))->warnings,
+  EXPECT_THAT(estimator_->Ask(BatchQuestion(collapsed, 16))->warnings,
               Contains(HasSubstr("hides layers")));
 
-  EXPECT_THAT(estimator_->Ask(QuestionOf(TextEncoder(4, 256, 128), 16))->warnings,
+  EXPECT_THAT(estimator_->Ask(BatchQuestion(TextEncoder(4, 256, 128), 16))->warnings,
               Contains(HasSubstr("measured runs of transformer models")));
 }
 
 TEST_P(GpuMemNetTest, IsSafeToUseFromSeveralThreads) {
   const model::LayerList list = Perceptron(4, 1024);
-  const std::int64_t wanted = estimator_->Ask(QuestionOf(list, 128))->point_mib;
+  const std::int64_t wanted = estimator_->Ask(BatchQuestion(list, 128))->point_mib;
   const auto fresh =
       GetParam() == NetworkKind::kMlp ? MakeGpuMemNetMlp() : MakeGpuMemNetTransformer();
   std::vector<std::int64_t> points(4);
   std::vector<std::thread> threads;
   for (std::int64_t& point : points)
-    threads.emplace_back([&] { point = fresh->Ask(QuestionOf(list, 128))->point_mib; });
+    threads.emplace_back([&] { point = fresh->Ask(BatchQuestion(list, 128))->point_mib; });
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(points, ::testing::Each(wanted));
 }
@@ -518,8 +518,8 @@ TEST_F(WeightsFolderTest, ReplacesTheShippedWeights) {
   const model::LayerList list = Convolutions(10, 64, 64);
   const auto loaded = LoadGpuMemNet(NetworkKind::kMlp, folder_);
   ASSERT_TRUE(loaded) << loaded.error().message;
-  EXPECT_EQ((*loaded)->Ask(QuestionOf(list, 16))->point_mib,
-            MakeGpuMemNetMlp()->Ask(QuestionOf(list, 16))->point_mib);
+  EXPECT_EQ((*loaded)->Ask(BatchQuestion(list, 16))->point_mib,
+            MakeGpuMemNetMlp()->Ask(BatchQuestion(list, 16))->point_mib);
 }
 
 TEST_F(WeightsFolderTest, IsUsedOnlyByTheNetworks) {

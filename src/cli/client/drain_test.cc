@@ -31,7 +31,8 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
       << "by the daemon's clock";
   const std::size_t before = daemon_.requests().size();
   Run({"drain", "0,2", "--by", "+10s"});
-  EXPECT_THAT(std::vector(daemon_.requests().begin() + before + 1, daemon_.requests().end()),
+  const std::vector<std::string> sent = daemon_.requests();
+  EXPECT_THAT(std::vector(sent.begin() + before + 1, sent.end()),
               ElementsAre(R"(POST /v1/gpus/0/drain {"reason":""})",
                           R"(POST /v1/gpus/2/drain {"reason":""})",
                           R"(POST /v1/gpus/0/drain {"by_ms":15000,"reason":""})",

@@ -180,7 +180,7 @@ struct Case {
   int least_told = 1000;
 };
 
-PolicyConfig Rules(QueueOrder order, int backfill) {
+PolicyConfig ExpectingRules(QueueOrder order, int backfill) {
   PolicyConfig policy;
   policy.order = order;
   policy.backfill = backfill;
@@ -190,7 +190,7 @@ PolicyConfig Rules(QueueOrder order, int backfill) {
   return policy;
 }
 
-PolicyConfig WithTurns(PolicyConfig policy) {
+PolicyConfig RulesWithTurns(PolicyConfig policy) {
   policy.slots = {
       .length = 30 * kMinute, .notice = 5 * kMinute, .without_checkpoint = WithoutCheckpoint::kEnd};
   return policy;
@@ -212,22 +212,24 @@ std::pair<unsigned, unsigned> Seeds() {
 }
 
 TEST(ExpectedStarts, NoTaskStartsLaterThanPredicted) {
-  PolicyConfig alone = Rules(QueueOrder::kFifo, 1);
+  PolicyConfig alone = ExpectingRules(QueueOrder::kFifo, 1);
   alone.mapper = "exclusive";
   const Case cases[] = {
-      {"in order", Rules(QueueOrder::kFifo, 1)},
+      {"in order", ExpectingRules(QueueOrder::kFifo, 1)},
       {"in order, alone", alone},
-      {"passing", Rules(QueueOrder::kFifo, 100)},
-      {"by shares", Rules(QueueOrder::kFair, 1)},
-      {"in order, turns", WithTurns(Rules(QueueOrder::kFifo, 1))},
-      {"in order, alone, turns", WithTurns(alone)},
-      {"passing, turns", WithTurns(Rules(QueueOrder::kFifo, 100)), 0},
-      {"by shares, turns", WithTurns(Rules(QueueOrder::kFair, 1)), 0},
-      {"by shares, passing, turns", WithTurns(Rules(QueueOrder::kFair, 100)), 0},
-      {"in order, classes", WithClasses(Rules(QueueOrder::kFifo, 1)), 100},
-      {"in order, turns, classes", WithClasses(WithTurns(Rules(QueueOrder::kFifo, 1))), 100},
-      {"in order, alone, turns, classes", WithClasses(WithTurns(alone)), 100},
-      {"passing, turns, classes", WithClasses(WithTurns(Rules(QueueOrder::kFifo, 100))), 0}};
+      {"passing", ExpectingRules(QueueOrder::kFifo, 100)},
+      {"by shares", ExpectingRules(QueueOrder::kFair, 1)},
+      {"in order, turns", RulesWithTurns(ExpectingRules(QueueOrder::kFifo, 1))},
+      {"in order, alone, turns", RulesWithTurns(alone)},
+      {"passing, turns", RulesWithTurns(ExpectingRules(QueueOrder::kFifo, 100)), 0},
+      {"by shares, turns", RulesWithTurns(ExpectingRules(QueueOrder::kFair, 1)), 0},
+      {"by shares, passing, turns", RulesWithTurns(ExpectingRules(QueueOrder::kFair, 100)), 0},
+      {"in order, classes", WithClasses(ExpectingRules(QueueOrder::kFifo, 1)), 100},
+      {"in order, turns, classes",
+       WithClasses(RulesWithTurns(ExpectingRules(QueueOrder::kFifo, 1))), 100},
+      {"in order, alone, turns, classes", WithClasses(RulesWithTurns(alone)), 100},
+      {"passing, turns, classes",
+       WithClasses(RulesWithTurns(ExpectingRules(QueueOrder::kFifo, 100))), 0}};
   const auto [first, last] = Seeds();
   for (const Case& each : cases) {
     Figures all;
@@ -273,7 +275,7 @@ class Full {
 };
 
 TEST(InLine, ListsOnlyTasksThatWaitForGpusInOrder) {
-  Full server(Rules(QueueOrder::kFifo, 1));
+  Full server(ExpectingRules(QueueOrder::kFifo, 1));
   server.Submit();  // this task runs
   const TaskId second = server.Submit();
   TaskRequest held;
@@ -290,7 +292,7 @@ TEST(InLine, ListsOnlyTasksThatWaitForGpusInOrder) {
 }
 
 TEST(ExpectedStarts, FollowTheProgressOfARunningTask) {
-  Full server(Rules(QueueOrder::kFifo, 1));
+  Full server(ExpectingRules(QueueOrder::kFifo, 1));
   const TaskId running = server.Submit();
   const TaskId second = server.Submit();
   const TaskId third = server.Submit();
@@ -309,7 +311,7 @@ TEST(ExpectedStarts, FollowTheProgressOfARunningTask) {
 
 TEST(ExpectedStarts, DoNotDependOnTheNumberRequested) {
   for (const QueueOrder order : {QueueOrder::kFifo, QueueOrder::kFair}) {
-    Full server(Rules(order, 1));
+    Full server(ExpectingRules(order, 1));
     for (int i = 0; i < 6; ++i) server.Submit();
     const auto all = server.core().ExpectedStarts(server.now());
     const auto two = server.core().ExpectedStarts(server.now(), 2);
@@ -321,7 +323,7 @@ TEST(ExpectedStarts, DoNotDependOnTheNumberRequested) {
 
 TEST(ExpectedStarts, AreUnknownInALongQueueThatMayBeReordered) {
   for (const QueueOrder order : {QueueOrder::kFifo, QueueOrder::kFair}) {
-    Full server(Rules(order, 1));
+    Full server(ExpectingRules(order, 1));
     for (std::size_t i = 0; i < kLongestTold + 2; ++i) server.Submit();
     const auto first = *server.core().ExpectedStarts(server.now(), 1).begin();
     EXPECT_EQ(first.second.latest.has_value(), order == QueueOrder::kFifo);

@@ -10,14 +10,14 @@
 namespace carma::core {
 namespace {
 
-Time At(std::int64_t minutes) {
+Time AtMinute(std::int64_t minutes) {
   return Time{Duration{60'000 * minutes}};
 }
 
 class LargePrediction : public ::testing::Test {
  protected:
   LargePrediction() : scheduler_(Rules()) {
-    scheduler_.Handle(At(0),
+    scheduler_.Handle(AtMinute(0),
                       GpusDiscovered{{{.uuid = "GPU-0", .type = "A100", .total_mib = 40'000}}});
   }
   static PolicyConfig Rules() {
@@ -48,10 +48,10 @@ class LargePrediction : public ::testing::Test {
 };
 
 TEST_F(LargePrediction, IsPromisedItsLikelyValueAndMayHoldItsBound) {
-  Sample(At(0));
-  Submit(At(0), 1, {10'000, "given"});
+  Sample(AtMinute(0));
+  Submit(AtMinute(0), 1, {10'000, "given"});
   const std::vector<Action> actions =
-      Submit(At(0), 2, {.peak_mib = 40'000, .method = "structural", .predicted_mib = 20'000});
+      Submit(AtMinute(0), 2, {.peak_mib = 40'000, .method = "structural", .predicted_mib = 20'000});
   const StartTask* start = StartIn(actions);
   ASSERT_NE(start, nullptr);
   EXPECT_EQ(start->placement.front().claim_mib, 20'000);
@@ -59,10 +59,10 @@ TEST_F(LargePrediction, IsPromisedItsLikelyValueAndMayHoldItsBound) {
 }
 
 TEST_F(LargePrediction, BeginsAtHalfOfTheGpu) {
-  Sample(At(0));
-  Submit(At(0), 1, {30'000, "given"});
-  Submit(At(0), 2, {.peak_mib = 19'000, .method = "structural", .predicted_mib = 8'000});
-  EXPECT_EQ(StartIn(Sample(At(120))), nullptr);
+  Sample(AtMinute(0));
+  Submit(AtMinute(0), 1, {30'000, "given"});
+  Submit(AtMinute(0), 2, {.peak_mib = 19'000, .method = "structural", .predicted_mib = 8'000});
+  EXPECT_EQ(StartIn(Sample(AtMinute(120))), nullptr);
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ RunOptions Placed(Placing placing, Gres gres = Gres::kCarma) {
   return options;
 }
 
-RunResult Play(std::string_view servers, const std::vector<Arrival>& arrivals,
-               const RunOptions& options) {
+RunResult PlayAbove(std::string_view servers, const std::vector<Arrival>& arrivals,
+                    const RunOptions& options) {
   Result<RunResult> result = Simulate(*ParseCluster(servers), arrivals, options);
   EXPECT_TRUE(result) << result.error().message;
   return result ? *std::move(result) : RunResult{};
@@ -61,7 +61,7 @@ TEST(AboveSlurm, RefusesATaskThatHasOutgrownTheGpusOfItsType) {
   RunOptions options = Placed(Placing::kSlurm);
   options.estimates.bias = -0.2;  // the first attempt is promised less than it needs
   const RunResult run =
-      Play("1xA100-40GB + 1xH100-80GB", {{.workload = &large, .gpu_type = "A100"}}, options);
+      PlayAbove("1xA100-40GB + 1xH100-80GB", {{.workload = &large, .gpu_type = "A100"}}, options);
   EXPECT_EQ(run.totals.rejected, 1);
   EXPECT_GE(run.totals.oom_crashes, 1);
 }
@@ -72,19 +72,22 @@ TEST(AboveSlurm, PacksOrSpreads) {
   RunOptions options = Placed(Placing::kSlurm);
   // Each task needs 12 GiB. All four fit into the 79 GiB of the first server and go there, each to
   // the GPU with the most free memory.
-  EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 1, 0, 1}));
+  EXPECT_EQ(GpusOf(PlayAbove("3 * 2xA100-40GB", arrivals, options)),
+            (std::vector<int>{0, 1, 0, 1}));
   options.above.spread = true;
-  EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 2, 4, 1}));
+  EXPECT_EQ(GpusOf(PlayAbove("3 * 2xA100-40GB", arrivals, options)),
+            (std::vector<int>{0, 2, 4, 1}));
 }
 
 TEST(AboveSlurm, ShardsUseTheFirstGpuAndWholeGpusServeOneTask) {
   const trace::Workload some = WorkloadOf("some", 1, 1'000, 16 * 1024);
   const std::vector<Arrival> arrivals(6, {Duration{0}, &some});
   const RunOptions shards = Placed(Placing::kSlurm, Gres::kShard);
-  EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, shards)),
+  EXPECT_EQ(GpusOf(PlayAbove("2 * 4xA100-40GB", arrivals, shards)),
             (std::vector<int>{0, 0, 1, 1, 2, 2}));
   const RunOptions gpus = Placed(Placing::kSlurm, Gres::kGpu);
-  EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, gpus)), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(GpusOf(PlayAbove("2 * 4xA100-40GB", arrivals, gpus)),
+            (std::vector<int>{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(AboveSlurm, ATaskThatFitsTheCountButNoGpuMovesToAnotherServer) {
@@ -92,18 +95,18 @@ TEST(AboveSlurm, ATaskThatFitsTheCountButNoGpuMovesToAnotherServer) {
   const trace::Workload large = WorkloadOf("large", 1, 2'000, 26'000);
   const std::vector<Arrival> arrivals(3, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
-  const RunResult run = Play("2 * 2xA100-40GB", arrivals, options);
+  const RunResult run = PlayAbove("2 * 2xA100-40GB", arrivals, options);
   EXPECT_EQ(StartsOf(run), (std::vector<double>{0, 0, 600 + 121}));
   EXPECT_EQ(GpusOf(run), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(run.totals.attempts, 3);
   // The task is never sent back, so it waits until another task ends.
   options.above.wait_requeues = 0;
-  const RunResult patient = Play("2 * 2xA100-40GB", arrivals, options);
+  const RunResult patient = PlayAbove("2 * 2xA100-40GB", arrivals, options);
   EXPECT_EQ(patient.totals.requeues, 0);
   EXPECT_GE(StartsOf(patient)[2], 2'014);
   // With kAsked, the servers report at once that they cannot start the task.
-  const RunResult asked = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kAsked));
+  const RunResult asked = PlayAbove("2 * 2xA100-40GB", arrivals, Placed(Placing::kAsked));
   EXPECT_EQ(StartsOf(asked), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(asked.totals.requeues, 0);
 }
@@ -118,7 +121,7 @@ TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
                                       {Duration{0}, &brief}, {Duration{0}, &brief},
                                       {Duration{0}, &some},  {Duration{0}, &some},
                                       {Duration{0}, &large}, {Duration{400'000}, &tiny}};
-  const RunResult run = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
+  const RunResult run = PlayAbove("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
   // No server has enough memory left for the large task until the brief tasks end (114 s). Until
   // then the task waits on its server and is then sent back, although the other server has long
   // been empty.
@@ -131,7 +134,7 @@ TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
   const std::vector<Arrival> arrivals(2, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
   options.estimates.bias = -1;  // 11 GiB are stated
-  const RunResult run = Play("A100-40GB", arrivals, options);
+  const RunResult run = PlayAbove("A100-40GB", arrivals, options);
   EXPECT_EQ(run.totals.succeeded, 2);
   EXPECT_EQ(run.totals.oom_crashes, 1);
   EXPECT_EQ(run.totals.requeues, 1);
@@ -142,7 +145,7 @@ TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
 
   RunOptions shards = Placed(Placing::kSlurm, Gres::kShard);
   shards.estimates.bias = -1;
-  const RunResult lost = Play("A100-40GB", arrivals, shards);
+  const RunResult lost = PlayAbove("A100-40GB", arrivals, shards);
   EXPECT_EQ(lost.totals.succeeded, 1);
   EXPECT_EQ(lost.totals.failed, 1);
   EXPECT_EQ(lost.totals.requeues, 0);
@@ -157,14 +160,14 @@ TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
       {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
   // The queue sees a freed GPU as empty only a moment later.
-  const std::vector<double> in_order = StartsOf(Play("2xA100-40GB", arrivals, options));
+  const std::vector<double> in_order = StartsOf(PlayAbove("2xA100-40GB", arrivals, options));
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);
   EXPECT_NEAR(in_order[3], 1'014 + 514, 2);
   // The brief task's time limit (twice 100 s) expires before both GPUs are needed. The endless
   // task's time limit does not.
   options.above.backfill = true;
-  const std::vector<double> backfilled = StartsOf(Play("2xA100-40GB", arrivals, options));
+  const std::vector<double> backfilled = StartsOf(PlayAbove("2xA100-40GB", arrivals, options));
   EXPECT_EQ(backfilled[3], 30);
   EXPECT_NEAR(backfilled[1], 1'014, 1);
   EXPECT_NEAR(backfilled[2], 1'014 + 514, 2);
@@ -180,7 +183,7 @@ TEST(Above, GivesATaskSeveralWholeServersAtOnce) {
                                         {Duration{1'000}, &three},
                                         {Duration{2'000}, &one},
                                         {Duration{3'000}, &three}};
-    const RunResult run = Play("3 * 2xA100-40GB", arrivals, Placed(placing));
+    const RunResult run = PlayAbove("3 * 2xA100-40GB", arrivals, Placed(placing));
     ASSERT_EQ(run.totals.succeeded, 4) << base::WordOf(placing);
     EXPECT_EQ(run.record->tasks[1].attempts[0].gpus, (std::vector<int>{2, 3, 4}));
     EXPECT_EQ(run.record->tasks[2].attempts[0].gpus.front() / 2, 0);
@@ -204,11 +207,11 @@ TEST(AboveAsked, ReservesAServerForATaskPassedTooLong) {
   options.policy.mapper = "exclusive";
   options.policy.backfill = 100;
   options.policy.pass_limit = std::chrono::hours(2);
-  const double kept = StartsOf(Play("2xA100-40GB", arrivals, options))[2];
+  const double kept = StartsOf(PlayAbove("2xA100-40GB", arrivals, options))[2];
   EXPECT_GT(kept, 7'200);
   EXPECT_LT(kept, 7'200 + 1'020);
   options.policy.pass_limit.reset();
-  EXPECT_GT(StartsOf(Play("2xA100-40GB", arrivals, options))[2], 14'000);
+  EXPECT_GT(StartsOf(PlayAbove("2xA100-40GB", arrivals, options))[2], 14'000);
 }
 
 TEST(Above, FairSharesCountUsageOnAllServers) {
@@ -218,10 +221,10 @@ TEST(Above, FairSharesCountUsageOnAllServers) {
     arrivals.push_back({.at = Duration{0}, .workload = &one, .user = "ada"});
   arrivals.push_back({.at = Duration{1'000}, .workload = &one, .user = "bob"});
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
-  EXPECT_GT(StartsOf(Play("2 * A100-40GB", arrivals, options))[6], 340);
+  EXPECT_GT(StartsOf(PlayAbove("2 * A100-40GB", arrivals, options))[6], 340);
   options.policy.order = core::QueueOrder::kFair;
   // The new user's task gets the next free server.
-  EXPECT_NEAR(StartsOf(Play("2 * A100-40GB", arrivals, options))[6], 114, 1);
+  EXPECT_NEAR(StartsOf(PlayAbove("2 * A100-40GB", arrivals, options))[6], 114, 1);
 }
 
 TEST(Above, EveryTaskEndsOnceAndEqualArgumentsGiveEqualRuns) {
@@ -253,11 +256,11 @@ TEST(Above, EveryTaskEndsOnceAndEqualArgumentsGiveEqualRuns) {
       options.above.backfill = fair;
       options.above.spread = fair;
       options.above.wait = std::chrono::minutes(2);
-      const RunResult run = Play("4 * 4xA100-40GB + 2xA100-40GB", arrivals, options);
+      const RunResult run = PlayAbove("4 * 4xA100-40GB + 2xA100-40GB", arrivals, options);
       const std::string name(base::WordOf(c.gres));
       EXPECT_EQ(run.totals.tasks, 300) << name;
       EXPECT_TRUE(run.totals.succeeded == 300 || !options.above.WithCarma()) << name;
-      EXPECT_EQ(Play("4 * 4xA100-40GB + 2xA100-40GB", arrivals, options).totals, run.totals);
+      EXPECT_EQ(PlayAbove("4 * 4xA100-40GB + 2xA100-40GB", arrivals, options).totals, run.totals);
     }
   }
 }

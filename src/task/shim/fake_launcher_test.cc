@@ -5,31 +5,31 @@
 namespace carma::task {
 namespace {
 
-constexpr core::TaskId kTask{7};
+constexpr core::TaskId kFakeTask{7};
 
 TEST(FakeLauncher, RecordsItsCalls) {
   FakeLauncher launcher;
   LaunchOrder order;
-  order.id = kTask;
+  order.id = kFakeTask;
   launcher.Start(order);
-  launcher.Stop(kTask, 1);
-  launcher.Adopt({kTask, 2, "/a"});
-  launcher.Forget(kTask, 3, "/b");
+  launcher.Stop(kFakeTask, 1);
+  launcher.Adopt({kFakeTask, 2, "/a"});
+  launcher.Forget(kFakeTask, 3, "/b");
   ASSERT_EQ(launcher.started.size(), 1U);
-  EXPECT_EQ(launcher.started[0].id, kTask);
-  EXPECT_EQ(launcher.stopped, (std::vector<FakeLauncher::Call>{{kTask, 1, ""}}));
-  EXPECT_EQ(launcher.adopted, (std::vector<KnownAttempt>{{kTask, 2, "/a"}}));
-  EXPECT_EQ(launcher.forgotten, (std::vector<FakeLauncher::Call>{{kTask, 3, "/b"}}));
+  EXPECT_EQ(launcher.started[0].id, kFakeTask);
+  EXPECT_EQ(launcher.stopped, (std::vector<FakeLauncher::Call>{{kFakeTask, 1, ""}}));
+  EXPECT_EQ(launcher.adopted, (std::vector<KnownAttempt>{{kFakeTask, 2, "/a"}}));
+  EXPECT_EQ(launcher.forgotten, (std::vector<FakeLauncher::Call>{{kFakeTask, 3, "/b"}}));
 }
 
 TEST(FakeLauncher, DeliversEventsOnceAndInOrder) {
   FakeLauncher launcher;
-  launcher.EmitStarted(kTask, 1, {42, 43});
-  launcher.EmitExited(kTask, 1, 5, "tail");
-  launcher.EmitFailed(kTask, 2, "no", true);
+  launcher.EmitStarted(kFakeTask, 1, {42, 43});
+  launcher.EmitExited(kFakeTask, 1, 5, "tail");
+  launcher.EmitFailed(kFakeTask, 2, "no", true);
   std::vector<ShimEvent> events;
   const auto keep = [&](ShimEvent event) {
-    if (event.kind == ShimEventKind::kStarted) launcher.EmitExited(kTask, 9, 0);
+    if (event.kind == ShimEventKind::kStarted) launcher.EmitExited(kFakeTask, 9, 0);
     events.push_back(std::move(event));
   };
   launcher.Poll(keep);

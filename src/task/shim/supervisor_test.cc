@@ -23,7 +23,7 @@
 namespace carma::task {
 namespace {
 
-constexpr int kPatienceMs = 20'000;
+constexpr int kSupervisorWaitMs = 20'000;
 
 // These tests supervise in a child, because a supervisor reaps every child of its process.
 class SupervisorTest : public ::testing::Test {
@@ -96,7 +96,7 @@ TEST_F(SupervisorTest, DoesNotSignalAProcessThatReusesTheLeadersPid) {
   if (supervisor == 0) Supervise(base::Duration(500), &LeaveAStubbornOne, pipe->write.get(), [] {});
   // TERM arrives only after the leader has been reaped.
   pollfd told{pipe->read.get(), POLLIN, 0};
-  ASSERT_EQ(::poll(&told, 1, kPatienceMs), 1);
+  ASSERT_EQ(::poll(&told, 1, kSupervisorWaitMs), 1);
   pid_t leader = 0;
   ASSERT_EQ(::read(pipe->read.get(), &leader, sizeof leader), static_cast<ssize_t>(sizeof leader));
   const pid_t stranger = ForkAs(leader);
