@@ -281,7 +281,7 @@ def main():
         "carma.toml": of_documents("carma.toml", "configuration of CARMA's daemon", version, [read("server/configuration.md")]),
         "carma-tasks": of_documents("carma-tasks", "describing a task to CARMA: options, scripts, environment", version,
                                     [read("use/tasks.md"), read("use/environment.md")]),
-        "carma-simgpu": simulation(programs, "carma-simgpu", "create, show and disturb a simulated GPU server", version),
+        "carma-simgpu": simulation(programs, "carma-simgpu", "create a simulated GPU server, show it, and inject faults", version),
         "carma-simtask": simulation(programs, "carma-simtask", "a task that behaves like a training run on simulated GPUs", version),
     }
     os.makedirs(output, exist_ok=True)

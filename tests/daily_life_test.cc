@@ -134,7 +134,7 @@ TEST_F(DailyLife, AMistakeInTheFileIsReportedUntilItIsFixed) {
   status = site.Status();
   EXPECT_THAT(status.troubles, IsEmpty());
   EXPECT_THAT(status.policy, AllOf(HasSubstr("margin 100M"), HasSubstr("80 %")))
-      << "streams_sm_cap applies when tasks share by streams";
+      << "streams_sm_cap applies when tasks share GPUs through streams";
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
 }
 

@@ -75,8 +75,8 @@ void KillLeftovers(const std::string& folder) {
 // Settings for a server whose clock runs a thousand times as fast on a machine that is busy with
 // other tests. Samples are rare, and no sample counts as too old because the machine was slow.
 std::map<std::string, std::string> UsualSettings() {
-  // Tasks share by streams, with as many neighbours as under MPS, so that no test depends on
-  // NVIDIA's programs on this machine.
+  // Tasks share GPUs through streams, with as many neighbours as under MPS, so that no test depends
+  // on NVIDIA's programs on this machine.
   return {{"collocation.method", "\"streams\""}, {"collocation.streams_sm_cap", "0.8"},
           {"collocation.streams_tasks", "16"},   {"daemon.log_level", "\"info\""},
           {"monitor.sample_period", "\"5s\""},   {"monitor.window", "\"20s\""},

@@ -40,8 +40,8 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
                        const std::vector<core::GpuInfo>& gpus)
     : around_(std::move(around)),
       monitor_(std::move(devices), MonitorOptionsOf(settings())),
-      // MPS servers are managed even if tasks share by streams, because an earlier carmad may have
-      // used MPS.
+      // MPS servers are managed even if tasks share GPUs through streams, because an earlier carmad
+      // may have used MPS.
       mps_(OpenMpsServers(around_.loop,
                           MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
       history_(MakeHistory(settings())),
