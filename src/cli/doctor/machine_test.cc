@@ -157,7 +157,7 @@ TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNothing) {
   trial_ = Denied("that needs driver branch 580 or newer");
   EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstMachineTrouble(Check()).text,
-              HasSubstr("branch 580 or newer: all tasks share by"));
+              HasSubstr("branch 580 or newer: all tasks share GPUs through"));
   EXPECT_THAT(FirstMachineTrouble(Check()).remedy,
               HasSubstr("set collocation.mps_servers to \"user\""));
   for (const Finding& each : Check()) EXPECT_THAT(each.text, Not(HasSubstr("isolates")));

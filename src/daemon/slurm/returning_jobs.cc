@@ -105,7 +105,7 @@ void ReturningJobs::Decide(core::TaskId task, const std::optional<slurm::Job>& j
                    elsewhere ? "" : fmt::format("job {} is in Slurm's queue again", back.job));
     case slurm::NextStep::What::kGiveUp:
       return Leave(task, fmt::format("job {} is not {}: {}", back.job,
-                                     elsewhere ? "sent elsewhere" : "started again", next.why));
+                                     elsewhere ? "sent elsewhere" : "requeued", next.why));
   }
 }
 
