@@ -151,9 +151,11 @@ int TimesPassed(const State& state) {
 void PauseLimitedHeads(State& state, LineKind kind) {
   if (!state.limits.Concerns()) return;
   for (const auto& [key, line] : state.queue.Main(kind).holders) {
-    const TaskRecord& first = state.tasks.at(line.tasks.begin()->task);
-    const Life& life = state.LifeOf(first.id);
-    if (!life.head_since || *life.head_since < first.queued_since) continue;
+    const TaskId id = line.tasks.begin()->task;
+    const Life& life = state.LifeOf(id);
+    if (!life.head_since) continue;
+    const TaskRecord& first = state.tasks.at(id);
+    if (*life.head_since < first.queued_since) continue;
     const bool counts = !IsLimited(state, first);
     if (counts == life.limited_since.has_value())
       CountAsHead(state, state.EditLife(first.id), counts);

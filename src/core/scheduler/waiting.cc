@@ -83,6 +83,11 @@ Time EarliestStart(const TaskRecord& task) {
 }
 
 std::optional<Time> NextOrder(const State& state) {
+  // The time that the last pass noted stays right until it comes, unless the queue changes.
+  const std::optional<NoStartSnapshot>& last = state.passes.no_start;
+  if (last && last->line == state.queue.changes() && last->order_until &&
+      state.now < *last->order_until)
+    return last->order_until;
   std::optional<Time> next;
   for (const LineKind kind : {LineKind::kWithGpus, LineKind::kWithoutGpus}) {
     const std::map<LineKey, HolderLine>& lines = state.queue.Main(kind).holders;
