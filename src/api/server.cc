@@ -267,7 +267,8 @@ class Session : public std::enable_shared_from_this<Session> {
                     .accepts_gzip = AcceptsGzip(message[http::field::accept_encoding]),
                     .if_none_match = std::string(message[http::field::if_none_match])};
     stream_.expires_never();  // a long poll may take any time
-    // The pointer is weak, so that a long poll whose client has gone does not keep the connection.
+    // The pointer is weak, so that a long poll whose client has gone does not keep the connection
+    // alive.
     hub_->handler(std::move(request), Responder([weak = weak_from_this()](Response response) {
                     if (auto self = weak.lock()) self->Answer(std::move(response));
                   }));

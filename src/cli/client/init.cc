@@ -186,8 +186,8 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
       base::Exists("/run/systemd/system")
           ? (of_root ? "systemctl restart carmad" : "systemctl --user restart carmad")
           : "carmad --background";
-  // An option must name a file in an unusual place; otherwise carmad and carma doctor do not find
-  // it.
+  // A file outside the default location must be named with --config, or carmad and carma doctor
+  // would not find it.
   const std::string option = path == DefaultFile(of_root) ? "" : " --config " + path;
   text += fmt::format("Next: {}{}, then carma doctor{}.{}\n",
                       option.empty() ? start : "carmad --background", option, option,

@@ -277,7 +277,7 @@ class Finder {
 
   // ---- the model ----
 
-  // The config.json that the task states. Empty if it states none.
+  // The config.json that the task names as its summary; "" if it names none.
   std::string StatedConfig() {
     if (!spec_.model_summary) return "";
     const Result<std::string> text = Read(*spec_.model_summary, kMaxConfigBytes);

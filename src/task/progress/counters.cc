@@ -91,7 +91,7 @@ struct Found {
   std::size_t end = 0;
 };
 
-// This takes the largest part of the time to read a line, so it works in one pass.
+// Reading a line spends more time here than anywhere else, so this is a single pass.
 std::optional<Found> FindLoop(string_view line) {
   std::array<std::optional<Found>, kKeys.size()> by_key;
   for (std::size_t at = 0; at < line.size(); ++at) {

@@ -118,7 +118,7 @@ void EndContainerGroup(const std::string& group, const ContainerLimits& limits) 
   for (int round = 0; round < kRounds; ++round) {
     const std::vector<base::ProcessStat> left = ProcessesOfGroup(group);
     for (const base::ProcessStat& process : left) Tell(process.id, {SIGKILL});
-    // The groups above would keep limits that are not removed.
+    // Remove the limits before the cgroups; otherwise the parent cgroups would keep them.
     for (const std::string& folder : FoldersOf(group)) {
       if (round == 0 && !limits.limiter.empty() &&
           folder.starts_with(std::string(kRoot) + "/carma"))

@@ -115,7 +115,7 @@ void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& envir
     environment[name] = std::to_string(cpus);
   // CARMA's srun comes first in PATH, because Slurm may also be installed on the server.
   environment["PATH"] = StandInFolder() + ":" + environment["PATH"];
-  // As in Slurm, only later starts have this variable.
+  // As in Slurm, this variable is set only from the second start on.
   if (order.attempt > 1) environment["SLURM_RESTART_COUNT"] = std::to_string(order.attempt - 1);
   if (order.spec.array_index) {
     environment["SLURM_ARRAY_JOB_ID"] = fmt::format("{}", order.array.value_or(order.id));
