@@ -29,7 +29,7 @@ base::UniqueFd NewSocket(int family) {
   return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// How many times to look whether a socket has closed. If a daemon is killed while it starts a
+// How many times to check whether a socket has closed. If a daemon is killed while it starts a
 // process, that process keeps the daemon's socket open until it executes another program.
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kBetweenLooks{25};

@@ -270,8 +270,7 @@ TEST(JobReturn, AJobThatSlurmDoesNotCountIsNotRaised) {
             (std::vector<std::string>{"update", "JobId=10", "AdminComment=carma: more"}));
 }
 
-// A fake Slurm with one job that waits for GPUs on n0. The job is changed by assignments such as
-// those of scontrol.
+// A fake Slurm with one job that waits for GPUs on n0. Step() changes the job as scontrol would.
 class JobElsewhere : public ::testing::Test {
  protected:
   JobElsewhere() {

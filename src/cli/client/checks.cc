@@ -185,7 +185,7 @@ Result<Unit> CheckOutput(const task::TaskSpec& spec) {
   return Unit{};
 }
 
-// The names within braces in one word.
+// The names of parameters that the word contains in braces: "lr" for "--lr={lr}".
 std::vector<std::string> NamesInBraces(std::string_view word) {
   std::vector<std::string> names;
   for (std::size_t open = word.find('{'); open != word.npos; open = word.find('{', open + 1)) {

@@ -90,7 +90,7 @@ std::string TextsOf(const std::string& pattern) {
   return all;
 }
 
-// The file's text, with the files that its lines "include PATTERN" name.
+// The file's text, followed by the files that its "include PATTERN" lines name.
 std::string PlugstackText(const std::string& path) {
   std::string all = base::ReadFile(path, kMaxText).value_or("");
   const std::string text = all;

@@ -26,9 +26,9 @@ Shape TextOf(std::int64_t tokens, std::int64_t width) {
   return shape;
 }
 
-// Whether the name is that of a table of positions: "embeddings.position_embeddings", "pos_embed"
-// or GPT-2's "wpe". "relative_position_bias" is not, and neither is "pos_tag_embedding", which is
-// about parts of speech.
+// Whether the name is that of a position embedding: "embeddings.position_embeddings", "pos_embed"
+// or GPT-2's "wpe". "relative_position_bias" is not one, and neither is "pos_tag_embedding", which
+// encodes parts of speech.
 bool NamesPositions(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
   return name == "wpe" || name.starts_with("position_emb") || name.starts_with("pos_emb");

@@ -273,8 +273,9 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return !each.keeper && HasBegun(each.process) == true;
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
-    // This limit applies whatever the program's name. Slurm's own prolog of a task may take long,
-    // but a process must not hold GPUs forever by keeping that name.
+    // After this time the task counts as started even if the process still has the name
+    // kWaitsForLease. Slurm's task prolog may take long, but no process may hold GPUs forever by
+    // keeping that name.
     if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;
     lease.look_in = std::min(2 * lease.look_in, kLook);
