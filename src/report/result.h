@@ -14,8 +14,8 @@ namespace carma::report {
 // Number of tasks that did not succeed.
 std::int64_t Failed(const Metrics& metrics);
 
-// One sentence without line end. For one case: its duration and use of the GPUs. For several: by
-// how much the best other case ends before the first case, and at what cost. Empty without runs.
+// One sentence without a newline. For one case: its duration and GPU use. For several: how much
+// earlier the best other case ends than the first, and at what cost. Empty if there are no runs.
 // Replays (equal labels) count as one case. Labels are not made printable.
 std::string ResultSentence(std::span<const Metrics> runs);
 

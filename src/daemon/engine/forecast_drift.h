@@ -27,11 +27,12 @@ class ForecastDrift {
   // or about the last of several; empty if there is no new drift.
   std::string Take(const core::TaskRecord& record, double coverage);
 
-  // The current drifts, one sentence each, by quantity and method. A memory method drifts once it
-  // breaks more promises than chance would in one of 1000 cases, until chance would do so in one of
-  // 100. It also drifts while half of its tasks need less than half of the prediction. Methods for
-  // SM activity and slowdown drift while half of the tasks are above 1.5 times the prediction, or
-  // half are below 1 / 1.5 of it.
+  // The current drifts, one sentence each, by quantity and method. A memory method is reported once
+  // it has broken so many promises that chance would explain them in fewer than 1 of 1000 cases.
+  // The report ends when chance would explain them in 1 of 100 cases. A memory method is also
+  // reported while half of its tasks need less than half of the prediction. Methods for SM activity
+  // and slowdown are reported while half of the tasks are above 1.5 times the prediction, or half
+  // are below 1 / 1.5 of it.
   std::vector<std::string> Sentences() const;
 
  private:
