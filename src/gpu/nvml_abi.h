@@ -106,7 +106,7 @@ struct ProcessUtilization {
 };
 static_assert(sizeof(ProcessUtilization) == 32);
 
-// The parts of which a GPU or a MIG instance consists.
+// The components of a GPU or a MIG instance.
 struct DeviceAttributes {
   std::uint32_t multiprocessors;
   std::uint32_t shared_copy_engines;

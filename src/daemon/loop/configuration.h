@@ -52,7 +52,7 @@ class Configuration {
   void CheckNames();
 
   base::Time read_at() const { return read_at_; }  // when the settings in force were read
-  // The error for which the last reading was ignored; empty if it was valid.
+  // Why the last read configuration was ignored; empty if it was valid.
   const std::string& trouble() const { return trouble_; }
   // The errors that CheckNames() found in daemon.allow_groups, such as "no group 'vision'".
   const std::vector<std::string>& unknown_groups() const { return unknown_groups_; }

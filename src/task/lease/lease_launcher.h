@@ -70,9 +70,9 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   // restart.
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;
-  // Lets another step of the job share an adopted lease that has a key. The step is given by its
-  // keeper. Errors: kConflict: the lease is not adopted or has no key, or the process has ended;
-  // errors of the disk.
+  // Lets another step of the same job share an adopted lease that has a key. keeper: the keeper
+  // process of that step. Errors: kConflict: the lease is not adopted or has no key, or the process
+  // has ended; errors of the disk.
   virtual Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
   // Makes the process the task and returns its environment. The same process may repeat the call.
   // Errors: kConflict: the lease is not granted, was adopted by another process or has ended, or

@@ -1,4 +1,4 @@
-// Endpoints for submissions, their dry run, and the repetition of earlier tasks.
+// Endpoints for submissions, their dry runs, and resubmitting earlier tasks.
 #pragma once
 
 #include <string>

@@ -107,7 +107,7 @@ void RunTraceWindow(Context& context, const WindowFlags& flags) {
 void RunTraceSample(Context& context, const SampleFlags& flags) {
   if (flags.tasks && flags.load && !flags.scale_time) {
     return context.Fail(
-        {ErrorCode::kInvalid, "--tasks and --load: use only one of them without --scale-time"});
+        {ErrorCode::kInvalid, "--tasks and --load can be combined only with --scale-time"});
   }
   Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
   if (!loaded) return context.Fail(loaded.error());
