@@ -74,7 +74,7 @@ def newer_catalogue():
 
 
 def window(start, end, jobs, seed):
-    """A window whose arrivals are compressed to half of the time that exclusive use of four GPUs takes."""
+    """A window of the trace. Its arrivals are compressed to half of the time that four GPUs used exclusively would need."""
     picked = trace("window", DATA / "traces" / "philly_vc_jobs.csv", "--from", f"{start}d", "--to", f"{end}d", "--max-gpus", 2)
     sampled = trace("sample", "-", "--gpus", 4, "--tasks", jobs, "--seed", seed, stdin=picked)
     lines = trace("map", "-", "--workloads", CATALOGUE, "--seed", seed, stdin=sampled).splitlines()
@@ -204,7 +204,7 @@ def plateaus():
 
 
 def unknown():
-    """A table of loads about whose tasks nothing is known until a task of their kind has run."""
+    """A table of loads. Nothing is known about their tasks until a task of the same kind has run."""
     names = ["demo60"] + PUBLISHED
     head("", *names)
     for rule in ("magm", "magm,sm_cap=0.95", "magm,sm_cap=0.95,floor=15G", "magm,history=runs", "magm,sm_cap=0.95,history=runs"):
@@ -384,7 +384,7 @@ def servers():
 
 
 def of_users(words, choose):
-    """The words of a load whose tasks belong to the users that `choose` names one by one."""
+    """The words of a load. `choose` names the user of each task."""
     lines = pathlib.Path(words[1]).read_text().splitlines()
     header = next(index for index, line in enumerate(lines) if not line.startswith("#"))
     rows = [f"{line},{choose(number)}" for number, line in enumerate(lines[header + 1:])]

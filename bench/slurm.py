@@ -19,7 +19,7 @@ LEASE = ("--carma-mem=100M",)
 
 
 class Asking(spank_bed.SpankBed):
-    """A bed whose carmads query Slurm."""
+    """A test bed in which each carmad queries Slurm."""
 
     def daemon_settings(self, node):
         return {**super().daemon_settings(node), "CARMA_SLURM_ENABLED": "true"}

@@ -100,7 +100,7 @@ constexpr char kTellsItsGpuAndIsCalled[] =
     R"(sh -c 'echo $CUDA_VISIBLE_DEVICES >> $0; read line < $0.meet')";
 
 TEST_F(Pilot, TwoPilotsOnOneServerUseSeparateGpus) {
-  // Tasks come in pairs, whose first task ends once the second has started.
+  // Tasks come in pairs: the first task of a pair ends once the second has started.
   const auto submit = [&](const std::string& file) {
     const std::string one_by_one = "carma submit --exclusive -o /dev/null -- ";
     return Script(file + ".sh",

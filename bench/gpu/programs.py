@@ -43,7 +43,7 @@ def beside(command: Sequence[str], path: str = os.devnull) -> Iterator[None]:
 
 def compute_apps(text: str) -> Dict[str, int]:
     """MiB in use by GPU, from `nvidia-smi --query-compute-apps=gpu_uuid,used_memory
-    --format=csv,noheader,nounits`. Leaves out GPUs with a process whose memory is not reported."""
+    --format=csv,noheader,nounits`. Leaves out a GPU if the memory of one of its processes is not reported."""
     sums: Dict[str, int] = {}
     unknown = set()
     for line in text.splitlines():

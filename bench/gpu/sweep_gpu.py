@@ -23,7 +23,7 @@ GPM = {  # NVML's numbers of metrics in percent
 }
 CLOCK_SM = 1
 LOG_CHARACTERS = 200_000
-# maximum length in bytes of a folder in whose sockets' paths their names still fit
+# maximum length in bytes of a folder of sockets; a longer one leaves no room for their names
 SOCKET_PATH = 80
 
 

@@ -31,7 +31,7 @@ class Alone:
 
 
 def pairs_csv(lines: Iterable[Dict[str, Any]]) -> str:
-    """Leaves out pairs whose workloads were not measured alone with their activity."""
+    """Leaves out a pair unless the activity of both workloads was measured alone."""
     alone: Dict[Tuple[str, str], Alone] = {}
     pairs = []
     for line in lines:

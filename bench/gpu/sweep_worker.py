@@ -20,7 +20,7 @@ import sys
 import time
 from typing import Any, Callable, Deque, Dict
 
-IN_FLIGHT = 2  # number of steps by which the host may be ahead of the GPU
+IN_FLIGHT = 2  # the host may be this many steps ahead of the GPU
 WARM_UP_STEPS = 5  # cuDNN chooses algorithms, and the allocator grows
 TIMED_STEPS = 3
 PRETENDED_STEP_S = 0.004
@@ -28,7 +28,7 @@ DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 class Pretended:
-    """A training without a GPU and without PyTorch, whose steps are sleeps."""
+    """Stands in for a training: its steps only sleep, so it needs neither a GPU nor PyTorch."""
 
     def open(self) -> Dict[str, float]:
         return {}

@@ -110,7 +110,7 @@ class Mixed:
 
 
 class WaitsForData:
-    """Wraps a training, each step of which first prepares its batch on one core."""
+    """Wraps a training: each step first prepares its batch on one core."""
 
     def __init__(self, training: Training):
         self.training = training

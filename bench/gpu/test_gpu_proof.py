@@ -120,7 +120,7 @@ class NvidiaPrograms(unittest.TestCase):
 
 class Overhead(unittest.TestCase):
     def steps(self, with_monitor, without, noise=lambda pair: 0.0):
-        """Ends of steps in alternating blocks of two seconds, whose order changes."""
+        """Times at which steps end, in blocks of two seconds that alternate in changing order."""
         ends, blocks, at = [], [], 0.0
         for pair in range(6):
             for monitored in (True, False) if pair % 2 else (False, True):
@@ -502,7 +502,7 @@ class DryRun(unittest.TestCase):
         self.assertEqual(line["calibrate"][-2:], ["--seconds", "8"])
 
     def without_estimates(self):
-        """Skips the estimates, for which PyTorch takes seconds to load."""
+        """Skips the estimates, because PyTorch takes seconds to load."""
         patched = mock.patch.object(gpu_proof, "describe_models", return_value="not asked for")
         patched.start()
         self.addCleanup(patched.stop)

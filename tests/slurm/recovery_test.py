@@ -44,7 +44,7 @@ exec carma-simtask --memory-mib 3000 --sm-active 0.2 --load-s 0 --solo-s 400 --f
 
 
 class RecoveryBed(spank_bed.SpankBed):
-    """A bed whose carmads requeue jobs; on n2 tasks share by MPS."""
+    """A test bed in which each carmad requeues jobs. On n2, tasks share GPUs through MPS."""
 
     def __init__(self, programs):
         super().__init__(programs, nodes=3, daemons=False, files={"scontrol": SCONTROL})

@@ -30,7 +30,7 @@ class LaunchTrouble {
   // fault, so one failure is enough.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
-  // Reports that an attempt is running whose start was decided at `launched`.
+  // Reports that an attempt runs. Its start was decided at `launched`.
   void Works(Time launched);
   // Reports that the start of a trial was decided.
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }

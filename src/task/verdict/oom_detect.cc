@@ -157,7 +157,7 @@ std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
   return found;
 }
 
-// Whether the line is one of those with which Python ends: "ValueError: …",
+// Whether Python may have ended with this line: "ValueError: …",
 // "torch.cuda.OutOfMemoryError: …", "KeyboardInterrupt".
 bool IsExceptionLine(std::string_view line) {
   const std::string_view name = line.substr(0, line.find(':'));
