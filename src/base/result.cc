@@ -1,39 +1,34 @@
 #include "base/result.h"
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "base/words.h"
+
 namespace carma::base {
 namespace {
 
-constexpr std::array<std::pair<ErrorCode, std::string_view>, 7> kNames{{
-    {ErrorCode::kInvalid, "invalid"},
-    {ErrorCode::kNotFound, "not_found"},
-    {ErrorCode::kConflict, "conflict"},
-    {ErrorCode::kUnavailable, "unavailable"},
-    {ErrorCode::kDenied, "denied"},
-    {ErrorCode::kIo, "io"},
+constexpr std::pair<ErrorCode, std::string_view> kErrorWords[] = {
+    {ErrorCode::kInvalid, "invalid"},   {ErrorCode::kNotFound, "not_found"},
+    {ErrorCode::kConflict, "conflict"}, {ErrorCode::kUnavailable, "unavailable"},
+    {ErrorCode::kDenied, "denied"},     {ErrorCode::kIo, "io"},
     {ErrorCode::kCorrupt, "corrupt"},
-}};
+};
 
 }  // namespace
 
+template <>
+inline constexpr Words<ErrorCode> kWordsOf<ErrorCode> = kErrorWords;
+
 std::string_view ErrorCodeName(ErrorCode code) {
-  for (const auto& [each, name] : kNames) {
-    if (each == code) return name;
-  }
-  return "io";
+  return WordOf(code);
 }
 
 ErrorCode ParseErrorCode(std::string_view name) {
-  for (const auto& [code, each] : kNames) {
-    if (each == name) return code;
-  }
-  return ErrorCode::kIo;
+  return FromWord<ErrorCode>(name).value_or(ErrorCode::kIo);
 }
 
 std::unexpected<Error> Fail(ErrorCode code, std::string message) {
