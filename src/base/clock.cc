@@ -29,8 +29,8 @@ Duration SystemClock::WallStep() {
 SystemClock::SystemClock(double scale, Time origin_time, std::int64_t origin_boot_ns)
     : scale_(scale), origin_time_(origin_time), origin_boot_ns_(origin_boot_ns) {}
 
-Time SystemClock::Now() {
-  const double elapsed_ms = static_cast<double>(BootTimeNs() - origin_boot_ns_) * scale_ / 1e6;
+Time SystemClock::TimeAt(std::int64_t boot_ns) const {
+  const double elapsed_ms = static_cast<double>(boot_ns - origin_boot_ns_) * scale_ / 1e6;
   return origin_time_ + Duration(static_cast<std::int64_t>(elapsed_ms));
 }
 

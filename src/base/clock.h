@@ -10,11 +10,15 @@ namespace carma::base {
 // A WallStep() smaller than this does not require a restart.
 inline constexpr std::chrono::minutes kClockSlack{1};
 
+std::int64_t BootTimeNs();  // CLOCK_BOOTTIME
+
 class Clock {
  public:
   virtual ~Clock() = default;
   // Never goes backwards, even if the system's wall clock is set back.
   virtual Time Now() = 0;
+  // What Now() returned when BootTimeNs() was `boot_ns`.
+  virtual Time TimeAt(std::int64_t boot_ns) const = 0;
   // The real time that passes until Now() has advanced by `d`.
   virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;
   // How far the system's wall clock has been set forward since this clock was constructed.
@@ -29,7 +33,8 @@ class SystemClock : public Clock {
   explicit SystemClock(double scale = 1.0);
   // origin_boot_ns: the CLOCK_BOOTTIME reading at the time origin_time.
   SystemClock(double scale, Time origin_time, std::int64_t origin_boot_ns);
-  Time Now() override;
+  Time Now() override { return TimeAt(BootTimeNs()); }
+  Time TimeAt(std::int64_t boot_ns) const override;
   std::chrono::nanoseconds RealSpan(Duration d) const override;
   Duration WallStep() override;
 
@@ -44,6 +49,7 @@ class FakeClock : public Clock {
  public:
   explicit FakeClock(Time start = FromMs(0)) : now_(start) {}
   Time Now() override { return now_; }
+  Time TimeAt(std::int64_t boot_ns) const override { return FromMs(boot_ns / 1'000'000); }
   std::chrono::nanoseconds RealSpan(Duration d) const override { return d; }
   void MoveTo(Time t) { now_ = t < now_ ? now_ : t; }
   void Advance(Duration d) { now_ += d; }
@@ -51,7 +57,5 @@ class FakeClock : public Clock {
  private:
   Time now_;
 };
-
-std::int64_t BootTimeNs();  // CLOCK_BOOTTIME
 
 }  // namespace carma::base

@@ -80,10 +80,11 @@ void FairShare::Take(const TaskRecord& task, double rate, Time from, Time now) {
   Add(holder, Sum(rate, std::min(from, now), now, now), rate, now);
 }
 
-void FairShare::Release(TaskId task, Time now) {
+void FairShare::Release(TaskId task, Time ended, Time now) {
   const auto at = taking_.find(Number(task));
   if (at == taking_.end()) return;
-  Add(at->second.holder, 0, -at->second.rate, now);
+  const double rate = at->second.rate;
+  Add(at->second.holder, -Sum(rate, ended, now, now), -rate, now);
   taking_.erase(at);
   // Rounding errors build up in the sums of rates, so they are reset once no task is left.
   if (!taking_.empty()) return;

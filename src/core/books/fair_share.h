@@ -63,7 +63,8 @@ class FairShare {
   // Charges the task at this rate from `from` (not later than `now`) until Release. Call it once
   // per task.
   void Take(const TaskRecord& task, double rate, Time from, Time now);
-  void Release(TaskId task, Time now);  // ignored if the task is not charged
+  // The task is charged until `ended`, not later than `now`. Ignored if the task is not charged.
+  void Release(TaskId task, Time ended, Time now);
   void Past(const Taken& taken, Time now);
 
   Use OfHolder(const Holder& holder, Time now) const;

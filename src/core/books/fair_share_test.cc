@@ -32,7 +32,7 @@ TEST(FairShare, CountsUsageThatDecaysByHalfLives) {
   shares.Take(Task(1, 7), 2, At(0), At(0));
   EXPECT_NEAR(shares.OfHolder({"", 7}, At(1)).seconds, 7'200, 5);
   EXPECT_EQ(shares.OfHolder({"", 7}, At(1)).rate, 2);
-  shares.Release(TaskId{1}, At(1));
+  shares.Release(TaskId{1}, At(1), At(1));
   EXPECT_EQ(shares.OfHolder({"", 7}, At(1)).rate, 0);
   const double then = shares.OfHolder({"", 7}, At(1)).seconds;
   EXPECT_NEAR(shares.OfHolder({"", 7}, At(1'001)).seconds, then / 2, 1e-6 * then);
@@ -49,7 +49,7 @@ TEST(FairShare, IsTheSameAfterARestart) {
   FairShare before(HalvedEvery(kHour));
   before.Take(Task(1, 7, "vision"), 1.5, At(0), At(0));
   before.Take(Task(2, 7, "vision"), 0.5, At(1), At(1));
-  before.Release(TaskId{1}, At(3));
+  before.Release(TaskId{1}, At(3), At(3));
 
   FairShare after(HalvedEvery(kHour));
   after.Past({.uid = 7, .account = "vision", .rate = 1.5, .from = At(0), .to = At(3)}, At(5));
@@ -80,9 +80,9 @@ TEST(FairShare, ReleasingTwiceAndTakingTwiceChangeNothing) {
   shares.Take(Task(1, 7), 1, At(0), At(0));
   shares.Take(Task(1, 7), 1, At(0), At(0));
   EXPECT_EQ(shares.taking(), 1u);
-  shares.Release(TaskId{1}, At(1));
+  shares.Release(TaskId{1}, At(1), At(1));
   const double then = shares.OfHolder({"", 7}, At(1)).seconds;
-  shares.Release(TaskId{1}, At(1));
+  shares.Release(TaskId{1}, At(1), At(1));
   EXPECT_EQ(shares.OfHolder({"", 7}, At(1)).seconds, then);
 }
 

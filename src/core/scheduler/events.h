@@ -119,6 +119,8 @@ struct TaskExited {
   ExitInfo exit;
   // For kOutOfMemory: the size of the failed allocation, from the task's output; 0: unknown.
   std::int64_t tried_mib = 0;
+  // When its process ended, perhaps while carmad was down. Empty: now.
+  std::optional<Time> ended = {};
 };
 struct CancelRequested {
   TaskId id{};

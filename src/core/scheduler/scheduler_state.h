@@ -66,10 +66,12 @@ struct Life {
   bool unfit = false;                       // it was restored on a server that can never take it
   // The task is from an earlier run of carmad and has not started since then.
   bool restored = false;
-  std::optional<double> cpus;   // busy hardware threads of the task, in total
-  double usual_cpus = 0;        // sliding mean of `cpus` since cpus_from
-  Time cpus_from{}, cpus_at{};  // first and last reading
-  int repeats = 0;              // early requeues in a row (repeats.h)
+  std::optional<double> cpus;     // busy hardware threads of the task, in total
+  double usual_cpus = 0;          // sliding mean of `cpus` since cpus_from
+  Time cpus_from{}, cpus_at{};    // first and last reading
+  std::optional<Time> stop_sent;  // when carmad stopped the current attempt
+  std::optional<Time> ended;      // when the process of the last attempt ended
+  int repeats = 0;                // early requeues in a row (repeats.h)
   // When the task first became the head of its queue, shifted later by the time during which a
   // limit kept it from starting. overtakes_before is the value of Heads::overtakes at that time.
   std::optional<Time> head_since;

@@ -39,6 +39,34 @@ TEST_F(SchedulerTest, AReservationNamesTheTasksThatMayStillRunWhenItBegins) {
   EXPECT_TRUE(others(3'601).empty()) << "its time limit ends it before";
 }
 
+TaskRecord EndedRecord(const std::vector<Action>& actions) {
+  return Of<TaskChanged>(actions).at(0).record;
+}
+
+TEST_F(SchedulerTest, ATaskThatEndedWhileTheDaemonWasDownRanOnlyUntilThen) {
+  Begin();
+  Run(1);
+  Handle(1, TaskStarted{TaskId{1}, 1});
+  const std::vector<Action> actions = Handle(7'200, TaskExited{TaskId{1}, 1, {}, 0, At(3'600)});
+  EXPECT_EQ(EndedRecord(actions).ended, At(3'600));
+  EXPECT_EQ(Of<AttemptEnded>(actions).at(0).taken.to, At(3'600));
+  Run(2, 7'300);
+  Handle(7'301, TaskStarted{TaskId{2}, 1});
+  const std::vector<Action> early = Handle(7'302, TaskExited{TaskId{2}, 1, {}, 0, At(7'000)});
+  EXPECT_EQ(EndedRecord(early).ended, At(7'301)) << "not before its start";
+}
+
+TEST_F(SchedulerTest, ATaskThatSucceededBeforeItsTimeLimitSucceedsAlthoughItWasStoppedSince) {
+  Begin();
+  Handle(0, Submitted(1, {.time_limit = Duration{3'600'000}}));
+  Handle(0, Estimated(1, 1'000));
+  Handle(1, TaskStarted{TaskId{1}, 1});
+  Handle(7'200, WakeUp{});
+  ASSERT_EQ(scheduler_->Find(TaskId{1})->state, TaskState::kStopping);
+  const auto actions = Handle(7'201, TaskExited{TaskId{1}, 1, {}, 0, At(3'000)});
+  EXPECT_EQ(EndedRecord(actions).state, TaskState::kSucceeded);
+}
+
 TEST_F(SchedulerTest, AGpuIsNotClosedWhileTheCoreGetsNoEvents) {
   Begin();
   EXPECT_TRUE(scheduler_->Gpus(At(3'600))[0].healthy);

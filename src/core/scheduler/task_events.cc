@@ -80,6 +80,21 @@ void CutToGpus(const State& state, TaskRecord& task) {
   task.estimate = std::optional<Estimate>(std::move(cut));
 }
 
+// The reported end, which may precede the start if both are reported late and together.
+Time EndOf(const TaskRecord& task, Time reported, Time now) {
+  const Attempt& attempt = *task.attempt;
+  const Time begun = attempt.started.value_or(attempt.launched.value_or(now));
+  return std::min(std::max(reported, begun), now);
+}
+
+// Whether the task had already succeeded when carmad stopped it. This happens above all after a
+// restart: the task's time to leave has passed, and the report of its end is read later.
+bool FinishedBeforeStop(const State& state, const TaskRecord& task) {
+  const Life& life = state.LifeOf(task.id);
+  return task.exit->kind == ExitKind::kSuccess && life.ended && life.stop_sent &&
+         *life.ended < *life.stop_sent;
+}
+
 }  // namespace
 
 void State::On(const TaskSubmitted& event) {
@@ -220,8 +235,10 @@ void State::On(const TaskExited& event) {
   if (task == nullptr) return;
   task->exit = event.exit;
   task->seen = SeenOf(*this, *task);
+  if (event.ended) EditLife(task->id).ended = EndOf(*task, *event.ended, now);
   LeaveGpus(*task, event.exit.kind);
-  if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
+  if (task->state == TaskState::kStopping && !FinishedBeforeStop(*this, *task))
+    return EndStopped(*this, *task);
   if (GoesOnLater(*this, *task)) return EndSaved(*this, *task);
   switch (event.exit.kind) {
     case ExitKind::kSuccess:

@@ -17,9 +17,9 @@ namespace {
 
 // Reports the attempt's usage. Called once, while the placement of the attempt is still known.
 void GiveBack(State& state, const TaskRecord& task, std::optional<ExitKind> exit) {
-  AttemptEnded ended = AttemptOf(state, task, state.now);
+  AttemptEnded ended = AttemptOf(state, task, state.LifeOf(task.id).ended.value_or(state.now));
   ended.exit = exit;
-  state.shares.Release(task.id, state.now);
+  state.shares.Release(task.id, ended.taken.to, state.now);
   state.limits.End(task);
   state.limits.Past(ended.taken, state.now);
   state.out.actions.emplace_back(std::move(ended));
@@ -69,12 +69,12 @@ void State::Keep(const TaskRecord& task) {
 
 void State::Finish(TaskRecord& task, TaskState state, Reason reason) {
   const TaskId id = task.id;
+  task.ended = HoldsGpus(task.state) ? LifeOf(id).ended.value_or(now) : now;
   Move(task, state);
   task.reason = std::move(reason);
   Attempt& attempt = task.attempt.Edit();
   attempt.stopping = StopCause::kNone;
   attempt.idle_since.reset();
-  task.ended = now;
   Keep(task);
   LeaveGpus(task);
   LeaveArray(*this, task);
@@ -104,6 +104,7 @@ void State::Stop(TaskRecord& task, StopCause cause, Reason reason) {
   deadlines.Forget(task);
   preemptions.leaving.erase(task.id);
   task.attempt.Edit().stopping = cause;
+  EditLife(task.id).stop_sent = now;
   task.reason = std::move(reason);
   Keep(task);
   out.actions.emplace_back(StopTask{task.id, task.attempt->number, cause});
@@ -182,6 +183,8 @@ void State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
   life.done_at = now;
   life.alone_s.reset();
   life.active_from.reset();
+  life.stop_sent.reset();
+  life.ended.reset();
   life.cpus.reset();
   life.head_since.reset();
   life.usual_cpus = 0;

@@ -69,6 +69,7 @@ constexpr std::array kSteps{
     Step{TaskState::kRunning, TaskState::kFailed},
     Step{TaskState::kRunning, TaskState::kOutOfMemory},
     Step{TaskState::kRunning, TaskState::kLost},
+    Step{TaskState::kStopping, TaskState::kSucceeded},  // it ended before it was stopped
     Step{TaskState::kStopping, TaskState::kCancelled},
     Step{TaskState::kStopping, TaskState::kTimedOut},
     Step{TaskState::kStopping, TaskState::kQueued},  // it was requeued, or its GPU was lost

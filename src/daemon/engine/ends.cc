@@ -131,7 +131,9 @@ void Ends::Judge(core::TaskId id, int attempt, const MpsEvidence& mps) {
     options_.mps->Detach(id, attempt);
   }
   const std::int64_t tried_mib = task::TriedToAllocateMib(exit.detail);
-  post_(core::TaskExited{id, attempt, std::move(exit), tried_mib});
+  std::optional<base::Time> ended;
+  if (event.ended_boot_ns != 0) ended = clock_.TimeAt(event.ended_boot_ns);
+  post_(core::TaskExited{id, attempt, std::move(exit), tried_mib, ended});
 }
 
 core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& mps) {

@@ -73,6 +73,13 @@ TEST_F(EndsTest, AnEndThatExplainsItselfIsPostedAtOnce) {
   EXPECT_EQ(std::get<core::TaskExited>(posted_[0]).attempt, 2);
 }
 
+TEST_F(EndsTest, PostsWhenTheProcessEnded) {
+  task::ShimEvent event = Exit(0, "");
+  event.ended_boot_ns = 500'000'000;
+  ends_.Take(event);
+  EXPECT_EQ(std::get<core::TaskExited>(posted_.at(0)).ended, base::FromMs(500));
+}
+
 TEST_F(EndsTest, ACudaErrorWaitsForTheDriversNextReading) {
   ends_.Take(Exit(1, "CUDA error: an illegal memory access was encountered"));
   EXPECT_TRUE(posted_.empty());

@@ -84,10 +84,11 @@ struct ShimEvent {
   // The remaining fields are only for kExited.
   int exit_code = 0;
   int signal = 0;
-  bool lost = false;        // no report: the shim or the machine died
-  bool untold = false;      // only the process's parent knows how it ended
-  bool host_oom = false;    // the cgroup counted an oom_kill
-  std::string stderr_tail;  // last bytes that the task wrote to stderr, at most 64 KiB
+  bool lost = false;               // no report: the shim or the machine died
+  bool untold = false;             // only the process's parent knows how it ended
+  bool host_oom = false;           // the cgroup counted an oom_kill
+  std::string stderr_tail;         // last bytes that the task wrote to stderr, at most 64 KiB
+  std::int64_t ended_boot_ns = 0;  // CLOCK_BOOTTIME when the process ended; 0: unknown
 };
 
 class Launcher {

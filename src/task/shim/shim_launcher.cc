@@ -148,6 +148,7 @@ ShimEvent EventOf(const Attempt& attempt, const ShimReport& report) {
   event.lost = report.lost;
   event.host_oom = report.host_oom;
   event.stderr_tail = report.stderr_tail;
+  event.ended_boot_ns = report.ended_boot_ns;
   return event;
 }
 
