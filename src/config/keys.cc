@@ -103,7 +103,7 @@ Kind<std::vector<T>> Texts(const char* type, Result<T> (*parse)(std::string_view
 }
 
 Kind<core::GpuRule> Rule() {
-  return Parsed("expression over a task and a GPU (docs/server/policies.md, own rules)",
+  return Parsed("expression over a task and a GPU (docs/server/policies.md, site rules)",
                 &core::GpuRule::Parse, &core::GpuRule::text);
 }
 

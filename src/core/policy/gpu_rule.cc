@@ -41,7 +41,7 @@ double Of(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
 }
 
 constexpr RuleQuantity kQuantities[] = {
-    {"free_mib", "memory of the GPU that is not promised to any task, MiB",
+    {"free_mib", "memory of the GPU not promised to any task, MiB",
      Of<[](const Asked& at) { return ToDouble(at.gpu.free_mib); }>},
     {"total_mib", "memory of the GPU, MiB",
      Of<[](const Asked& at) { return ToDouble(at.gpu.total_mib); }>},
@@ -50,8 +50,8 @@ constexpr RuleQuantity kQuantities[] = {
     {"foreign_mib", "memory used on the GPU by processes that CARMA did not start, MiB",
      Of<[](const Asked& at) { return ToDouble(at.gpu.foreign_mib); }>},
     {"activity",
-     "mean SM activity over the window, 0 to 1; on an idle GPU 0; if not reported, the share of "
-     "time in which kernels ran, else 1",
+     "mean SM activity over the window, 0 to 1; 0 on an idle GPU; if not reported, the share of "
+     "time in which kernels ran, or 1 if unknown",
      Of<[](const Asked& at) { return at.gpu.Activity(); }>},
     {"tasks", "tasks on the GPU, including those being started",
      Of<[](const Asked& at) { return ToDouble(at.gpu.tasks); }>},
@@ -67,26 +67,26 @@ constexpr RuleQuantity kQuantities[] = {
      Of<[](const Asked& at) { return at.gpu.pace; }>},
     {"work", "predicted throughput of all tasks on the GPU together; 1 is a full GPU",
      Of<[](const Asked& at) { return at.gpu.compute * at.gpu.delivered; }>},
-    {"memory_mib", "memory the task asks for on each GPU, MiB; 0: not known",
+    {"memory_mib", "memory that the task requests on each GPU, MiB; 0: not known",
      Of<[](const Asked& at) {
        return ToDouble(std::max(at.need.memory_mib.value_or(0), at.need.retry_free_mib));
      }>},
     {"gpus", "GPUs that the task needs",
      Of<[](const Asked& at) { return ToDouble(at.need.gpus); }>},
-    {"sm_share", "share of the SMs that it asks for (--sm-share); 0: none",
+    {"sm_share", "share of the SMs that the task requests (--sm-share); 0: none",
      Of<[](const Asked& at) { return at.need.sm_share.value_or(0); }>},
-    {"own_activity", "its predicted SM activity when alone, 0 to 1",
+    {"own_activity", "predicted SM activity of the task when alone, 0 to 1",
      Of<[](const Asked& at) { return at.need.load.load.sm_active; }>},
-    {"run_time_s", "its predicted run time when alone, seconds; 0: not known",
+    {"run_time_s", "predicted run time of the task when alone, seconds; 0: not known",
      Of<[](const Asked& at) { return base::Seconds(at.need.alone.value_or(Duration{0})); }>},
-    {"waited_s", "seconds since it was submitted",
+    {"waited_s", "seconds since the task was submitted",
      Of<[](const Asked& at) { return base::Seconds(at.need.waited); }>},
     {"gain", "how much the task would add to `work`", Of<[](const Asked& at) {
        return at.gpu.compute * (With(at.config, at.need, at.gpu).delivered - at.gpu.delivered);
      }>},
-    {"slowdown", "its predicted run time on the GPU, as a multiple of its run time alone",
+    {"slowdown", "predicted run time of the task on the GPU, as a multiple of its run time alone",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).newcomer; }>},
-    {"slowest", "the highest such multiple on the GPU",
+    {"slowest", "the highest such multiple of any task",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).slowest; }>},
 };
 
