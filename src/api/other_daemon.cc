@@ -1,4 +1,4 @@
-// Finds out whether a carmad is already running on this machine, and whose it is.
+// Finds out whether a carmad is already running on this machine, and which user runs it.
 #include "api/other_daemon.h"
 
 #include <unistd.h>
