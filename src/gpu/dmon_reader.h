@@ -23,8 +23,8 @@ struct DmonOptions {
   base::Duration longest_pause{60'000};  // … up to this
 };
 
-// For use by one thread. Times are passed in by the caller. They must be real, not simulated, and
-// must not go back.
+// For use by one thread. The caller passes in the time. It must be real, not simulated, and must
+// not go back.
 class DmonReader {
  public:
   explicit DmonReader(DmonOptions options) : options_(std::move(options)) {}
@@ -35,8 +35,8 @@ class DmonReader {
   DmonReader& operator=(const DmonReader&) = delete;
 
   // Starts or restarts the child when due, reads its output, and kills it if it hangs. Never
-  // blocks. Must be called at least once per period, because output from before the last period
-  // cannot be dated and is discarded.
+  // blocks. Must be called at least once per period. After a pause of more than three periods, the
+  // output is discarded, because the age of its rows is unknown.
   void Poll(base::Time now);
   // Waits for output, at most for `longest` in real time.
   void Wait(std::chrono::milliseconds longest) const;

@@ -1,4 +1,4 @@
-// Finds GPUs whose MIG mode an administrator has changed but that still need a reset.
+// Finds GPUs with a changed MIG mode that takes effect only after a reset of the GPU.
 #pragma once
 
 #include <string>

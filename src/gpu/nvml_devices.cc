@@ -94,7 +94,7 @@ ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
   return given && current == 1;
 }
 
-// Why no part of a board can be used.
+// The reason why a board, with all its instances, cannot be used.
 struct Refusal {
   ReadError error;
   TroubleCause cause = TroubleCause::kOther;
@@ -307,7 +307,7 @@ Listed DevicesOf(NvmlCalls& calls, Board& board) {
 }
 
 struct Group {
-  std::string pci;  // of the board, or of its predecessor
+  std::string pci;  // of the board; if unknown, that of the board before it
   std::vector<NvmlDevice> devices;
 };
 

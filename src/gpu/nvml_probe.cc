@@ -110,7 +110,7 @@ Result<Unit> LibraryProbe::Open() {
 }
 
 Result<Unit> LibraryProbe::FindAgain() {
-  // NVML finds a GPU by UUID by visiting all GPUs, including those that were left out.
+  // To find a GPU by its UUID, NVML visits all GPUs, including those that were left out.
   if (!devices_.empty() && !listing_.leave_out.empty())
     return Unavailable("NVML was reloaded; GPUs must be listed again");
   std::vector<NvmlDevice*> all;
@@ -352,7 +352,7 @@ ReadResult<Unit> LibraryProbe::ReadTemperature(const DeviceState& device, Readin
   nvml::Return code = api_.temperature
                           ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
                           : nvml::kFunctionNotFound;
-  // NVML 13 deprecates the old call, so the newer call is tried.
+  // NVML 13 deprecates the old call, so the newer call is the fallback.
   if (MeansAbsent(code) && api_.temperature_v) {
     nvml::Temperature temperature{nvml::StructVersion<nvml::Temperature>(1), nvml::kTemperatureGpu,
                                   0};

@@ -109,7 +109,7 @@ struct ProcessUse {
   bool mps_server = false;               // never counted as work
   bool mps_client = false;               // computes through an MPS server
   // The recent share of time in which the process's kernels ran, 0..1. As coarse as
-  // Reading::utilization. Empty if not reported, which is always so under MPS and on MIG instances.
+  // Reading::utilization. Empty if not reported, as always under MPS and on MIG instances.
   std::optional<double> kernel_time;
   // The nearest control group of the process that has its own GPU memory limit, as a path in
   // /proc/PID/cgroup. Empty if there is none. group_mib: memory used by all processes of this
@@ -160,8 +160,8 @@ enum class RecoveryAction {
 struct Condition {
   std::optional<std::int64_t> ecc_corrected;    // errors of memory since the driver was loaded
   std::optional<std::int64_t> ecc_uncorrected;  // uncorrected errors of memory
-  std::optional<std::int64_t> rows_remapped;    // rows of memory replaced by spares, ever
-  std::optional<bool> remap_pending;            // more rows at the next reset
+  std::optional<std::int64_t> rows_remapped;    // memory rows replaced by spares so far
+  std::optional<bool> remap_pending;            // more rows will be replaced at the next reset
   std::optional<bool> remap_failed;             // no spare rows left
   std::optional<ComputeMode> compute_mode;
   std::optional<bool> mig;  // divided into instances
@@ -214,7 +214,7 @@ struct Reading {
   std::optional<double> memory_clock_mhz;
   Condition condition;
   // Critical errors that the driver has announced since the previous reading. On a divided GPU,
-  // each instance gets its own errors and those of the whole GPU.
+  // each instance gets its own errors and the errors of the whole GPU.
   std::vector<int> xids;
 
   // Visits all members except `taken`. Defined in reading_json.cc, which is the only user.
@@ -237,7 +237,8 @@ class Probe {
   // Announces that these devices of the last list will not be read until the next LeaveAlone(). The
   // driver's handles for them may be released.
   virtual void LeaveAlone(const std::set<std::size_t>& /*devices*/) {}
-  // From now on, GPUs are numbered as in this list, whatever the driver lists.
+  // From now on, GPUs keep the numbers that they have in this list, even if the driver's list
+  // changes.
   virtual void Keep(std::vector<DeviceInfo> /*devices*/) {}
 };
 
