@@ -74,8 +74,8 @@ class Binder {
   int next_;
 };
 
-// Reads the columns of the current row in order. It does not stop at an invalid value, so check
-// problem() at the end.
+// Reads the columns of the current row in order. Invalid values do not stop it, so check problem()
+// at the end.
 class Reader {
  public:
   explicit Reader(SQLite::Statement& statement) : statement_(&statement) {}
