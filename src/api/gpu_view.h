@@ -49,8 +49,7 @@ struct GpuTaskView {
           "distinguishes the tasks); empty: unknown.",
           {.words = ",alone,kernel-time,equal"});
     field("idle_since_ms", task.idle_since_ms,
-          "Start of the current time in which the task holds GPUs without using them; null: the "
-          "task uses its GPUs.");
+          "Start of the task's current idle period on its GPUs; null: the task uses its GPUs.");
     field("progress", task.progress,
           "Completed fraction of the run, 0..1, read from the task's output; null: unknown.",
           {.least = 0, .most = 1});

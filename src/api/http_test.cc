@@ -516,8 +516,8 @@ TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
 TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as two users";
   Listen();
-  // The kernel reports the user who called listen(), which is root here. So an ordinary user may
-  // talk to this daemon, but root may not talk to the daemon of an ordinary user.
+  // The kernel reports the user who called listen(), which is root here. An ordinary user may
+  // therefore talk to this daemon, but root may not talk to the daemon of an ordinary user.
   ASSERT_EQ(ExitCodeOfUser(
                 [this] { return Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1; }),
             0);

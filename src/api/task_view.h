@@ -153,7 +153,7 @@ struct TaskView {
           "Memory used on one GPU beyond the task's promise and margin; null: the task stays "
           "within both.");
     field("wrong_gpus", task.wrong_gpus,
-          "GPUs on which the task has processes although they were not assigned to it.");
+          "GPUs that run processes of the task although they are not assigned to the task.");
     field("peak_mib", task.peak_mib, "Highest memory measured on one GPU, over all attempts.");
     field("exclusive", task.exclusive, "Whether the task has its GPUs to itself.");
     field("priority", task.priority, "Tasks with a higher value start first.");
@@ -191,13 +191,13 @@ struct TaskView {
     field("array_index", task.array_index, "Index in its array.");
     field("pid", task.pid, "Process id while it runs.");
     field("comment", task.comment, "A one-line note.");
-    field("container", task.container, "Container image in which the task runs; empty: none.");
+    field("container", task.container, "Container image that the task runs in; empty: none.");
     field("origin", task.origin,
           "What starts the task's process. Empty: the daemon; lease: another program (/v1/leases); "
           "slurm: a Slurm job.",
           {.words = ",lease,slurm"});
     field("account", task.account,
-          "Account to which the task's GPU usage is charged; empty: none.");
+          "Account that is charged for the task's GPU usage; empty: none.");
     field("qos", task.qos,
           "Class of service: interactive, normal, background, or another configured class.");
     field("sharing", task.sharing,
@@ -240,8 +240,7 @@ struct TaskView {
           "Which limits on its cores and memory are not enforced here, and why; empty: all are "
           "enforced.");
     field("idle_since_ms", task.idle_since_ms,
-          "Start of the current time in which the task holds GPUs without using them; null: the "
-          "task uses its GPUs.");
+          "Start of the task's current idle period on its GPUs; null: the task uses its GPUs.");
     field("checkpoint_signal", task.checkpoint_signal,
           "Signal, chosen by the submitter, that asks the task to checkpoint before it has to "
           "leave; empty: the server's signal.");

@@ -25,8 +25,8 @@ double BoundNamed(const std::vector<Bound>& bounds, const std::string& name) {
 }
 
 TEST(Bounds, MatchHandComputation) {
-  // Two GPUs of 40 000 MiB with 1000 exclusive GPU-seconds of work, of which 900 are released at
-  // 300 s.
+  // Two GPUs of 40 000 MiB. The tasks have 1000 exclusive GPU-seconds of work, and 900 of these are
+  // released at 300 s.
   const std::vector<BoundTask> tasks{Released(0, 100), Released(300, 300, 2, 1.2, 24'000),
                                      Released(300, 300)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 40'000});

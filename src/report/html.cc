@@ -16,7 +16,7 @@
 namespace carma::report {
 
 // The text of style.css. Its colours are from Okabe and Ito's palette, which suits all kinds of
-// colour vision, and are darkened behind white text. Lines also differ in their dash patterns, for
+// colour vision. They are darkened behind white text. Lines also differ in their dash patterns, for
 // printing without colour.
 extern const std::string_view kStyle;
 

@@ -76,7 +76,7 @@ struct ForecastMetrics {
   std::string by;
   std::int64_t tasks = 0;
   Spread ratio;               // measured / predicted
-  std::int64_t promised = 0;  // tasks to which a bound was promised
+  std::int64_t promised = 0;  // tasks with a promised bound
   std::int64_t kept = 0;      // promised bounds that held
   static void VisitFields(auto& field, auto& self) {
     field("what", self.what, "", kNameRule);

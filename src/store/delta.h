@@ -10,7 +10,7 @@
 
 namespace carma::store {
 
-// The base text from which differences are computed.
+// The base text for computing differences.
 class Template {
  public:
   explicit Template(std::string text);

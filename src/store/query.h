@@ -1,4 +1,4 @@
-// Builds the SQL with which Store::List selects ids and orders them.
+// Builds the SQL that Store::List uses to select and order ids.
 #pragma once
 
 #include <cstdint>

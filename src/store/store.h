@@ -298,8 +298,7 @@ class Store {
   Result<std::vector<core::TaskId>> Arrivals();  // first numbers of incomplete submissions
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
-  Result<std::optional<TaskOwner>> OwnerOf(
-      core::TaskId id);  // without reading the rest of the task
+  Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // reads only the owner
   // With `cut`, stops after kMostListedBytes of descriptions and sets `cut` if it stopped early.
   // Without `cut`, does not stop, but returns the remaining tasks without their descriptions.
   Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
@@ -321,7 +320,7 @@ class Store {
   Result<std::vector<task::Observation>> Observations();  // all, oldest first
   // Attempts that ended at `ended_after` or later, ordered by end.
   Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
-  // Waiting notices, ordered by the time at which they are due.
+  // Waiting notices, ordered by due time.
   Result<std::vector<Notice>> WaitingNotices(std::size_t limit);
   Result<std::vector<Notice>> NoticesOf(core::TaskId id);  // in order
   // Counts the user's notices made at `made_after` or later, except dropped ones.
