@@ -58,7 +58,7 @@ Response ErrorResponse(const base::Error& error);
 
 // Answers a request exactly once, now or later, on the loop's thread. All copies share one answer,
 // so only the first call has an effect. If the last copy is destroyed without answering, the client
-// gets status 500. Answering after the client has gone is harmless.
+// gets status 500. Answering after the client has disconnected is harmless.
 class Responder {
  public:
   using Send = std::function<void(Response)>;

@@ -105,8 +105,8 @@ struct OverviewView {
     field("gpus", view.gpus, "All GPUs.");
     field("running", view.running, "Tasks on GPUs, oldest first; at most 64.");
     field("waiting", view.waiting,
-          "Waiting tasks, at most 40: those in the queue in their order, with GPUs before those "
-          "without, then tasks that wait for anything else, oldest first.");
+          "At most 40 waiting tasks: queued tasks with GPUs in queue order, then queued tasks "
+          "without GPUs, then tasks that wait for something else, oldest first.");
     field("ended", view.ended, "Finished tasks among the newest tasks, latest end first.");
   }
 };

@@ -269,8 +269,8 @@ class Session : public std::enable_shared_from_this<Session> {
                     .accepts_gzip = AcceptsGzip(message[http::field::accept_encoding]),
                     .if_none_match = std::string(message[http::field::if_none_match])};
     stream_.expires_never();  // a long poll may take any time
-    // The pointer is weak, so that a long poll whose client has gone does not keep the connection
-    // alive.
+    // The pointer is weak, so that a long poll does not keep the connection alive after its client
+    // has disconnected.
     hub_->handler(std::move(request), Responder([weak = weak_from_this()](Response response) {
                     if (auto self = weak.lock()) self->Answer(std::move(response));
                   }));
@@ -433,8 +433,8 @@ class BeastServer : public Server {
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
     if (!hub_.tcp && !peer) return;  // a Unix peer without credentials is not served
-    // If there are twice as many connections as the limit, new ones are closed without an answer,
-    // so that refusals do not pile up.
+    // If there are twice as many connections as the limit, new connections are closed without an
+    // answer, so that refusals do not pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     const std::optional<std::uint32_t> user =
         peer ? std::optional(peer->uid) : LoopbackOwner(socket.native_handle());
@@ -477,8 +477,8 @@ Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop, const
   return server;
 }
 
-// Listens on both address families, because "localhost" may resolve to either. If one were left
-// free, another user could take its port.
+// Listens on both address families, because "localhost" may resolve to either. If one family were
+// left out, another user could take its port.
 Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
                                                   Handler handler) {
   constexpr int kTries = 20;  // to find a port that is free in both families

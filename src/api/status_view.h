@@ -45,7 +45,7 @@ struct HostView {
     field("free_memory_mib", host.free_memory_mib, "Memory that is not promised to any task.");
     field("enforced", host.enforced, "What the kernel enforces, in words; empty: nothing.");
     field("not_enforced", host.not_enforced,
-          "Which limits the kernel does not enforce, and why; empty: none.");
+          "Limits that the kernel does not enforce, and why; empty: none.");
   }
 };
 

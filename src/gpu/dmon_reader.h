@@ -41,7 +41,7 @@ class DmonReader {
   // Waits for output, at most for `longest` in real time.
   void Wait(std::chrono::milliseconds longest) const;
 
-  // The newest row of this GPU. Null if there is none from the last three periods. Rows without a
+  // The newest row of this GPU. Null if no row arrived in the last three periods. Rows without a
   // PCI address are matched by number, because DCGM numbers GPUs in PCI order.
   const DmonRow* Find(const std::string& pci_key, std::size_t index, base::Time now) const;
   // Why there are no rows, in one line. Empty while rows arrive or may still arrive.

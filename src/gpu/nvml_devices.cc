@@ -245,8 +245,8 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
   return device;
 }
 
-// Handle numbers have gaps. If instances seem to exist but cannot be opened, one device is listed
-// for all of them, because their number is unknown. Errors: no handle could be opened.
+// Handle numbers have gaps. If instances seem to exist but cannot be opened, a single device is
+// listed for all instances, because their number is unknown. Errors: no handle could be opened.
 ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
                                                  std::uint32_t count) {
   const std::int64_t board_mib =

@@ -33,7 +33,7 @@ struct MigPlace {
   int compute_instance = 0;
   int profile = -1;          // NVML's number of the GPU instance's profile; -1: not reported
   std::string profile_name;  // "3g.20gb", derived from slices and memory
-  int slices = 7;            // slices of the whole GPU, so also the most instances
+  int slices = 7;            // slices of the whole GPU, the limit on instances
 
   static void VisitFields(auto& field, auto& place) {
     field("parent", place.parent_uuid, "", kNameRule);
@@ -80,9 +80,9 @@ struct DeviceInfo {
   // UUIDs of other GPUs that are connected by NVLink, directly or through switches. Empty for an
   // instance.
   std::vector<std::string> linked_to = {};
-  // Why the device could not be described. Empty if it could. Such a device is listed anyway, so
-  // that the other devices can be used. Its UUID may be a made-up "GPU-unknown-3", its memory is 0,
-  // and Read() returns kNotFound.
+  // Why the device could not be described; empty if it was described. A device in trouble is listed
+  // anyway, so that the other devices can be used. Its UUID may be made up ("GPU-unknown-3"), its
+  // memory is 0, and Read() returns kNotFound.
   DeviceTrouble trouble;
 
   // Without trouble.cause.
@@ -111,9 +111,9 @@ struct ProcessUse {
   // The recent share of time in which the process's kernels ran, 0..1. As coarse as
   // Reading::utilization. Empty if not reported, as always under MPS and on MIG instances.
   std::optional<double> kernel_time;
-  // The nearest control group of the process that has its own GPU memory limit, as a path in
-  // /proc/PID/cgroup. Empty if there is none. group_mib: memory used by all processes of this
-  // group.
+  // The process's nearest control group with its own GPU memory limit, as a path in
+  // /proc/PID/cgroup. Empty if no group has a limit. group_mib: memory used by all processes of
+  // this group.
   std::string group;
   std::int64_t group_mib = 0;
 

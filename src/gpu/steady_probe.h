@@ -15,7 +15,7 @@ namespace carma::gpu {
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
 // Whether all described GPUs have their earlier numbers. If so, the GPUs that could not be
-// described are assumed to have theirs too.
+// described are assumed to have their earlier numbers too.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
 // For use by one thread.

@@ -37,7 +37,7 @@ struct Change {
   // difference is not significant. False for single runs, because their noise is unknown.
   bool within_noise = false;
 };
-// Both must have the same size, which is at least 1.
+// Both spans must have the same size, which is at least 1.
 Change ChangeOf(std::span<const double> values, std::span<const double> reference);
 // Empty if any replay does not report this line, or if the mean of `base` is 0.
 std::optional<Change> ChangeOf(const Line& line, const Case& base, const Case& of);

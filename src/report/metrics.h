@@ -100,7 +100,7 @@ struct Metrics {
   std::int64_t executed = 0;
   std::int64_t oom_crashes = 0;  // attempts that ran out of GPU memory, even if recovered
   std::int64_t attempts = 0;     // launches of all tasks
-  // Tasks that servers returned to the cluster's queue; absent if there is no such queue.
+  // Tasks that servers returned to the cluster's queue; absent without a cluster.
   std::optional<std::int64_t> requeues;
 
   core::Time first_submitted{};
@@ -113,7 +113,7 @@ struct Metrics {
   // task's run time alone is known.
   std::optional<Spread> slowdown;
   // Time lost to checkpoints and to making room (RunTask::lost_s) as a share of all execution.
-  // Absent if none or unknown.
+  // Absent if zero or unknown.
   std::optional<double> lost_share;
   std::vector<GroupMetrics> groups;        // by name; tasks without a group do not count
   std::vector<ForecastMetrics> forecasts;  // by quantity and method

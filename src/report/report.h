@@ -50,7 +50,7 @@ struct Estimated {
   double sd = 0;  // 0 for a single run
   std::size_t runs = 0;
 };
-// values: one per run, at least one.
+// values: one value per run, and at least one run.
 Estimated EstimatedOf(std::span<const double> values);
 // Whether the difference between two means is insignificant, which means that its 95 % confidence
 // interval (Student's t) contains 0. False if either side is a single run, because the noise of a

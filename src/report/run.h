@@ -79,7 +79,7 @@ struct RunTask {
   // if equal to solo_s.
   std::optional<double> whole_solo_s;
   // Time lost to checkpoints and to making room for others: saving, repeated work and restarts.
-  // Empty if unknown or none.
+  // Empty if zero or unknown.
   std::optional<double> lost_s;
   std::vector<Attempt> attempts;    // by time
   std::vector<Forecast> forecasts;  // of the last attempt; empty until the task has ended

@@ -25,7 +25,7 @@ struct DrainReason {
 };
 
 struct Batch {
-  std::map<core::TaskId, RecordRow> records;  // the last one of each task
+  std::map<core::TaskId, RecordRow> records;  // only the last record of each task
   std::vector<StoredEvent> events;
   std::vector<GpuUsage> usage;
   std::vector<LineWait> line_waits;
@@ -38,7 +38,8 @@ struct Batch {
   bool forget_calibration = false;
   // From (UUID of the GPU, by rule) to the drain. An empty value means that the GPU is open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
-  std::vector<std::optional<Closing>> closings;  // the last one applies; empty: the server is open
+  std::vector<std::optional<Closing>>
+      closings;  // the last entry applies; empty: the server is open
   std::vector<ReservationRow> reservations;
   std::vector<JobReturnRow> job_returns;
 

@@ -20,8 +20,8 @@
 
 namespace carma::store {
 
-// While an instance exists, it replaces SQLite's default file system and uses the real one. Only
-// one instance may exist at a time.
+// While an instance exists, it is SQLite's default file system. It passes calls on to the real file
+// system. Only one instance may exist at a time.
 class FakeVfs {
  public:
   FakeVfs() : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
