@@ -89,9 +89,8 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// Rejects DNS rebinding. A page of another site can make its own name resolve to 127.0.0.1, where a
-// port may belong to this daemon or, with ssh -L, lead to its Unix socket. The Host header of such
-// a request names the other site.
+// Rejects DNS rebinding: a page of another site can make its own name resolve to 127.0.0.1, where a
+// port may lead to this daemon (directly or by ssh -L). The Host of the request names that site.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));

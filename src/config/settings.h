@@ -62,8 +62,8 @@ struct Settings {
   std::optional<double> streams_sm_cap = 0.40;  // replaces policy.sm_cap under streams
   int streams_tasks = 3;                        // replaces policy.max_tasks_per_gpu under streams
   std::string without_mps;                      // why "auto" chose streams; not a key
-  bool kernel_limits = false;                   // on GPU memory; detected by the daemon, not a key
-  std::string without_limits;                   // why there are no kernel limits; not a key
+  bool kernel_limits = false;  // limits on GPU memory; detected by the daemon, not a key
+  std::string without_limits;  // why there are no kernel limits; not a key
   task::MpsScope mps_servers = task::MpsScope::kUser;
   bool sm_partitions = false;  // --sm-share reserves SMs; only with a server per GPU
   int mps_clients = 48;        // maximum number of clients per MPS server

@@ -17,10 +17,10 @@ namespace carma::gpu {
 
 struct DmonOptions {
   std::string program = "dcgmi";         // in $PATH, or a path; run without a shell
-  base::Duration period{1'000};          // between two rows of a GPU
+  base::Duration period{1'000};          // time between two rows of a GPU
   base::Duration silence{10'000};        // killed as hung after this time without output
-  base::Duration first_pause{1'000};     // before a restart; doubles while it fails …
-  base::Duration longest_pause{60'000};  // … up to this
+  base::Duration first_pause{1'000};     // delay before a restart; doubled after each failure
+  base::Duration longest_pause{60'000};  // maximum delay before a restart
 };
 
 // For use by one thread. The caller passes in the time. It must be real, not simulated, and must
@@ -67,10 +67,10 @@ class DmonReader {
   std::vector<pid_t> ended_;  // killed, not yet reaped
   base::UniqueFd output_;
   base::Time last_poll_{};
-  base::Time last_row_{};  // or the start of the child
+  base::Time last_row_{};  // time of the last row, or the child's start
   base::Time next_start_{};
   base::Duration pause_{0};  // 0: nothing has failed yet
-  bool gave_rows_ = false;   // by the current child
+  bool gave_rows_ = false;   // whether the current child has printed rows
   std::map<std::string, Kept> by_pci_;
   std::map<int, Kept> by_number_;  // rows without PCI address
   std::string trouble_;

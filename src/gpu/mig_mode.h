@@ -10,7 +10,7 @@ namespace carma::gpu {
 
 struct PendingMigMode {
   std::string uuid;  // of the whole GPU
-  bool on = false;   // after the next reset
+  bool on = false;   // mode after the next reset
   friend bool operator==(const PendingMigMode&, const PendingMigMode&) = default;
 };
 

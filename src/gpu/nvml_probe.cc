@@ -87,7 +87,7 @@ class LibraryProbe : public NvmlProbe {
   NvmlCalls calls_;
   NvmlListing listing_;
   bool initialised_ = false;  // nvmlInit succeeded
-  bool open_ = false;         // … and the devices were found; see also calls_.driver_gone()
+  bool open_ = false;         // the devices were also found; see also calls_.driver_gone()
   nvml::EventSet events_ = nullptr;
   std::vector<DeviceState> devices_;
   nvml::GpmMetricsGet metrics_{};  // 13 KiB, too large for a local variable
