@@ -36,7 +36,7 @@ std::unexpected<base::Error> NoAnswer(int timeout_s) {
 }
 
 std::unexpected<base::Error> BrokenAnswer(std::string_view what) {
-  return Fail(ErrorCode::kIo, "answer of carmad: {}", what);
+  return Fail(ErrorCode::kIo, "answer from carmad: {}", what);
 }
 
 // Waits until the socket is ready. Returns false if the deadline passes first.
@@ -112,7 +112,8 @@ struct Client::Impl {
                         system ? "systemctl start carmad" : "carmad --background")};
   }
 
-  // The daemon sends nothing on an idle connection, so if it is readable, the daemon has closed it.
+  // The daemon sends nothing on an idle connection. If the socket is readable, the daemon has
+  // closed the connection.
   bool Usable() const {
     if (!fd) return false;
     pollfd poll{.fd = fd.get(), .events = POLLIN};
@@ -135,7 +136,7 @@ struct Client::Impl {
     return CheckOwner();
   }
 
-  // The listener receives this user's environment and scripts, so its user must be root or this
+  // The listener receives this user's environment and scripts, so it must run as root or as this
   // user.
   Result<Unit> CheckOwner() {
     ucred listener{};

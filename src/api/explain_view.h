@@ -32,7 +32,7 @@ struct VerdictView {
     field("used_mib", verdict.used_mib, "Memory used by all processes in the last sample.");
   }
 };
-// Whether the server's cores and memory allow the start of a waiting task.
+// Whether the server has enough cores and memory to start a waiting task.
 struct HostVerdictView {
   std::string fit;
   std::string reason;
@@ -86,8 +86,8 @@ struct ExplainView {
           "Measured need of similar tasks, which replaces the task's own estimate; null: "
           "none was measured.");
     field("store_trouble", explain.store_trouble,
-          "Why the database cannot be written, so that nothing starts or changes; empty: the "
-          "database can be written.");
+          "Why the database is not writable, which prevents every start and change; empty: the "
+          "database is writable.");
   }
 };
 

@@ -37,8 +37,9 @@ struct GpuTaskView {
     field("observed_mib", task.observed_mib, "Memory measured on this GPU.");
     field("peak_mib", task.peak_mib, "Highest memory measured on any GPU of the task.");
     field("sharing", task.sharing,
-          "How the task's processes share the GPU: alone, streams (in turns, nothing enforced), "
-          "mps (through an MPS server), mig (a MIG instance); empty: not started yet.",
+          "How the task's processes share the GPU: alone, streams (time-sliced by the driver, no "
+          "limits enforced), mps (through an MPS server), mig (a MIG instance); empty: not started "
+          "yet.",
           {.words = ",alone,streams,mps,mig"});
     field("sm_active", task.sm_active,
           "Estimate of the task's share of the GPU's SM activity, 0..1; null: unknown.");
@@ -48,9 +49,9 @@ struct GpuTaskView {
           "distinguishes the tasks); empty: unknown.",
           {.words = ",alone,kernel-time,equal"});
     field("idle_since_ms", task.idle_since_ms,
-          "Since when the task has held GPUs without using them; null: it uses them.");
+          "Start of the task's current idle period on its GPUs; null: the task uses its GPUs.");
     field("progress", task.progress,
-          "Fraction of the run that is done, 0..1, read from the task's output; null: unknown.",
+          "Completed fraction of the run, 0..1, read from the task's output; null: unknown.",
           {.least = 0, .most = 1});
   }
 };
@@ -104,7 +105,7 @@ struct GpuView {
     static void VisitFields(auto& field, auto& metric) {
       field("name", metric.name,
             "Name, as in recordings: sm_occupancy, dram_active, sm_clock_mhz …");
-      field("value", metric.value, "Fractions 0..1, bytes per second, MHz.");
+      field("value", metric.value, "Value: a fraction 0..1, bytes per second, or MHz.");
       field("source", metric.source, "Where the value comes from.", {.words = "nvml,gpm,dcgm"});
     }
   };
@@ -125,8 +126,7 @@ struct GpuView {
 
     static void VisitFields(auto& field, auto& reserved) {
       field("id", reserved.id, "Reservation number.");
-      field("whom", reserved.whom,
-            "Users, accounts or classes that may use the GPU, or the word nobody.");
+      field("whom", reserved.whom, "Users, accounts or classes that may use the GPU, or nobody.");
       field("why", reserved.why, "Purpose of the reservation, in one line.");
       field("from_ms", reserved.from_ms, "When it begins.");
       field("to_ms", reserved.to_ms, "When it ends.");
@@ -136,7 +136,7 @@ struct GpuView {
   std::vector<Reserved> reserved;
 
   static void VisitFields(auto& field, auto& gpu) {
-    field("index", gpu.index, "Position in PCI order, for the screen.", {.low = 0});
+    field("index", gpu.index, "Position in PCI order, as shown on screen.", {.low = 0});
     field("uuid", gpu.uuid, "The device name that tasks get in CUDA_VISIBLE_DEVICES.");
     field("name", gpu.name, "Product name.");
     field("state", gpu.state,
@@ -171,7 +171,7 @@ struct GpuView {
     field("drained_by_rule", gpu.drained_by_rule,
           "Whether the health rules, rather than an administrator, closed the GPU.");
     field("leave_by_ms", gpu.leave_by_ms,
-          "When all tasks must have left the GPU (ms since the epoch).");
+          "Time by which all tasks must leave the GPU (ms since the epoch).");
     field("sm_active_p95", gpu.sm_active_p95, "SM activity, 95th percentile of the window.");
     field("sm_active_ewma", gpu.sm_active_ewma,
           "Exponentially weighted SM activity, which follows changes faster than the mean.");
@@ -211,11 +211,12 @@ struct GpuHistoryView {
       field("to_ms", point.to_ms, "End of the span.");
       field("sm_active", point.sm_active, "Mean SM activity, 0..1; null: not reported.");
       field("sm_peak", point.sm_peak, "Highest SM activity of one reading; null: not known.");
-      field("dram_active", point.dram_active, "Mean activity of the memory, 0..1.");
+      field("dram_active", point.dram_active, "Mean memory activity, 0..1.");
       field("used_mib", point.used_mib, "Mean memory in use by all processes.");
       field("used_peak_mib", point.used_peak_mib, "Highest memory in use; null: not known.");
       field("power_w", point.power_w, "Mean power draw, in watts.");
-      field("tasks", point.tasks, "Largest number of tasks on the GPU at one time.", {.low = 0});
+      field("tasks", point.tasks, "Largest number of tasks on the GPU at the same time.",
+            {.low = 0});
     }
   };
   std::vector<Point> points;

@@ -30,7 +30,7 @@ struct Peer {
   std::uint32_t gid = 0;
   std::int32_t pid = 0;
   std::vector<std::uint32_t> groups = {};  // supplementary groups
-  std::string token_of = {};  // if identified by a token: the user's name when it was made
+  std::string token_of = {};  // if identified by a token: the user's name when the token was made
 };
 
 struct Request {
@@ -58,7 +58,7 @@ Response ErrorResponse(const base::Error& error);
 
 // Answers a request exactly once, now or later, on the loop's thread. All copies share one answer,
 // so only the first call has an effect. If the last copy is destroyed without answering, the client
-// gets status 500. Answering after the client has gone is harmless.
+// gets status 500. Answering after the client has disconnected is harmless.
 class Responder {
  public:
   using Send = std::function<void(Response)>;
@@ -91,9 +91,9 @@ class Server {
                                                    std::uint16_t port, Handler handler);
   virtual ~Server() = default;
   virtual std::uint16_t port() const = 0;  // TCP only
-  // Creates the socket file again if something has removed it, such as a program that cleans up
-  // /tmp. Open connections are not affected. Returns true if the file was created again. Only for
-  // Unix sockets. Errors: those of ListenUnix.
+  // Recreates the socket file if something has removed it, such as a program that cleans up /tmp.
+  // Open connections are not affected. Returns true if the file was recreated. Only for Unix
+  // sockets. Errors: those of ListenUnix.
   virtual Result<bool> RestoreSocket() = 0;
 };
 
@@ -111,7 +111,7 @@ class Client {
     return Call("GET", target, "", timeout_s);
   }
   // Whether the last call failed because the connection ended before the answer arrived. The server
-  // may nevertheless have carried out the call.
+  // may have carried out the call nevertheless.
   bool cut() const;
 
  private:

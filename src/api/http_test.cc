@@ -42,8 +42,8 @@ base::UniqueFd ConnectUnix(const std::string& path) {
 }
 
 // Whether this process may open both ends of this many connections. Ordinary users are often
-// limited to 1,024 open files, and a server that has reached its limit makes clients wait instead
-// of refusing them.
+// limited to 1,024 open files. A server that reaches the limit does not refuse clients; it makes
+// them wait.
 bool MayOpen(std::size_t connections) {
   return base::RaiseOpenFiles() >= 2 * connections + 64;
 }
@@ -516,8 +516,8 @@ TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
 TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as two users";
   Listen();
-  // The kernel reports the user who called listen(), which is root here. So an ordinary user may
-  // talk to this daemon, but root may not talk to the daemon of an ordinary user.
+  // The kernel reports the user who called listen(), which is root here. An ordinary user may
+  // therefore talk to this daemon, but root may not talk to the daemon of an ordinary user.
   ASSERT_EQ(ExitCodeOfUser(
                 [this] { return Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1; }),
             0);
@@ -537,7 +537,7 @@ TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
     if (::listen(fd.get(), 4) != 0 || ::write(ready[1], "r", 1) != 1) ::_exit(7);
     char byte = 0;
     const int peer = ::accept(fd.get(), nullptr, nullptr);
-    ::_exit(::recv(peer, &byte, 1, 0) == 0 ? 0 : 1);  // closed without a byte
+    ::_exit(::recv(peer, &byte, 1, 0) == 0 ? 0 : 1);  // closed without sending a byte
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);

@@ -12,7 +12,7 @@
 
 namespace carma::api {
 
-// An earlier run of a task. For commands that run the estimators themselves.
+// An earlier run of a task, for commands that run the estimators themselves.
 struct RunView : task::Observation {
   static void VisitFields(auto& field, auto& run) {
     field("task", run.task, "Number of the task that ran.");
@@ -31,7 +31,7 @@ struct RunView : task::Observation {
     field("allocated_mib", run.allocated_mib,
           "Peak of PyTorch's allocator, if the task reported it.", {.low = 0});
     field("ran_out", run.ran_out,
-          "Whether it ran out of GPU memory, so it needs more than its peak.");
+          "Whether it ran out of GPU memory, in which case it needs more than its measured peak.");
   }
 };
 struct KnowledgeView {
@@ -62,7 +62,8 @@ struct KnowledgeView {
           "Share of tasks that a promise should cover; 0: the most likely value is promised.",
           {.least = 0, .most = 1});
     field("gpu_type", knowledge.gpu_type, "The server's most common type of GPU.");
-    field("gpu_mib", knowledge.gpu_mib, "Memory for processes on the largest GPU.", {.low = 0});
+    field("gpu_mib", knowledge.gpu_mib, "Memory available to processes on the largest GPU.",
+          {.low = 0});
     field("learns", knowledge.learns,
           "Whether the server learns from finished tasks (estimate.history).");
     field("taught_by", knowledge.taught_by, "GPU type of the calibration; empty: built-in values.");

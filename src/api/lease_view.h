@@ -35,7 +35,8 @@ struct LeaseView {
         "waiting: for GPUs; granted: GPUs are reserved until its process adopts them, for 30 s at "
         "most; adopted: its process uses them; ended.",
         {.words = "waiting,granted,adopted,ended"});
-    field("reason", lease.reason, "Why the lease waits or how it ended, as for a task.");
+    field("reason", lease.reason,
+          "Why the lease waits or how it ended, in the words used for tasks.");
     field("reason_text", lease.reason_text, "The reason as one sentence with numbers.");
     field("task_state", lease.task_state, "State of the lease's task.");
     field("user", lease.user, "User who requested the lease.");
@@ -44,7 +45,7 @@ struct LeaseView {
     field("cluster", lease.cluster, "For a job of a workload manager: the name of its cluster.");
     field("job", lease.job, "Number of the job.");
     field("step", lease.step, "Step of the job: batch, interactive, or a number.");
-    field("restart", lease.restart, "How often the job had already been restarted.");
+    field("restart", lease.restart, "How often the job had been restarted before.");
     field(
         "outcome", lease.outcome,
         "How the lease ended: given_up: while it waited; unused: granted, but nothing was started "
@@ -55,7 +56,7 @@ struct LeaseView {
           {.words = ",requeue"});
     field("outputs", lease.outputs,
           "For a running job step: the files its processes write to, each as INODE PATH.");
-    field("warnings", lease.warnings, "What the request asks for that this server cannot provide.");
+    field("warnings", lease.warnings, "Parts of the request that this server cannot provide.");
   }
 };
 

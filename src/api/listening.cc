@@ -1,4 +1,4 @@
-// Opens the sockets on which a server listens, and finds the user at the other end of a connection.
+// Opens listening sockets, and finds the user at the other end of a connection.
 #include "api/listening.h"
 
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@ base::UniqueFd NewSocket(int family) {
   return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// How many times to check whether a socket has closed. If a daemon is killed while it starts a
+// Number of checks before a socket counts as in use. If a daemon is killed while it starts a
 // process, that process keeps the daemon's socket open until it executes another program.
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kBetweenLooks{25};
@@ -93,8 +93,8 @@ Result<Listening> ListenOnPath(UnixPlace& place) {
   if (auto cleared = ClearPath(path, *address); !cleared) return std::unexpected(cleared.error());
   base::UniqueFd fd = NewSocket(AF_UNIX);
   if (!fd) return FailErrno(errno, "socket");
-  // Set before the bind, so that permissions are never too wide. Set again after it because of the
-  // umask.
+  // The mode is set before bind(), so that permissions are never too wide, and again afterwards
+  // because of the umask.
   if (::fchmod(fd.get(), place.mode) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     return FailErrno(errno, "bind socket " + path);
@@ -166,7 +166,7 @@ std::optional<std::uint32_t> LoopbackOwner(int fd) {
   std::memcpy(id.idiag_dst, here.address.data(), sizeof id.idiag_dst);
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   if (::send(kernel.get(), &question, sizeof question, 0) != sizeof question) return std::nullopt;
-  // The answer is already there when send() returns.
+  // The kernel has already answered when send() returns.
   alignas(nlmsghdr) std::array<char, 4096> buffer{};
   const ssize_t got = ::recv(kernel.get(), buffer.data(), buffer.size(), 0);
   const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());

@@ -25,7 +25,7 @@ struct UnixPlace {
   std::string path;
   unsigned mode = 0600;
   std::optional<std::uint32_t> group;  // empty: our own group
-  struct stat bound = {};              // the socket file that was made last
+  struct stat bound = {};              // the most recently created socket file
 };
 
 // Listens on the socket and sets `place.bound`. Removes a dead socket of our own first. Errors:
@@ -36,8 +36,8 @@ Result<Listening> ListenOnPath(UnixPlace& place);
 Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 
 // Returns the user at the other end of an accepted connection within this machine, according to the
-// kernel's table of sockets. Empty if the other end is gone or unknown. Use the result for
-// counting, not for access rights: behind a forwarder (ssh -L) it is the forwarder's user.
+// kernel's table of sockets. Empty if the other end is gone or unknown. Use the result for limits,
+// not for access rights: behind a forwarder (ssh -L), it is the forwarder's user.
 std::optional<std::uint32_t> LoopbackOwner(int fd);
 
 // The address of a Unix socket at a path. Errors: kInvalid if the path is empty or longer than the

@@ -40,7 +40,7 @@ class MetricsText {
   void Sample(double value, const Labels& labels = {});
   // Writes the family's buckets, sum and count.
   void Sample(const Histogram& histogram, const Labels& labels = {});
-  // Writes a family with one sample, which is a number or a histogram.
+  // Writes a family that consists of one sample, either a number or a histogram.
   void One(std::string_view name, std::string_view type, std::string_view help,
            const auto& sample) {
     Begin(name, type, help);

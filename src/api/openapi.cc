@@ -35,8 +35,8 @@ struct Named {
   using Type = T;
   const char* schema;
 };
-// The names of the schemas to which references point. Types without a name are described where they
-// are used.
+// The schemas that are referenced by name. All other types are described inline, where they are
+// used.
 constexpr std::tuple kRequests{Named<task::TaskSpec>{"TaskSpec"},
                                Named<core::Reservation>{"ReservationSpec"}};
 constexpr std::tuple kAnswers{Named<TaskView>{"Task"},
@@ -85,7 +85,7 @@ Describer Described(base::Absent absent);
 class Describer {
  public:
   // absent: how missing values are written. kNull is for answers, which contain every field.
-  // kLeftOut is for requests, whose default values are listed.
+  // kLeftOut is for requests; the schema then lists the default values.
   Describer(Json defaults, base::Absent absent) : defaults_(std::move(defaults)), absent_(absent) {}
 
   template <class Value>

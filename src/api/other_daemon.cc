@@ -1,4 +1,4 @@
-// Finds out whether a carmad is already running on this machine, and whose it is.
+// Finds out whether a carmad is already running on this machine, and which user runs it.
 #include "api/other_daemon.h"
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& op
   if (!status || status->uid == ::getuid()) return Unit{};
   return Conflict(
       "{}'s carmad (process {}, {}) already manages the GPUs of this server and would not know "
-      "about your tasks: submit to it with 'carma', or start a second one with {}",
+      "about your tasks: submit to it with 'carma', or start a second carmad with {}",
       base::UserName(static_cast<uid_t>(status->uid)), status->pid, socket, option);
 }
 

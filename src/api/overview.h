@@ -15,7 +15,7 @@
 
 namespace carma::api {
 
-// Passes only the fields with these names on to the visitor.
+// Visits only the fields with these names.
 template <class Visitor>
 struct SelectedFields {
   Visitor& visitor;
@@ -61,7 +61,8 @@ struct GpuGlance : GpuView {
     SelectedFields selected{field, base::Split(kFields, ',')};
     GpuView::VisitFields(selected, gpu);
     field("total_mib", gpu.total_mib, "Memory available to processes, without the driver's own.");
-    field("read_ms", gpu.read_ms, "When the GPU was last sampled, if the last round missed it.");
+    field("read_ms", gpu.read_ms,
+          "Time of the GPU's last sample, if the last round of sampling missed the GPU.");
     field("recent", gpu.recent,
           "SM activity in percent over equal spans of the last 15 minutes, oldest first; -1: not "
           "known.");
@@ -104,8 +105,8 @@ struct OverviewView {
     field("gpus", view.gpus, "All GPUs.");
     field("running", view.running, "Tasks on GPUs, oldest first; at most 64.");
     field("waiting", view.waiting,
-          "Waiting tasks, at most 40: those in the queue in their order, with GPUs before those "
-          "without, then tasks that wait for anything else, oldest first.");
+          "At most 40 waiting tasks: queued tasks with GPUs in queue order, then queued tasks "
+          "without GPUs, then tasks that wait for something else, oldest first.");
     field("ended", view.ended, "Finished tasks among the newest tasks, latest end first.");
   }
 };

@@ -37,7 +37,7 @@ struct ReservationView {
     field("accounts", reservation.accounts, "Accounts whose tasks may run on the GPUs.");
     field("classes", reservation.classes,
           "Classes of the tasks that may run on the GPUs. If users, accounts and classes are all "
-          "empty, no task may.");
+          "empty, no task may run there.");
     field("gpus", reservation.gpus, "UUIDs of the GPUs to choose from; empty: all GPUs.");
     field("gpu_type", reservation.gpu_type, "Only GPUs of this model; empty: any.");
     field("count", reservation.count, "Number of GPUs; null: all of them.");
@@ -54,7 +54,7 @@ struct ReservationView {
     field("holds", reservation.holds, "Whether the reservation is in force now.");
     field("gpu_indices", reservation.gpu_indices, "The GPUs that are reserved in that period.");
     field("others", reservation.others,
-          "Tasks without access that may still run on the GPUs at the start of the period; they "
+          "Tasks without access that may still be running on the GPUs when the period starts; they "
           "may finish.");
   }
 };

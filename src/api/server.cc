@@ -42,18 +42,19 @@ constexpr std::chrono::seconds kWriteTimeout{60};
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
 // Connections reserved for root and the daemon's user, so that other users cannot lock them out.
 constexpr std::size_t kReservedConnections = 64;
-// Limits on the memory for announced bodies that have not been answered yet, and for answers that
-// clients have not read yet. Small bodies and answers are not counted.
+// Limits on the memory for announced request bodies that have not been answered yet, and for
+// answers that clients have not read yet. Small bodies and answers are not counted.
 constexpr std::size_t kSmallBodyBytes = 256 << 10;
 constexpr std::size_t kMaxBodyBytesPerUser = kMaxBodyBytes;
 constexpr std::size_t kMaxBodyBytesInAll = 8 * kMaxBodyBytes;
-// How long to wait if no descriptors are left. Retrying immediately would only waste CPU time.
+// Delay before the next accept() when no descriptors are left. Retrying immediately would only
+// waste CPU time.
 constexpr std::chrono::milliseconds kAcceptRetry{100};
 
 class Session;
 
 // State that the sessions of a server share. A session with pending operations may outlive the hub,
-// so Session::Abandon() tells it when the hub is gone.
+// so the server calls Session::Abandon() before it destroys the hub.
 struct Hub {
   Handler handler;
   bool tcp = false;
@@ -65,7 +66,7 @@ struct Hub {
   std::map<std::uint32_t, std::size_t> body_bytes_per_user;
 };
 
-// The peer's groups at the time of the connection, like its other credentials.
+// The peer's groups when it connected. Its other credentials are from the same moment.
 std::vector<std::uint32_t> GroupsOf(int fd) {
   std::vector<std::uint32_t> groups(64);
   socklen_t size = static_cast<socklen_t>(groups.size() * sizeof groups[0]);
@@ -88,17 +89,16 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// A page of another site can make its own name resolve to 127.0.0.1, where a port may belong to
-// this daemon or, with ssh -L, lead to its Unix socket. The Host of such requests is the name of
-// the site.
+// Rejects DNS rebinding: a page of another site can make its own name resolve to 127.0.0.1, where a
+// port may lead to this daemon (directly or by ssh -L). The Host of the request names that site.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
   return name == "localhost" || name == "127.0.0.1" || name.empty();
 }
 
-// Why this request of a browser is refused: a page of another site may have caused it. Empty if it
-// is allowed. Clients other than browsers do not send these fields.
+// Why this request is refused: another site's page may have made the browser send it. Empty if the
+// request is allowed. Clients other than browsers do not send these fields.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];
@@ -142,7 +142,7 @@ Response ParseFailure(const beast::error_code& error) {
 // One connection. Reads a request, passes it to the handler, writes the answer, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // counted_as: this connection and its bytes count towards the limits of this user.
+  // counted_as: the user whose limits apply to this connection and its bytes.
   Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer,
           std::optional<std::uint32_t> counted_as)
       : stream_(std::move(socket)), hub_(hub), peer_(peer), counted_as_(counted_as) {}
@@ -218,14 +218,15 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   static Response TooMuchAtOnce() {
-    return ErrorResponse(
-        {ErrorCode::kUnavailable,
-         "too many large requests or answers at once; try again when your other ones are done"});
+    return ErrorResponse({ErrorCode::kUnavailable,
+                          "too many large requests or answers at once; try again when your other "
+                          "requests are done"});
   }
 
   static Response DoneButTooMuch() {
-    return ErrorResponse({ErrorCode::kUnavailable,
-                          "done, but not shown: too many large answers at once; do not repeat it"});
+    return ErrorResponse(
+        {ErrorCode::kUnavailable,
+         "done, but not shown: too many large answers at once; do not repeat the request"});
   }
 
   void ReadBody() {
@@ -238,7 +239,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnReadError(const beast::error_code& error) {
     const bool parsing = error.category() == make_error_code(http::error::end_of_stream).category();
     if (!parsing || error == http::error::end_of_stream || error == http::error::partial_message) {
-      return Leave();  // closed, timed out or broken off: no client waits for an answer
+      return Leave();  // closed, timed out or broken off: no client is waiting
     }
     Refuse(ParseFailure(error));
   }
@@ -267,8 +268,8 @@ class Session : public std::enable_shared_from_this<Session> {
                     .accepts_gzip = AcceptsGzip(message[http::field::accept_encoding]),
                     .if_none_match = std::string(message[http::field::if_none_match])};
     stream_.expires_never();  // a long poll may take any time
-    // The pointer is weak, so that a long poll whose client has gone does not keep the connection
-    // alive.
+    // The pointer is weak, so that a long poll does not keep the connection alive after its client
+    // has disconnected.
     hub_->handler(std::move(request), Responder([weak = weak_from_this()](Response response) {
                     if (auto self = weak.lock()) self->Answer(std::move(response));
                   }));
@@ -288,8 +289,8 @@ class Session : public std::enable_shared_from_this<Session> {
                                 [self = shared_from_this()](beast::error_code error) {
                                   if (error || !self->hub_ || self->writing_) return;
                                   pollfd poll{.fd = self->stream_.socket().native_handle()};
-                                  // Only after a full close, because a half-closed client may still
-                                  // read.
+                                  // Only after a full close: a half-closed client may still be
+                                  // reading.
                                   if (::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0)
                                     self->Leave();
                                 });
@@ -328,7 +329,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnWritten(const beast::error_code& error) {
     if (!hub_) return;
     writing_ = false;
-    response_ = {};  // a large answer is not kept while the connection idles
+    response_ = {};  // frees a large answer while the connection is idle
     Release(*hub_);
     if (error || !keep_alive_) return Leave();
     ReadRequest();
@@ -356,7 +357,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Hub* hub_;  // null once closed
   std::optional<Peer> peer_;
   std::optional<std::uint32_t> counted_as_;
-  std::size_t body_bytes_ = 0;  // counted for the request that is being read or answered
+  std::size_t body_bytes_ = 0;  // counted for the current request
   bool keep_alive_ = true;
   bool head_only_ = false;
   bool reads_ = true;
@@ -378,7 +379,7 @@ class BeastServer : public Server {
     for (const std::unique_ptr<Door>& door : doors_) door->acceptor.close(ignored);
     for (auto& [raw, session] : hub_.sessions) session->Abandon();
     struct stat now {};
-    // The socket stays if another daemon has replaced it.
+    // Leave the socket file alone if another daemon has replaced it.
     if (!place_.path.empty() && ::lstat(place_.path.c_str(), &now) == 0 &&
         now.st_ino == place_.bound.st_ino && now.st_dev == place_.bound.st_dev) {
       ::unlink(place_.path.c_str());
@@ -430,9 +431,9 @@ class BeastServer : public Server {
 
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
-    if (!hub_.tcp && !peer) return;  // a peer without an identity gets no service
-    // If there are twice as many connections as the limit, new ones are closed without an answer,
-    // so that refusals do not pile up.
+    if (!hub_.tcp && !peer) return;  // a Unix peer without credentials is not served
+    // If there are twice as many connections as the limit, new connections are closed without an
+    // answer, so that refusals do not pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     const std::optional<std::uint32_t> user =
         peer ? std::optional(peer->uid) : LoopbackOwner(socket.native_handle());
@@ -457,7 +458,7 @@ class BeastServer : public Server {
   // Lets pending callbacks check whether this object still exists. Uses shared_ptr, because
   // callbacks may outlive the object.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  UnixPlace place_;  // without a path: TCP
+  UnixPlace place_;  // empty path: TCP
   std::uint16_t port_ = 0;
 };
 
@@ -475,8 +476,8 @@ Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop, const
   return server;
 }
 
-// Listens on both address families, because "localhost" may resolve to either. If one were left
-// free, another user could take its port.
+// Listens on both address families, because "localhost" may resolve to either. If one family were
+// left out, another user could take its port.
 Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
                                                   Handler handler) {
   constexpr int kTries = 20;  // to find a port that is free in both families

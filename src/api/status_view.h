@@ -45,7 +45,7 @@ struct HostView {
     field("free_memory_mib", host.free_memory_mib, "Memory that is not promised to any task.");
     field("enforced", host.enforced, "What the kernel enforces, in words; empty: nothing.");
     field("not_enforced", host.not_enforced,
-          "Which limits the kernel does not enforce, and why; empty: none.");
+          "Limits that the kernel does not enforce, and why; empty: none.");
   }
 };
 
@@ -82,33 +82,33 @@ struct StatusView {
     field("policy", status.policy, "The scheduling rules in one line.");
     field("collocation", status.collocation, "How tasks share a GPU.");
     field("memory_limits", status.memory_limits,
-          "What enforces the GPU memory promised to tasks: kernel (all processes of a task "
+          "What limits tasks to their promised GPU memory: kernel (all processes of a task "
           "together), mps (each process), nobody; empty: not yet known.",
           {.words = ",kernel,mps,nobody"});
     field("no_memory_limits", status.no_memory_limits,
-          "Why the kernel does not enforce promised GPU memory; empty: it does, or this is not yet "
-          "known.");
+          "Why the kernel does not limit tasks to their promised GPU memory; empty: it does, or "
+          "this is not yet known.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
     field("host", status.host, "The server's cores and main memory.");
     field("starting", status.starting,
           "Whether the daemon is still looking for its GPUs and MPS; until then submissions are "
           "refused.");
-    field(
-        "closed", status.closed,
-        "Who closed the server until its machine boots next, and why; empty: the server is open.");
+    field("closed", status.closed,
+          "Who closed the server until the next boot of its machine, and why; empty: the server is "
+          "open.");
     field("leave_by_ms", status.leave_by_ms,
-          "When the tasks, which were asked to checkpoint, must have left; ms since the epoch.");
+          "Deadline for the tasks, which were asked to checkpoint, to leave; ms since the epoch.");
     field("gone_by_ms", status.gone_by_ms,
-          "When the last of the tasks that were asked to checkpoint will have left.");
+          "Time when the last task will be gone, even if it has to be killed; ms since the epoch.");
     field("task_counts", status.task_counts, "Tasks by state.");
     field("longest_turn_s", status.longest_turn_s,
-          "Longest time for which the daemon, since its start, was too busy to serve the next "
-          "request; real seconds, rounded to 0.05 s.",
+          "Longest time since its start that the daemon was too busy to serve requests; real "
+          "seconds, rounded to 0.05 s.",
           {.least = 0});
     field("troubles", status.troubles, "Problems that an administrator should check.");
     field("state_dir", status.state_dir, "The daemon's state folder.");
     field("config_read_ms", status.config_read_ms,
-          "When the configuration in force was last read, ms since the epoch.");
+          "When the configuration in force was read, ms since the epoch.");
     field("config_needs_restart", status.config_needs_restart,
           "Changed keys that take effect at the next start.");
   }

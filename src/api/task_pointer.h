@@ -11,7 +11,7 @@ namespace carma::api {
 
 // The prefix of messages about one task, such as "/tasks/3" for the fourth task.
 std::string TaskPointer(std::size_t index);
-// Returns the index of the task that the message names at its beginning. Empty if it names none.
+// Returns the index of the task from the message's prefix. Empty if the message has no such prefix.
 std::optional<std::size_t> TaskNamedBy(std::string_view message);
 
 }  // namespace carma::api

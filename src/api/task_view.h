@@ -132,8 +132,7 @@ struct TaskView {
           "Only GPUs with at least this much memory in total.");
     field("on_gpus", task.on_gpus, "Only on these GPUs; empty: any.");
     field("not_on_gpus", task.not_on_gpus, "Not on these GPUs.");
-    field("linked_gpus", task.linked_gpus,
-          "Only GPUs that are connected with each other (NVLink).");
+    field("linked_gpus", task.linked_gpus, "Only GPUs that are connected to each other (NVLink).");
     field("gpu_indices", task.gpu_indices, "Current or last GPUs, as shown on screen.");
     field("gpu_uuids", task.gpu_uuids, "Current or last GPUs.");
     field("claim_mib", task.claim_mib, "GPU memory promised per GPU; 0 without an estimate.");
@@ -142,8 +141,8 @@ struct TaskView {
     field("predicted_mib", task.predicted_mib,
           "Most likely peak per GPU, predicted; null: no estimate.");
     field("bound_mib", task.bound_mib,
-          "Upper bound of the estimate, which covers a share of the tasks (estimate.coverage); at "
-          "most the largest GPU.");
+          "Upper bound of the estimate, which should hold for the share of tasks set by "
+          "estimate.coverage; at most the largest GPU's memory.");
     field("estimate_method", task.estimate_method,
           "Estimator: given, rad, structural, history ...; empty: no estimate.");
     field("estimate_remarks", task.estimate_remarks,
@@ -154,9 +153,9 @@ struct TaskView {
           "Memory used on one GPU beyond the task's promise and margin; null: the task stays "
           "within both.");
     field("wrong_gpus", task.wrong_gpus,
-          "GPUs on which the task has processes although they were not assigned to it.");
+          "GPUs that run processes of the task although they are not assigned to the task.");
     field("peak_mib", task.peak_mib, "Highest memory measured on one GPU, over all attempts.");
-    field("exclusive", task.exclusive, "No other task may use its GPUs.");
+    field("exclusive", task.exclusive, "Whether the task has its GPUs to itself.");
     field("priority", task.priority, "Tasks with a higher value start first.");
     field("attempt", task.attempt, "Number of the current or last start, from 1; 0: never started.",
           {.low = 0});
@@ -168,9 +167,9 @@ struct TaskView {
     field("latest_start_ms", task.latest_start_ms,
           "Latest start according to the time limits of all tasks ahead of it, provided that no "
           "other task goes first and no GPU fails or is closed; null: unknown.");
-    field(
-        "likely_start_ms", task.likely_start_ms,
-        "Likely start, predicted from earlier run times or else from time limits; null: unknown.");
+    field("likely_start_ms", task.likely_start_ms,
+          "Likely start, predicted from earlier run times, or from time limits if there are none; "
+          "null: unknown.");
     field("first_start_ms", task.first_start_ms, "Time of the first launch decision.");
     field("launched_ms", task.launched_ms,
           "Time of the launch decision of the current or last attempt.");
@@ -192,13 +191,13 @@ struct TaskView {
     field("array_index", task.array_index, "Index in its array.");
     field("pid", task.pid, "Process id while it runs.");
     field("comment", task.comment, "A one-line note.");
-    field("container", task.container, "Container image in which the task runs; empty: none.");
+    field("container", task.container, "Container image that the task runs in; empty: none.");
     field("origin", task.origin,
           "What starts the task's process. Empty: the daemon; lease: another program (/v1/leases); "
           "slurm: a Slurm job.",
           {.words = ",lease,slurm"});
     field("account", task.account,
-          "Account to which the task's GPU usage is charged; empty: none.");
+          "Account that is charged for the task's GPU usage; empty: none.");
     field("qos", task.qos,
           "Class of service: interactive, normal, background, or another configured class.");
     field("sharing", task.sharing,
@@ -220,11 +219,11 @@ struct TaskView {
           "no partition.",
           {.low = 0});
     field("sharing_note", task.sharing_note,
-          "Why the task does not share as configured, or a note that all users share its MPS "
+          "Why the task does not share GPUs as configured, or a note that all users share its MPS "
           "server.");
-    field("sm_share", task.sm_share, "Largest share of the SMs that its submitter requested.");
+    field("sm_share", task.sm_share, "Maximum share of the SMs, as set by the submitter.");
     field("max_slowdown", task.max_slowdown,
-          "Highest slowdown, relative to running alone, that its submitter accepts.");
+          "Highest slowdown that the submitter accepts, relative to running alone.");
     field("serve", task.serve,
           "Whether the task is latency-sensitive: under MPS its kernels run before those of the "
           "user's other tasks.");
@@ -236,21 +235,22 @@ struct TaskView {
     field("own_cpus", task.own_cpus,
           "Whether the task's cores are dedicated: they do not change, and no other task may use "
           "them.");
-    field("own_cores", task.own_cores, "Its dedicated cores, such as 0-3,8; empty: none.");
+    field("own_cores", task.own_cores, "The task's dedicated cores, such as 0-3,8; empty: none.");
     field("host_note", task.host_note,
           "Which limits on its cores and memory are not enforced here, and why; empty: all are "
           "enforced.");
     field("idle_since_ms", task.idle_since_ms,
-          "Since when the task has held GPUs without using them; null: it uses them.");
+          "Start of the task's current idle period on its GPUs; null: the task uses its GPUs.");
     field("checkpoint_signal", task.checkpoint_signal,
           "Signal, chosen by the submitter, that asks the task to checkpoint before it has to "
           "leave; empty: the server's signal.");
     field("no_slots", task.no_slots, "Whether the task may keep running when its time slice ends.");
     field("checkpoints", task.checkpoints,
-          "How often the task ended after checkpointing on request, to continue later.",
+          "How often the task checkpointed on request and ended, to be continued later.",
           {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
-          "When the task, which was asked to checkpoint, will be stopped; null: it may stay.");
+          "When the task will be stopped, after it was asked to checkpoint; null: the task may "
+          "stay.");
     field("turn_ends_ms", task.turn_ends_ms,
           "When the running task's time slice ends if another task waits for its GPUs; null: it "
           "has no time slice.");
@@ -258,7 +258,7 @@ struct TaskView {
     field("dependencies", task.dependencies, "Dependencies: afterok:12, afterany:13 …");
     field("parameters", task.parameters, "The task's parameters in a sweep.");
     field("notify", task.notify,
-          "Requested notifications: targets and events. Of a URL, only the host is shown.");
+          "Requested notifications: targets and events. Only the host of a URL is shown.");
     field("notices", task.notices,
           "Notices sent for the task, with their results; empty in lists.");
     field("progress", task.progress,

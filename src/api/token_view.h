@@ -19,7 +19,7 @@ struct TokenView {
   std::string token;
 
   static void VisitFields(auto& field, auto& view) {
-    field("id", view.id, "Token number, by which the token is revoked.", {.low = 0});
+    field("id", view.id, "Token number, used to revoke the token.", {.low = 0});
     field("uid", view.uid, "User id of the token's user.");
     field("user", view.user, "Name of the token's user when the token was made.");
     field("name", view.name, "Name of the token, chosen by its user.");

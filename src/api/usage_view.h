@@ -9,7 +9,7 @@
 
 namespace carma::api {
 
-// The sum over a set of attempts. Fields by which the request does not group are empty.
+// The sum over a set of attempts. Fields that the request does not group by are empty.
 struct UsageView {
   std::string user;
   std::string account;
@@ -41,7 +41,7 @@ struct UsageView {
     field("energy_j", view.energy_j,
           "GPU energy during the attempts, divided evenly among the tasks on each GPU; null: "
           "unknown.");
-    field("ooms", view.ooms, "Starts that ended for lack of GPU memory.");
+    field("ooms", view.ooms, "Starts that ended because the task ran out of GPU memory.");
     field("promised_mib_s", view.promised_mib_s,
           "GPU memory promised to the attempts, multiplied by time.");
     field("unused_mib_s", view.unused_mib_s,

@@ -76,7 +76,7 @@ carma::config::Sources FindSources(const Flags& flags) {
   return sources;
 }
 
-// Runs carma-simgpu. Returns 0 if it succeeds. said: descriptor for its messages.
+// Runs carma-simgpu. Returns 0 on success. said: the descriptor that receives its messages.
 int RunSimgpu(std::vector<std::string> words, int said) {
   words.insert(words.begin(), carma::base::ExecutableDir() + "/carma-simgpu");
   const auto spawned = carma::base::Spawn(words, {.files = {"/dev/null", "/dev/null", said}});
@@ -87,8 +87,8 @@ int RunSimgpu(std::vector<std::string> words, int said) {
   return status;
 }
 
-// Creates a simulated server, with a database separate from that of the real GPUs. A simulated
-// server that already exists is kept, together with its running tasks.
+// Creates a simulated server with its own database, separate from the one for the real GPUs. An
+// existing simulated server is kept, together with its running tasks.
 Result<Unit> MakeSimulated(Flags& flags) {
   if (flags.state_dir.empty()) {
     const std::string shape = std::exchange(flags.simulate, "");
@@ -107,8 +107,9 @@ Result<Unit> MakeSimulated(Flags& flags) {
   if (ran == 0) return Unit{};
   const std::string why =
       carma::base::ReadFile(fmt::format("/proc/self/fd/{}", said->get()), 4096).value_or("");
-  return carma::Fail(carma::base::ErrorCode::kInvalid, "--simulate: {}",
-                     why.empty() ? "carma-simgpu does not run" : carma::base::Trim(why));
+  return carma::Fail(
+      carma::base::ErrorCode::kInvalid, "--simulate: {}",
+      why.empty() ? "carma-simgpu failed without a message" : carma::base::Trim(why));
 }
 
 // Makes the daemon exit when its parent exits. Returns false if the parent has already exited.
@@ -197,14 +198,15 @@ int Run(int argc, char** argv) {
   app.add_option("--config", flags.config,
                  "configuration file instead of /etc/carma/carma.toml and the user's own");
   app.add_option("--socket", flags.socket, "Unix socket to listen on (daemon.socket)");
-  app.add_option("--state-dir", flags.state_dir, "folder of the durable state (daemon.state_dir)");
+  app.add_option("--state-dir", flags.state_dir,
+                 "folder for the daemon's state (daemon.state_dir)");
   app.add_option("--log", flags.log,
                  "append the log to this file instead of standard error; SIGHUP reopens it");
   app.add_flag(
       "--background", flags.background,
       "return to the shell once the socket answers; default log: carmad.log in the state folder");
   app.add_option("--simulate", flags.simulate,
-                 "run on simulated GPUs, for example 4xA100-40GB, with a database of their own")
+                 "run on simulated GPUs, for example 4xA100-40GB, with a separate database")
       ->type_name("SHAPE");
   app.add_flag("--beside", flags.beside,
                "start even if root's carmad manages the GPUs of this server");
@@ -250,8 +252,8 @@ int Run(int argc, char** argv) {
 // one line and exits. Tasks continue to run, and the service manager restarts the daemon.
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  // malloc_trim does not release the unused end of the arenas of threads, which is about ten
-  // megabytes after a batch of many tasks.
+  // One arena for all threads, because malloc_trim does not release the unused ends of separate
+  // arenas. They add up to about ten megabytes after a batch of many tasks.
   ::mallopt(M_ARENA_MAX, 1);
   try {
     return Run(argc, argv);

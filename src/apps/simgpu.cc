@@ -175,13 +175,14 @@ void AddDamage(CLI::App& damage, Arguments& arguments) {
       ->check(count);
   damage.add_option("--ecc-uncorrected", arguments.ecc_uncorrected, "uncorrectable memory errors")
       ->check(count);
-  damage.add_option("--rows-remapped", arguments.rows_remapped, "memory rows replaced so far")
+  damage.add_option("--rows-remapped", arguments.rows_remapped, "memory rows remapped so far")
       ->check(count);
-  damage.add_flag("--remap-pending", arguments.remap_pending, "a reset will replace one more row");
-  damage.add_flag("--remap-failed", arguments.remap_failed, "no spare row is left");
+  damage.add_flag("--remap-pending", arguments.remap_pending,
+                  "the next reset will remap one more row");
+  damage.add_flag("--remap-failed", arguments.remap_failed, "no spare rows are left");
   damage.add_option(
       "--recovery", arguments.recovery,
-      "recovery action that the driver asks for: none, reset, reboot, drain-p2p, drain-and-reset");
+      "recovery action that the driver requests: none, reset, reboot, drain-p2p, drain-and-reset");
 }
 
 std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
@@ -200,7 +201,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
       add("create", "create an idle server", false, Create),
       add("show", "show GPUs, processes and faults", true, Show),
       add("fault", "inject a fault into a GPU or the driver", true, SetFault),
-      add("clear", "end faults", true, Clear),
+      add("clear", "clear faults", true, Clear),
       add("xid", "make the driver report a critical error (Xid) of a GPU", true, Xid),
       add("damage", "give a GPU errors that last until it is reset", true, Damage),
       add("reset", "clear a GPU's faults as a reset would", true, Reset),
@@ -217,7 +218,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
                     "simulated seconds per real second");
   create.add_option("--seed", arguments.options.seed, "seed of the UUIDs");
   create.add_flag("--memory-limits", arguments.options.memory_limits,
-                  "the driver limits the memory of cgroups, as r615 and newer do");
+                  "let the driver limit the memory of cgroups, as r615 and newer do");
   create.add_option("--origin-time-ms", arguments.origin_time_ms,
                     "the server's time at creation (default: now)");
   verbs[1].app->add_flag("--json", arguments.json, "print JSON");

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
   CLI::App app{
       "A simulated MPS control daemon (CUDA_MPS_PIPE_DIRECTORY, CUDA_MPS_LOG_DIRECTORY); without "
-      "options: commands from stdin",
+      "options, it reads commands from stdin",
       "carma-simmps"};
   app.set_version_flag("-v,--version", CARMA_VERSION);
   bool background = false, foreground = false;
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   app.add_flag("-f", foreground, "start the daemon in the foreground");
   std::string protocol;
   app.add_option("-p,--protocol", protocol,
-                 "protocol 2 or 3, unless the daemon's environment sets it")
+                 "protocol 2 or 3; the daemon's environment takes precedence")
       ->check(CLI::IsMember({"2", "3"}));
   bool quit = false;
   app.add_flag("-q,--quit", quit, "end the daemon (protocol 3)");

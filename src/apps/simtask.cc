@@ -16,7 +16,7 @@ const CLI::Range kSpan(0.0, 1e9);
 
 void AddWork(CLI::App& app, TrainingOptions& options) {
   app.add_option("--memory-mib", options.memory_mib,
-                 "memory per GPU; the last value applies to the rest")
+                 "memory per GPU; the last value applies to all further GPUs")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   app.add_option("--sm-active", options.sm_active, "SM activity when running alone, 0..1, per GPU")
@@ -43,7 +43,8 @@ void AddWork(CLI::App& app, TrainingOptions& options) {
 void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework) {
   app.add_option("--framework", framework,
                  "framework whose messages to print: pytorch, tensorflow, jax");
-  app.add_option("--crash-s", options.crash_s, "seconds from a failed allocation to the end")
+  app.add_option("--crash-s", options.crash_s,
+                 "seconds from a failed allocation until the task ends")
       ->check(kSpan);
   app.add_option("--grow-at", options.grow_at, "share of the work after which memory grows")
       ->check(kShare);
@@ -81,10 +82,10 @@ void AddCheckpoint(CLI::App& app, TrainingOptions& options) {
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, int>{{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}}));
   app.add_option("--checkpoint-file", options.checkpoint_file,
-                 "file in which progress is saved and from which the task resumes");
+                 "file that stores the task's progress; the task resumes from it");
 }
 
-// Reads the environment variables with which the CUDA driver configures MPS for a program.
+// Reads the environment variables that configure MPS for a CUDA program.
 carma::base::Result<carma::base::Unit> ReadMps(TrainingOptions& options) {
   using carma::base::GetEnv;
   options.mps_pipes = GetEnv("CUDA_MPS_PIPE_DIRECTORY");

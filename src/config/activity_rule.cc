@@ -10,9 +10,8 @@ std::string RuleWithoutActivity(const core::PolicyConfig& policy) {
   switch (policy.without_activity) {
     case core::WithoutActivity::kUtilization:
       return fmt::format(
-          "a task may join others while kernels ran at most {:.0f} % of the time, which SM "
-          "activity "
-          "never exceeds (policy.without_sm_activity = \"utilization\")",
+          "a task may join others if kernels ran at most {:.0f} % of the time, an upper bound on "
+          "SM activity (policy.without_sm_activity = \"utilization\")",
           *policy.sm_cap * 100);
     case core::WithoutActivity::kMemory:
       return "tasks share it by memory alone (policy.without_sm_activity = \"memory\")";

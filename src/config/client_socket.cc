@@ -30,7 +30,7 @@ std::string ValueOf(const Environment& environment, const char* name) {
 
 std::string OnlySocketIn(const std::string& folder) {
   std::string only;
-  std::error_code ignored;  // without a folder, there are no sockets
+  std::error_code ignored;  // a missing folder contains no sockets
   std::filesystem::directory_iterator each(folder, ignored);
   for (; each != std::filesystem::directory_iterator(); each.increment(ignored)) {
     if (each->path().extension() != ".sock") continue;

@@ -1,4 +1,4 @@
-// Finds the socket of the daemon to which a configuration belongs.
+// Finds the socket of the daemon that a configuration describes.
 #pragma once
 
 #include <map>
@@ -27,8 +27,8 @@ using Environment = std::map<std::string, std::string>;
 // of these folders may not exist here.
 std::vector<std::string> PilotBases(const Environment& environment);
 
-// The name that the private folder has in any of the parent folders. job: Slurm's job number;
-// empty: no job.
+// The name of the private folder, which is the same in every parent folder. job: Slurm's job
+// number; empty: no job.
 std::string PilotFolderName(const std::string& job, unsigned uid);
 
 // Checks that the folder belongs to this user and that nobody else can write to it. Otherwise

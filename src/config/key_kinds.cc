@@ -6,8 +6,7 @@ using base::Duration;
 
 namespace {
 
-constexpr std::int64_t kMaxSizeMib = std::int64_t{1}
-                                     << 30;  // 1 PiB; a larger size is a typing error
+constexpr std::int64_t kMaxSizeMib = std::int64_t{1} << 30;  // 1 PiB; a larger size is a typo
 
 std::string SizeText(std::int64_t mib) {
   if (mib > 0 && mib % 1024 == 0) return fmt::format("\"{}G\"", mib / 1024);

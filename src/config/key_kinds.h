@@ -31,7 +31,7 @@ struct Kind {
   std::string type;    // see Key
   unsigned forms = 0;  // of Form, or-ed
   std::function<std::optional<T>(std::string_view)>
-      read;  // returns empty if the text is not as `type` describes
+      read;                                    // returns empty if the text does not match `type`
   std::function<std::string(const T&)> write;  // in the notation of the configuration file
   std::function<std::string(std::string_view)> trouble = {};  // see Key
 };

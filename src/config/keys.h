@@ -1,5 +1,5 @@
-// The only table of all configuration keys. It defines how they are parsed, their ranges and
-// defaults, `carma config show`, and the documentation.
+// The single table of all configuration keys: how they are parsed, their ranges and defaults.
+// `carma config show` and the documentation are based on this table.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct Key {
   std::string type;     // what is expected, for messages and documentation
   std::string meaning;  // one line
   unsigned forms = 0;   // of Form, or-ed
-  // Sets the value. If the text is not as `type` describes, returns false and leaves the settings
+  // Sets the value. If the text does not match `type`, returns false and leaves the settings
   // unchanged. A list is a single text whose items are separated by commas.
   std::function<bool(Settings&, std::string_view)> set;
   // Returns the value as it would appear in the configuration file: "magm" (with its quotes), 0.8,

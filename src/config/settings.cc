@@ -76,8 +76,8 @@ bool FollowsMapper(std::string_view key) {
 
 namespace {
 
-// Under streams, few tasks share a GPU, so the head of the queue waits long. Therefore other tasks
-// may pass it.
+// Few tasks share a GPU under streams, so the head of the queue waits a long time. Other tasks may
+// therefore overtake it.
 constexpr std::string_view kTurnsMapper = "magm";
 constexpr int kTurnsBackfill = 10;
 
@@ -89,7 +89,7 @@ std::string_view MapperWhere(core::SharingMethod method, const Settings& setting
   return pays ? "by-work" : kTurnsMapper;
 }
 
-// Sets the mapper that applies, and the values that it implies for keys that were not set.
+// Sets the effective mapper, and the mapper's values for keys that were not set.
 void UseMapper(Settings& settings, core::SharingMethod method) {
   settings.policy.mapper =
       settings.mapper == kAutoMapper ? MapperWhere(method, settings) : settings.mapper;
@@ -279,7 +279,7 @@ class Loading {
     return Unit{};
   }
 
-  // Applies a key that sets other keys. It is recorded as the origin of their values.
+  // Applies a key that sets other keys, and records this key as the origin of their values.
   template <class Change>
   void Decide(const std::string& by, Change change) {
     const Settings before = loaded_.settings;
@@ -362,7 +362,7 @@ bool MustStay(const Key& key, const Settings& wanted, const Settings& running) {
 // The files in carma.d that end in .toml, sorted by name.
 std::vector<std::string> DropIns(const std::string& folder) {
   std::vector<std::string> paths;
-  std::error_code ignored;  // without a folder, there are no files
+  std::error_code ignored;  // a missing folder contains no files
   std::filesystem::directory_iterator each(folder, ignored);
   for (; each != std::filesystem::directory_iterator(); each.increment(ignored)) {
     if (each->path().extension() == ".toml") paths.push_back(each->path().string());

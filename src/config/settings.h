@@ -62,11 +62,11 @@ struct Settings {
   std::optional<double> streams_sm_cap = 0.40;  // replaces policy.sm_cap under streams
   int streams_tasks = 3;                        // replaces policy.max_tasks_per_gpu under streams
   std::string without_mps;                      // why "auto" chose streams; not a key
-  bool kernel_limits = false;                   // on GPU memory; found out by the daemon, not a key
-  std::string without_limits;                   // why there are no kernel limits; not a key
+  bool kernel_limits = false;  // limits on GPU memory; detected by the daemon, not a key
+  std::string without_limits;  // why there are no kernel limits; not a key
   task::MpsScope mps_servers = task::MpsScope::kUser;
   bool sm_partitions = false;  // --sm-share reserves SMs; only with a server per GPU
-  int mps_clients = 48;        // an MPS server with this many clients takes no more
+  int mps_clients = 48;        // maximum number of clients per MPS server
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
   // Folder of the pipes and logs of MPS servers. The default is /run/carma/mps, rootless
   // $XDG_RUNTIME_DIR/carma/mps.
@@ -120,7 +120,8 @@ struct Settings {
   bool cpu_cap = false;  // a hard limit on CPU time; otherwise idle cores are shared
   // [estimate]
   std::string estimate_method = "auto";  // an estimator of estimate/estimator.h
-  double estimate_coverage = 0.90;       // share of runs within their promise; 0: the likely value
+  double estimate_coverage =
+      0.90;  // share of runs within their promise; 0: promise the likely value
   base::Duration estimate_time_limit{10'000};  // real time, for the estimate of one task
   bool estimate_history = true;                // learn from finished tasks
   bool estimate_prefer_given = true;           // the user's own figure takes precedence

@@ -61,7 +61,7 @@ TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
   EXPECT_FALSE(Load({.files = {{dir_, false}}}));
 }
 
-// This happens, for example, if the target of a drop-in is on a file system that is not mounted.
+// A drop-in may be a link to a file system that is not mounted.
 TEST_F(SettingsFiles, ALinkThatLeadsNowhereIsNotAMissingFile) {
   const std::string link = dir_ + "/10-limits.toml", target = dir_ + "/site.toml";
   std::filesystem::create_symlink(target, link);

@@ -12,7 +12,7 @@ enum class Place {
   kList,    // between the '[' and ']' of a value
   kAfter,   // after a value in quotes or brackets
   kBare,    // in a number or bare word
-  kBeyond,  // in a form that no key accepts: nothing after it is trusted
+  kBeyond,  // in a form that no key accepts; all text after it is unsafe
 };
 
 bool IsQuote(char c) {

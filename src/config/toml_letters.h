@@ -6,11 +6,11 @@
 
 namespace carma::config {
 
-// TOML allows non-ASCII letters only in quotes and comments, and toml++ 3.3 relies on this.
-// Anywhere else they make it reach code that it declares unreachable. This reader understands the
-// forms that CARMA's keys have (a text, a list of texts, a bare word), and trusts nothing after the
-// first value of another form. Returns the line of the first non-ASCII letter outside trusted text.
-// Empty if the text is safe to parse.
+// TOML allows non-ASCII letters only in quotes and comments. Anywhere else, they make toml++ 3.3
+// reach code that it declares unreachable. This check handles the forms of values that CARMA's keys
+// accept (a text, a list of texts, a bare word). All text after the first value of another form
+// counts as unsafe. Returns the line of the first non-ASCII letter in an unsafe place. Empty if the
+// text is safe to parse.
 std::optional<unsigned> LineOfStrayLetter(std::string_view text);
 
 }  // namespace carma::config

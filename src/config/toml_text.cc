@@ -102,7 +102,8 @@ Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view t
     return Invalid("{}:{}: {}", path, error.source().begin.line,
                    base::Printable(error.description(), 300));
   }
-  // toml++ sorts tables by name, but the error to report first is the first in the file.
+  // Restores the order of the file: toml++ sorts tables by name, but the first error in the file
+  // should be reported first.
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::pair(a.line, std::string_view(a.name)) <
            std::pair(b.line, std::string_view(b.name));

@@ -28,9 +28,9 @@ class CombinedProbe : public Probe {
   // A GPU reports SM activity if NVML or DCGM reports it. Instances of divided GPUs have only
   // NVML's counters.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // Reads NVML. If DCGM is needed, the counters come from a row of `dcgmi` that is at most three of
-  // its periods old, and so do power and energy if NVML has none. Impossible values from DCGM are
-  // kCorrupt too.
+  // Reads NVML. If DCGM is needed, the counters come from a row of `dcgmi` that is at most three
+  // periods old. Power and energy come from this row if NVML does not report them. An impossible
+  // value from DCGM is kCorrupt, like one from NVML.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override { nvml_->LeaveAlone(devices); }
 
@@ -43,7 +43,7 @@ class CombinedProbe : public Probe {
     std::string pci_key;
     std::size_t number = 0;  // of the whole GPU, in PCI order
     Sanity sanity;
-    std::vector<int> xids;  // reported by readings that failed
+    std::vector<int> xids;  // from failed readings; part of the next reading
   };
   bool NeedsDcgm(const DeviceInfo& info) const;
   void AwaitFirstRows();

@@ -26,7 +26,7 @@ struct Counter {
   std::string_view dcgm_title;  // column title of `dcgmi dmon`
 };
 
-// All counters; SM activity is the first. Without SM activity, the other counters are not read.
+// All counters. The first is SM activity; if it is not reported, the other counters are not read.
 std::span<const Counter> Counters();
 
 // Store a value given in the source's unit. If the value is impossible, they return false and leave

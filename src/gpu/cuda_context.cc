@@ -32,7 +32,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 template <class T>
 using Tried = std::expected<T, ContextTrouble>;
 
-// More than the driver uses itself on an idle GPU, but less than any CUDA context.
+// A threshold above the driver's own use of an idle GPU and below the size of any CUDA context.
 constexpr std::int64_t kIdleMib = 128;
 constexpr std::size_t kMaxLine = 1'000;
 // How many times to query the driver about a process that it does not list yet.
@@ -86,13 +86,13 @@ CudaApi ResolveCuda(void* library) {
   return api;
 }
 
-// Returns false if the parent is gone. The child will also notice this soon in other ways.
+// Returns false if the parent is gone. The child will soon notice this in other ways too.
 bool Say(std::string_view word, const std::string& rest) {
   const std::string line = fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2));
   return base::WriteAll(STDOUT_FILENO, line).has_value();
 }
 
-// Makes a context step by step. If a step fails, reports its error.
+// Creates a context step by step and reports the error of the first step that fails.
 class Making {
  public:
   explicit Making(const CudaApi& api) : api_(api) {}
@@ -143,7 +143,7 @@ class Making {
 
 // ---- the parent ----
 
-// An empty folder in which the child finds no MPS control daemon. The default folder is shared by
+// An empty folder, so that the child finds no MPS control daemon. The default folder is shared by
 // all users.
 class EmptyFolder {
  public:
@@ -196,7 +196,7 @@ class Holder {
     if (!input) return Trouble(Kind::kMachine, input.error().message);
     if (!output) return Trouble(Kind::kMachine, output.error().message);
     // The child has its own process group, so that Ctrl-C at the terminal ends only the doctor. The
-    // child then notices that its parent is gone.
+    // child then detects that its parent is gone, and ends.
     auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
                                      .environment = Environment(uuid, folder_.path())});
     if (!child) return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));
@@ -252,8 +252,8 @@ class Holder {
     }
   }
 
-  // Describes how the child ended. Must be called after the end of the child's output, because the
-  // child has then ended or will soon end.
+  // Describes how the child ended. Call this only after the end of the child's output: the child
+  // has ended by then or is about to end.
   std::string HowItEnded() {
     constexpr const char* kWords = "the process that created the context ";
     if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";

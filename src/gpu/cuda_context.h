@@ -26,7 +26,8 @@ inline constexpr const char* kHoldContextWord = "--hold-cuda-context";
 int HoldContext();
 
 // Why no context should be created on this GPU now: it would disturb other processes, or the
-// measurement would be wrong. A clause; empty if there is no obstacle.
+// measurement would be wrong. Returns a clause, or an empty text if nothing speaks against a
+// context.
 std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& reading);
 
 struct ContextOptions {
@@ -47,7 +48,7 @@ struct ContextTrouble {
     kRefused,    // the CUDA driver answered with an error: cuda_code
     kHung,       // no answer within the patience
     kDied,       // the child ended without a report
-    kUnclear,    // a context was made, but its memory is unknown
+    kUnclear,    // a context was created, but its memory is unknown
     kMachine,    // the child could not be started
   };
   Kind kind = Kind::kMachine;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxRow = 8'192;
 constexpr std::size_t kNoColumn = static_cast<std::size_t>(-1);
-// The smallest value by which DCGM means "not found", "not supported" and the like, for doubles and
-// integers.
+// DCGM's special values ("not found", "not supported" and so on) are at least this large. One limit
+// is for doubles and one for integers.
 constexpr double kBlank = 140'737'488'355'328.0;
 constexpr double kMaxWatts = 100'000;
 

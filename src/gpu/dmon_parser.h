@@ -29,7 +29,7 @@ std::string DmonFieldList();
 
 // Accepts any bytes. Rows are accepted only after a line of titles. Columns are found by title.
 // DCGM has renamed titles, so a column with an unknown title is found by its position in
-// DmonFieldList(). A value is absent if its cell contains "N/A", a cut number ("12345..."), a
+// DmonFieldList(). A value is absent if its cell contains "N/A", a truncated number ("12345..."), a
 // blank, or one of DCGM's numbers for "not available".
 class DmonParser {
  public:

@@ -109,7 +109,7 @@ void DmonReader::Poll(base::Time now) {
     if (now >= next_start_) Start(now);
     if (!running()) return;
   }
-  if (looked_away) last_row_ = now;  // the output was not read in that time
+  if (looked_away) last_row_ = now;  // restarts the silence timer
   if (!ReadAll(now, !looked_away)) return Stop(now, options_.program + " dmon has ended");
   if (now - last_row_ >= options_.silence) {
     Stop(now, options_.program + " dmon has been silent for " +

@@ -17,14 +17,14 @@ namespace carma::gpu {
 
 struct DmonOptions {
   std::string program = "dcgmi";         // in $PATH, or a path; run without a shell
-  base::Duration period{1'000};          // between two rows of a GPU
+  base::Duration period{1'000};          // time between two rows of a GPU
   base::Duration silence{10'000};        // killed as hung after this time without output
-  base::Duration first_pause{1'000};     // before a restart; doubles while it fails …
-  base::Duration longest_pause{60'000};  // … up to this
+  base::Duration first_pause{1'000};     // delay before a restart; doubled after each failure
+  base::Duration longest_pause{60'000};  // maximum delay before a restart
 };
 
-// For use by one thread. Times are passed in by the caller. They must be real, not simulated, and
-// must not go back.
+// For use by one thread. The caller passes in the time. It must be real, not simulated, and must
+// not go back.
 class DmonReader {
  public:
   explicit DmonReader(DmonOptions options) : options_(std::move(options)) {}
@@ -35,13 +35,13 @@ class DmonReader {
   DmonReader& operator=(const DmonReader&) = delete;
 
   // Starts or restarts the child when due, reads its output, and kills it if it hangs. Never
-  // blocks. Must be called at least once per period, because output from before the last period
-  // cannot be dated and is discarded.
+  // blocks. Must be called at least once per period. After a pause of more than three periods, the
+  // output is discarded, because the age of its rows is unknown.
   void Poll(base::Time now);
   // Waits for output, at most for `longest` in real time.
   void Wait(std::chrono::milliseconds longest) const;
 
-  // The newest row of this GPU. Null if there is none from the last three periods. Rows without a
+  // The newest row of this GPU. Null if no row arrived in the last three periods. Rows without a
   // PCI address are matched by number, because DCGM numbers GPUs in PCI order.
   const DmonRow* Find(const std::string& pci_key, std::size_t index, base::Time now) const;
   // Why there are no rows, in one line. Empty while rows arrive or may still arrive.
@@ -67,10 +67,10 @@ class DmonReader {
   std::vector<pid_t> ended_;  // killed, not yet reaped
   base::UniqueFd output_;
   base::Time last_poll_{};
-  base::Time last_row_{};  // or the start of the child
+  base::Time last_row_{};  // time of the last row, or the child's start
   base::Time next_start_{};
   base::Duration pause_{0};  // 0: nothing has failed yet
-  bool gave_rows_ = false;   // by the current child
+  bool gave_rows_ = false;   // whether the current child has printed rows
   std::map<std::string, Kept> by_pci_;
   std::map<int, Kept> by_number_;  // rows without PCI address
   std::string trouble_;

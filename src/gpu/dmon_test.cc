@@ -391,8 +391,8 @@ TEST_F(CombinedProbeTest, UsesDcgmForAllGpusOnRequest) {
   EXPECT_EQ(MustRead(1).sm_active, 0.25);
 }
 
-// Rows without an address describe whole GPUs. They are matched by number among whole GPUs, and
-// never to an instance.
+// Rows without an address describe whole GPUs. They are matched to whole GPUs by number, and never
+// to an instance.
 TEST_F(CombinedProbeTest, GivesInstancesNoDcgmCounters) {
   ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/rows", Titles() + Line("GPU 0", Row("N/A", "0.9")) +
                                                            Line("GPU-I 0", Row("N/A", "0.8")) +

@@ -21,7 +21,8 @@ bool IsVersion(std::string_view text) {
          text.find('.') != std::string_view::npos;
 }
 
-// The version in a name such as "libnvidia-ml.so.550.54.15", to which "libnvidia-ml.so.1" links.
+// The version in a file name such as "libnvidia-ml.so.550.54.15", the target of the link
+// "libnvidia-ml.so.1".
 std::optional<std::string> VersionOfFile(const std::string& path) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::canonical(path, error);

@@ -23,7 +23,7 @@ class DriverVersion : public ::testing::Test {
   void Load(const std::string& version) {
     ASSERT_TRUE(base::WriteFileAtomic(root_ + "/sys/module/nvidia/version", version + "\n"));
   }
-  // Installs a version like a package does: removes the old version's file and changes the link.
+  // Installs a version as a package does: removes the old version's file and changes the link.
   void Install(const std::string& version) {
     std::filesystem::remove_all(Folder());
     std::filesystem::create_directories(Folder());

@@ -40,7 +40,7 @@ constexpr XidLine kXids[] = {
 
 constexpr std::string_view kXidPrefix = "Xid ";
 constexpr std::string_view kEccPrefix = "new uncorrectable memory errors: ";
-// How earlier versions began the same reason.
+// The beginning of the same reason in earlier versions.
 constexpr std::string_view kOldEccPrefix = "new errors of memory beyond repair: ";
 
 std::string_view RecoveryText(RecoveryAction action) {
@@ -79,8 +79,7 @@ XidFact DescribeXid(int xid) {
   return {XidClass::kDevice, "unknown to this version"};
 }
 
-// The first Xid of the most serious class is taken for the cause, and later Xids for its
-// consequences.
+// The first Xid of the most serious class counts as the cause, and later Xids as its consequences.
 void Health::TakeXids(const std::vector<int>& xids) {
   for (const int xid : xids) {
     if (std::ranges::find(rules_.ignored_xids, xid) != rules_.ignored_xids.end()) continue;
@@ -105,7 +104,7 @@ bool Health::TakeCondition(const Condition& now) {
   if (now != Condition{}) restored_why_.clear();
   if (!ecc_at_start_) ecc_at_start_ = last_.ecc_uncorrected;
   if (errors_began_anew) ecc_at_start_ = 0;
-  // A fault that is no longer reported must be acknowledged again if it returns.
+  // If a fault disappears and returns later, an administrator must acknowledge it again.
   if (last_.remap_pending == false) acknowledged_.remap_pending.reset();
   if (last_.remap_failed == false) acknowledged_.remap_failed.reset();
   if (last_.recovery == RecoveryAction::kNone) acknowledged_.recovery.reset();
@@ -154,7 +153,8 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // This reason is based on the driver's total count of errors, so no errors are subtracted.
+  // The restored reason compares with the driver's total count of errors, so no earlier errors are
+  // subtracted.
   if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }
 

@@ -41,11 +41,11 @@ class Health {
 
   // Returns why the GPU should take no new tasks after this reading, in one sentence. Empty if it
   // may take tasks. The reason holds from the first evidence until the cause is gone. If the rules
-  // do not resume GPUs, it holds until Acknowledge(). An Xid counts until the driver is reloaded or
-  // the GPU is reset: until Cleared(), or until a reading shows the reset (the driver no longer
-  // requests a reset, or its error count has restarted). A condition counts until it is no longer
-  // reported: rows to be remapped, no spare rows, a recovery action requested by the driver, or new
-  // uncorrectable memory errors. If a value is absent, its last value stays valid.
+  // do not resume GPUs, the reason holds until Acknowledge(). An Xid counts until the driver is
+  // reloaded or the GPU is reset: until Cleared(), or until a reading shows the reset (the driver
+  // no longer requests a reset, or its error count has restarted). A condition counts until it is
+  // no longer reported: rows to be remapped, no spare rows, a recovery action requested by the
+  // driver, or new uncorrectable memory errors. If a value is absent, its last value stays valid.
   const std::string& Take(const Reading& reading);
   // Call this when an administrator resumes the GPU. Earlier evidence no longer counts.
   void Acknowledge();
@@ -68,10 +68,10 @@ class Health {
 
   HealthRules rules_;
   std::string why_;
-  std::string xid_why_;                       // most serious Xid since the last reset
-  bool xid_is_device_ = false;                // xid_why_ is a device fault, not merely contained
-  std::string restored_why_;                  // from a restart, until a condition is reported
-  Condition acknowledged_;                    // what an administrator has acknowledged
+  std::string xid_why_;         // most serious Xid since the last reset
+  bool xid_is_device_ = false;  // xid_why_ is a device fault, not merely contained
+  std::string restored_why_;    // restored after a restart; valid until a condition is reported
+  Condition acknowledged_;      // acknowledged by an administrator
   std::optional<std::int64_t> ecc_at_start_;  // uncorrectable errors that do not count
   Condition last_;
 };

@@ -1,5 +1,5 @@
-// Reads Xids from the kernel's log. NVML only reports that an Xid occurred. The log also names the
-// process.
+// Reads Xids from the kernel's log. NVML reports only that an Xid occurred, whereas the log also
+// names the process.
 #pragma once
 
 #include <sys/types.h>

@@ -18,9 +18,9 @@ struct UnevenMemory {
 };
 
 // Lists GPUs whose figures do not add up, in NVML's order. CARMA gives tasks total - reserved and
-// assumes that `used` excludes reserved memory. NVML's newer headers say that it does, and its
-// older headers say the opposite. The sum shows which of them is right. Empty if unsupported. May
-// block; worker only.
+// assumes that `used` excludes reserved memory. NVML's newer headers confirm this, but the older
+// headers contradict it. The sum shows which headers are right. Empty if unsupported. May block;
+// worker only.
 std::vector<UnevenMemory> AskUnevenMemory(const std::string& library);
 
 }  // namespace carma::gpu

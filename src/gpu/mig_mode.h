@@ -1,4 +1,4 @@
-// Finds GPUs whose MIG mode an administrator has changed but that still need a reset.
+// Finds GPUs with a changed MIG mode that takes effect only after a reset of the GPU.
 #pragma once
 
 #include <string>
@@ -10,11 +10,12 @@ namespace carma::gpu {
 
 struct PendingMigMode {
   std::string uuid;  // of the whole GPU
-  bool on = false;   // after the next reset
+  bool on = false;   // mode after the next reset
   friend bool operator==(const PendingMigMode&, const PendingMigMode&) = default;
 };
 
-// Lists GPUs whose mode will change, in NVML's order. Empty if unsupported. May block; worker only.
+// Lists GPUs with a pending change of mode, in NVML's order. Empty if unsupported. May block;
+// worker only.
 std::vector<PendingMigMode> AskPendingMigModes(const std::string& library);
 
 // An instance's share of the GPU's SMs, derived from the instance's name: "3g.20gb" has three of

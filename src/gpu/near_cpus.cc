@@ -12,7 +12,7 @@ namespace carma::gpu {
 namespace {
 
 constexpr std::size_t kMaxCpuList = 65'536;
-constexpr std::size_t kDomainDigits = 4;  // in the kernel's form; the driver writes eight
+constexpr std::size_t kDomainDigits = 4;  // in the kernel; eight in the driver
 
 }  // namespace
 
@@ -22,7 +22,7 @@ std::vector<int> NearCpus(const std::string& root, std::string_view pci) {
   if (colon > kDomainDigits) pci.remove_prefix(colon - kDomainDigits);
   const std::string device =
       fmt::format("{}/sys/bus/pci/devices/{}", root, base::ToLower(std::string(pci)));
-  // The file contains -1 on a machine with a single node.
+  // The file contains -1 on a machine with a single NUMA node.
   const std::string node = base::ReadFile(device + "/numa_node", kMaxCpuList).value_or("");
   if (base::Trim(node).starts_with('-')) return {};
   const std::string list = base::ReadFile(device + "/local_cpulist", kMaxCpuList).value_or("");

@@ -1,4 +1,4 @@
-// Finds the CPU cores close to a GPU, which are the cores of its NUMA node.
+// Finds the CPU cores close to a GPU: the cores of its NUMA node.
 #pragma once
 
 #include <cstddef>

@@ -40,7 +40,7 @@ inline constexpr std::size_t kUuidBytes = 96;
 inline constexpr std::size_t kNameBytes = 96;
 inline constexpr std::size_t kVersionBytes = 80;
 
-// Means "not available" where a count is expected.
+// Stands for "not available" where a count is expected.
 inline constexpr std::uint64_t kNoValue64 = std::numeric_limits<std::uint64_t>::max();
 inline constexpr std::uint32_t kNoValue32 = std::numeric_limits<std::uint32_t>::max();
 
@@ -106,7 +106,7 @@ struct ProcessUtilization {
 };
 static_assert(sizeof(ProcessUtilization) == 32);
 
-// The components of a GPU or a MIG instance.
+// The engines, slices and memory of a GPU or a MIG instance.
 struct DeviceAttributes {
   std::uint32_t multiprocessors;
   std::uint32_t shared_copy_engines;
@@ -164,7 +164,7 @@ inline constexpr std::uint32_t kEccCorrected = 0;
 inline constexpr std::uint32_t kEccUncorrected = 1;
 inline constexpr std::uint32_t kEccSinceLoad = 0;  // "volatile"; 1 counts over the GPU's lifetime
 
-// A value that is requested by number.
+// The value of a field that is requested by its number.
 struct FieldValue {
   std::uint32_t field_id;
   std::uint32_t scope_id;

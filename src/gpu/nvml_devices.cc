@@ -94,7 +94,7 @@ ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
   return given && current == 1;
 }
 
-// Why no part of a board can be used.
+// The reason why a board, with all its instances, cannot be used.
 struct Refusal {
   ReadError error;
   TroubleCause cause = TroubleCause::kOther;
@@ -245,8 +245,8 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
   return device;
 }
 
-// Handle numbers have gaps. If instances seem to exist but cannot be opened, one device is listed
-// for all of them, because their number is unknown. Errors: no handle could be opened.
+// Handle numbers have gaps. If instances seem to exist but cannot be opened, a single device is
+// listed for all instances, because their number is unknown. Errors: no handle could be opened.
 ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
                                                  std::uint32_t count) {
   const std::int64_t board_mib =
@@ -307,7 +307,7 @@ Listed DevicesOf(NvmlCalls& calls, Board& board) {
 }
 
 struct Group {
-  std::string pci;  // of the board, or of its predecessor
+  std::string pci;  // of the board; if unknown, that of the board before it
   std::vector<NvmlDevice> devices;
 };
 

@@ -21,10 +21,10 @@ struct NvmlListing {
   std::function<void(std::uint32_t)> asking;  // called before the first query of each queried GPU
 };
 
-// What a GPU's NVLinks connect it to.
+// The devices that a GPU's NVLinks lead to.
 struct NvmlLinks {
   std::vector<std::string> pcis;  // addresses of other GPUs
-  bool to_switch = false;         // connected with all other GPUs at a switch
+  bool to_switch = false;         // connected to all other GPUs on an NVSwitch
 };
 
 struct NvmlDevice {

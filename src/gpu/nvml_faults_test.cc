@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 // What an error in a function causes, from least to most severe.
 enum class Role {
-  kNothing,    // the error is not noticed
+  kNothing,    // the error has no effect
   kTells,      // a value is absent, unless the GPU or the driver is lost
   kDecides,    // the reading fails, unless the error means that there is no value
   kMemory,     // the reading fails, or the function from before R510 is used

@@ -144,7 +144,7 @@ class NvmlCalls {
                          Weight weight);
   // An error "doing: text of the driver". kNotFound for a lost GPU, otherwise kUnavailable.
   std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
-  // The same for one GPU. what: the requested value; empty for the GPU itself.
+  // An error about one GPU, in the same form. what: the requested value; empty for the GPU itself.
   std::unexpected<ReadError> FailureOf(const std::string& gpu, nvml::Return code,
                                        const std::string& what = "");
   bool driver_gone() const { return driver_gone_; }

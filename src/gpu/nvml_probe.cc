@@ -87,10 +87,10 @@ class LibraryProbe : public NvmlProbe {
   NvmlCalls calls_;
   NvmlListing listing_;
   bool initialised_ = false;  // nvmlInit succeeded
-  bool open_ = false;         // … and the devices were found; see also calls_.driver_gone()
+  bool open_ = false;         // the devices were also found; see also calls_.driver_gone()
   nvml::EventSet events_ = nullptr;
   std::vector<DeviceState> devices_;
-  nvml::GpmMetricsGet metrics_{};  // a member, because 13 KiB are too much for every call
+  nvml::GpmMetricsGet metrics_{};  // 13 KiB, too large for a local variable
 };
 
 std::unexpected<ReadError> Corrupt(const DeviceState& device, std::string what) {
@@ -110,7 +110,7 @@ Result<Unit> LibraryProbe::Open() {
 }
 
 Result<Unit> LibraryProbe::FindAgain() {
-  // NVML finds a GPU by UUID by visiting all GPUs, including those that were left out.
+  // To find a GPU by its UUID, NVML visits all GPUs, including those that were left out.
   if (!devices_.empty() && !listing_.leave_out.empty())
     return Unavailable("NVML was reloaded; GPUs must be listed again");
   std::vector<NvmlDevice*> all;
@@ -187,7 +187,8 @@ void LibraryProbe::TakeEvents() {
   }
 }
 
-// Assigns the event to the instance that it names, or to all devices of its GPU if it names none.
+// Assigns the event to the instance named in the event, or to all devices of the GPU if no instance
+// is named.
 void LibraryProbe::Announce(const nvml::EventData& event) {
   const auto named = [&event](const DeviceState& device) {
     return device.GpuInstance() == event.gpu_instance &&
@@ -281,8 +282,8 @@ nvml::Return LibraryProbe::AskMetrics(const DeviceState& device, std::size_t cou
   return api_.gpm_metrics(&metrics_);
 }
 
-// Reads the counters. Returns false if the driver has none. Decisions depend on SM activity, so it
-// must be read even if another counter fails.
+// Reads the counters. Returns false if the driver has no counters. Decisions depend on SM activity,
+// so it must be read even if another counter fails.
 ReadResult<bool> LibraryProbe::AskCounters(DeviceState& device) {
   nvml::Return code = AskMetrics(device, device.gpm_counters);
   const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
@@ -352,7 +353,7 @@ ReadResult<Unit> LibraryProbe::ReadTemperature(const DeviceState& device, Readin
   nvml::Return code = api_.temperature
                           ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
                           : nvml::kFunctionNotFound;
-  // NVML 13 deprecates the old call, so the newer call is tried.
+  // NVML 13 deprecates the old call, so the newer call is the fallback.
   if (MeansAbsent(code) && api_.temperature_v) {
     nvml::Temperature temperature{nvml::StructVersion<nvml::Temperature>(1), nvml::kTemperatureGpu,
                                   0};

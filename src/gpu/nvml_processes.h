@@ -24,8 +24,8 @@ class NvmlProcesses {
   // kernel_time is unknown. Errors: only a lost GPU or driver.
   ReadResult<Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
                                  std::optional<double> busy, std::vector<ProcessUse>& processes);
-  // Adds the control groups that have limits. Has an effect only for a whole GPU. A process counts
-  // for the group in which it was first listed.
+  // Adds the control groups that have limits. Has an effect only for a whole GPU. If a process
+  // changes its group, its first listed group continues to count.
   void AddGroups(const NvmlApi& api, const NvmlDevice& device, std::vector<ProcessUse>& processes);
   // Must be called after a reload of the driver, because its clock may have restarted.
   void Forget() { seen_us_ = 0; }

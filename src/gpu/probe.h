@@ -33,7 +33,7 @@ struct MigPlace {
   int compute_instance = 0;
   int profile = -1;          // NVML's number of the GPU instance's profile; -1: not reported
   std::string profile_name;  // "3g.20gb", derived from slices and memory
-  int slices = 7;            // slices of the whole GPU, so also the most instances
+  int slices = 7;            // slices of the whole GPU, the limit on instances
 
   static void VisitFields(auto& field, auto& place) {
     field("parent", place.parent_uuid, "", kNameRule);
@@ -80,9 +80,9 @@ struct DeviceInfo {
   // UUIDs of other GPUs that are connected by NVLink, directly or through switches. Empty for an
   // instance.
   std::vector<std::string> linked_to = {};
-  // Why the device could not be described. Empty if it could. Such a device is listed anyway, so
-  // that the other devices can be used. Its UUID may be a made-up "GPU-unknown-3", its memory is 0,
-  // and Read() returns kNotFound.
+  // Why the device could not be described; empty if it was described. A device in trouble is listed
+  // anyway, so that the other devices can be used. Its UUID may be made up ("GPU-unknown-3"), its
+  // memory is 0, and Read() returns kNotFound.
   DeviceTrouble trouble;
 
   // Without trouble.cause.
@@ -109,11 +109,11 @@ struct ProcessUse {
   bool mps_server = false;               // never counted as work
   bool mps_client = false;               // computes through an MPS server
   // The recent share of time in which the process's kernels ran, 0..1. As coarse as
-  // Reading::utilization. Empty if not reported, which is always so under MPS and on MIG instances.
+  // Reading::utilization. Empty if not reported, as always under MPS and on MIG instances.
   std::optional<double> kernel_time;
-  // The nearest control group of the process that has its own GPU memory limit, as a path in
-  // /proc/PID/cgroup. Empty if there is none. group_mib: memory used by all processes of this
-  // group.
+  // The process's nearest control group with its own GPU memory limit, as a path in
+  // /proc/PID/cgroup. Empty if no group has a limit. group_mib: memory used by all processes of
+  // this group.
   std::string group;
   std::int64_t group_mib = 0;
 
@@ -160,8 +160,8 @@ enum class RecoveryAction {
 struct Condition {
   std::optional<std::int64_t> ecc_corrected;    // errors of memory since the driver was loaded
   std::optional<std::int64_t> ecc_uncorrected;  // uncorrected errors of memory
-  std::optional<std::int64_t> rows_remapped;    // rows of memory replaced by spares, ever
-  std::optional<bool> remap_pending;            // more rows at the next reset
+  std::optional<std::int64_t> rows_remapped;    // memory rows replaced by spares so far
+  std::optional<bool> remap_pending;            // more rows will be replaced at the next reset
   std::optional<bool> remap_failed;             // no spare rows left
   std::optional<ComputeMode> compute_mode;
   std::optional<bool> mig;  // divided into instances
@@ -214,7 +214,7 @@ struct Reading {
   std::optional<double> memory_clock_mhz;
   Condition condition;
   // Critical errors that the driver has announced since the previous reading. On a divided GPU,
-  // each instance gets its own errors and those of the whole GPU.
+  // each instance gets its own errors and the errors of the whole GPU.
   std::vector<int> xids;
 
   // Visits all members except `taken`. Defined in reading_json.cc, which is the only user.
@@ -237,7 +237,8 @@ class Probe {
   // Announces that these devices of the last list will not be read until the next LeaveAlone(). The
   // driver's handles for them may be released.
   virtual void LeaveAlone(const std::set<std::size_t>& /*devices*/) {}
-  // From now on, GPUs are numbered as in this list, whatever the driver lists.
+  // From now on, GPUs keep the numbers that they have in this list, even if the driver's list
+  // changes.
   virtual void Keep(std::vector<DeviceInfo> /*devices*/) {}
 };
 

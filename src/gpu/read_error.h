@@ -1,4 +1,4 @@
-// The reason why a GPU could not be described or read.
+// An error about the description or the reading of a GPU.
 #pragma once
 
 #include <expected>
@@ -10,7 +10,8 @@ namespace carma::gpu {
 
 struct ReadError {
   ReadError(ErrorCode kind, std::string what, std::string of = "");
-  // An error of the driver as a whole. Not explicit, so that an Error converts to a ReadError.
+  // An error of the driver, not of a single GPU. Not explicit, so that an Error converts to a
+  // ReadError.
   ReadError(base::Error error);
 
   // The message with the GPU's name, for output that does not show the GPU elsewhere: "GPU GPU-a:

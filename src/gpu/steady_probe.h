@@ -10,12 +10,12 @@
 
 namespace carma::gpu {
 
-// How often to look for a GPU that is missing or could not be described. This requires a new list,
-// which may take seconds, during which the other GPUs wait.
+// How often to look for a GPU that is missing or could not be described. Each time requires a new
+// list, which may take seconds. The other GPUs wait meanwhile.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
 // Whether all described GPUs have their earlier numbers. If so, the GPUs that could not be
-// described are assumed to have theirs too.
+// described are assumed to have their earlier numbers too.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
 // For use by one thread.

@@ -17,8 +17,8 @@ struct File {
 
 inline constexpr std::string_view kIndex = "index.html";
 
-// The page may load files only from this server. It has no inline scripts or styles and cannot be
-// put into a frame by other sites.
+// The page may load files only from this server. It has no inline scripts or styles, and other
+// sites cannot embed it in a frame.
 inline constexpr std::string_view kPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -27,7 +27,7 @@ inline constexpr std::string_view kReportPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'";
 
-// Returns null if there is no file with this name. The files are compressed on the first call.
+// Returns null for an unknown name. The files are compressed on the first call.
 const File* Find(std::string_view name);
 
 }  // namespace carma::page

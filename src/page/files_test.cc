@@ -31,7 +31,7 @@ std::string Unpacked(const std::string& packed) {
   return text;
 }
 
-// Returns the page's files to which the text refers: "/page/NAME" and, in scripts, "./NAME".
+// Returns the page's files that the text mentions: "/page/NAME" and, in scripts, "./NAME".
 std::set<std::string> Needed(std::string_view text) {
   static const std::regex kName(R"re(["'](?:/page|\.)/([a-z]+\.(?:js|css|svg))["'])re");
   const std::string all(text);

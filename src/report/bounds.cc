@@ -11,19 +11,19 @@ using base::Seconds;
 
 namespace {
 
-// Names of the bounds that hold for every policy.
+// Names of the bounds that are valid for every policy.
 constexpr const char* kLongestTask = "longest task";
 constexpr const char* kSmAreaShared = "SM activity area at 1.05";
 constexpr const char* kMemoryArea = "memory area";
 
-// A time at which the sum of work per second changes, because a task begins or ends. Every task
-// runs at full speed from its release.
+// A time at which the total work per second changes, because a task begins or ends. Every task runs
+// at full speed from its release.
 struct Turn {
   double at_s = 0;
   double change = 0;
 };
 
-// The bound is linear between two turns, so its maximum is at a turn.
+// The bound is linear between two turns, so it reaches its maximum at a turn.
 double AreaBound(std::span<const BoundTask> tasks, double capacity,
                  const std::function<double(const BoundTask&)>& work_per_s) {
   std::vector<Turn> turns;

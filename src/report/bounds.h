@@ -10,7 +10,7 @@
 
 namespace carma::report {
 
-// What one task needs, however it is placed.
+// What one task needs, regardless of where it is placed.
 struct BoundTask {
   base::Duration release{};  // time from the first task's submission to its own
   double run_s = 0;          // execution time when alone on its GPUs
@@ -45,7 +45,7 @@ std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundP
 
 // The bound that no policy can beat: the highest bound valid for any way of sharing. The exclusive
 // area, the SM activity area at capacity 1 and the bound with a slowdown limit do not count.
-// Returns 0 if there is none.
+// Returns 0 if no bound counts.
 double TightestBound(std::span<const Bound> bounds);
 
 }  // namespace carma::report

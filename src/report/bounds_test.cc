@@ -25,8 +25,8 @@ double BoundNamed(const std::vector<Bound>& bounds, const std::string& name) {
 }
 
 TEST(Bounds, MatchHandComputation) {
-  // Two GPUs of 40 000 MiB. There are 1000 exclusive GPU-seconds of work, 900 of them released at
-  // 300 s.
+  // Two GPUs of 40 000 MiB. The tasks have 1000 exclusive GPU-seconds of work, and 900 of these are
+  // released at 300 s.
   const std::vector<BoundTask> tasks{Released(0, 100), Released(300, 300, 2, 1.2, 24'000),
                                      Released(300, 300)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 40'000});
@@ -39,8 +39,8 @@ TEST(Bounds, MatchHandComputation) {
 }
 
 TEST(Bounds, AreaBoundAddsTheRemainingWork) {
-  // On one GPU, the first task has done at most 80 of its 160 s when the other two have loaded.
-  // From then on, the three tasks together need more than the GPU can deliver.
+  // On one GPU, the first task has done at most 80 of its 160 s when the other two tasks have
+  // loaded. From then on, the three tasks together need more than the GPU can deliver.
   const std::vector<BoundTask> tasks{Released(0, 200, 1, 0.8), Released(100, 400, 1, 0.8),
                                      Released(100, 400, 1, 0.8)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0});

@@ -52,7 +52,7 @@ std::string BarChart(std::string_view what, std::span<const Bar> bars,
   const auto mark_y = [](std::size_t i) { return static_cast<double>(i + 1) * kMarkRow; };
   for (std::size_t i = 0; i < marks.size(); ++i)
     svg.Line(x(marks[i].value), mark_y(i) - 6, x(marks[i].value), bottom, "mark");
-  // Text is drawn last, because its outline covers the lines behind it.
+  // Text is drawn last, so that its outline covers the lines behind it.
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const double y = top + static_cast<double>(i) * kRow + (kRow - kThick) / 2;
     svg.Text(ends[i] + 5, y + kThick - 3, bars[i].text, "value");
@@ -87,7 +87,7 @@ std::string CdfChart(std::string_view what, std::span<const Distribution> cases,
     std::ranges::sort(sorted);
     std::vector<XY> curve{{0, 0}};
     for (std::size_t i = 0; i < sorted.size(); ++i) {
-      // Only the last of several equal values is drawn, so they form one step.
+      // Only the last of several equal values is drawn, so that they form one step.
       if (i + 1 < sorted.size() && sorted[i + 1] == sorted[i]) continue;
       curve.push_back({sorted[i], static_cast<double>(i + 1) / static_cast<double>(sorted.size())});
     }

@@ -19,7 +19,8 @@ namespace carma::report {
 // the store. Rows of unknown tasks are ignored, so whole pages may be added.
 class StoreRun {
  public:
-  // Everything after `now` is cut off. A process that still runs at `now` counts as unfinished.
+  // Everything after `now` is cut off. A process that is still running at `now` counts as
+  // unfinished.
   explicit StoreRun(core::Time now) : now_(now) {}
 
   void Add(const store::StoredTask& task);
@@ -27,7 +28,7 @@ class StoreRun {
   // state that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
   // Adds all GPUs and the promise of an attempt that is known from events. Without this call, only
-  // the first GPU of an attempt is known; for the last attempt, the GPUs come from the task's row.
+  // the first GPU of an attempt is known. The last attempt gets its GPUs from the task's row.
   void Add(const store::EndedAttempt& attempt);
   // Spans of a GPU must come in order of time. Time outside the run is ignored; spans without rows
   // are gaps.
@@ -43,7 +44,8 @@ class StoreRun {
   // task is unfinished. Both ends are `now` if there are no tasks.
   core::Time from() const { return first_.value_or(now_); }
   core::Time to() const { return last_.value_or(now_); }
-  // Completes the record. Nothing may be added afterwards. The caller sets label and provenance.
+  // Completes the record. Nothing may be added after this call. The caller sets label and
+  // provenance.
   RunRecord Finish();
 
  private:

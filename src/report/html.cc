@@ -16,7 +16,7 @@
 namespace carma::report {
 
 // The text of style.css. Its colours are from Okabe and Ito's palette, which suits all kinds of
-// colour vision, and are darkened behind white text. Lines also differ in their dash patterns, for
+// colour vision. They are darkened behind white text. Lines also differ in their dash patterns, for
 // printing without colour.
 extern const std::string_view kStyle;
 
@@ -49,8 +49,8 @@ void PutResult(std::string& out, std::span<const Metrics> metrics) {
   out += "</div>\n";
 }
 
-// Labels longer than this would be cut in every figure, so letters replace them and a list explains
-// the letters.
+// Longer labels would be cut in every figure. Letters replace them, and a list explains the
+// letters.
 constexpr std::size_t kLongLabel = 22;
 
 std::vector<Report> WithLetters(std::span<const Report> reports, std::string& list) {
@@ -77,7 +77,7 @@ bool WantsLetters(std::span<const Report> reports) {
          std::ranges::all_of(reports, is_named);
 }
 
-// The wall-clock time at the beginning of the axes.
+// When the run was recorded; the axes begin at this time.
 std::string RecordedText(const Metrics& metrics, const std::optional<Clock>& clock) {
   if (metrics.executed == 0) return "recorded";
   if (clock) {

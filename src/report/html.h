@@ -19,8 +19,8 @@ std::string HtmlPage(std::string_view title, std::string_view body);
 std::string GpusHtml(const RunRecord& run, std::string_view title, Clock clock);
 
 // Compares all cases with the first. Equal reports give equal bytes. Each drawn run adds at most
-// about 2 MB to the page, however long it lasted. clock: the clock of a real run. If it is empty,
-// or if several runs are drawn, the axes begin at 0.
+// about 2 MB to the page, regardless of its duration. clock: the clock of a real run. If it is
+// empty, or if several runs are drawn, the axes begin at 0.
 std::string Html(std::span<const Report> reports, std::string_view title,
                  const std::optional<Clock>& clock = {});
 

@@ -98,8 +98,8 @@ TaskTimes TimesOf(const std::vector<const RunRecord*>& runs) {
 void PutComparison(std::string& out, const std::vector<Case>& cases) {
   out += "<section class=\"whole\"><h2>Side by side</h2><div class=\"grid three\">\n";
   BarFigure total = BarsOf(cases, "trace_total_s", "Trace total time, with the bounds of the load");
-  // All cases run the same workload, so the bounds of the first case apply to all. Equal bounds
-  // share one mark.
+  // All cases run the same workload, so the bounds of the first case apply to all cases. Equal
+  // bounds share one mark.
   for (const Bound& bound : cases.front().replays.front()->bounds) {
     const auto same = std::ranges::find_if(total.marks, [&](const BarMark& mark) {
       return SpanText(mark.value) == SpanText(bound.makespan_s);

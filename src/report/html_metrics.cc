@@ -91,9 +91,9 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
   } while (next < cases.size());
   if (!BoundNames(cases).empty()) {
     out +=
-        "<p>Bounds: lower limits on the trace total time; the line below each shows how far the "
-        "run is above it. The exclusive area holds only without collocation, the SM activity area "
-        "only without MPS.</p>";
+        "<p>Bounds are lower limits on the trace total time. The line below each bound shows how "
+        "far the run is above it. The exclusive area is valid only without collocation, and the SM "
+        "activity area only without MPS.</p>";
   }
   if (cases.size() > 1) {
     out += "<p>Differences are relative to the first column.";

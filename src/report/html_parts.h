@@ -33,9 +33,9 @@ void PutFigure(std::string& out, std::string_view caption, const std::string& dr
 // A 22 x 11 symbol for a figure's key.
 std::string Swatch(std::string_view shape);
 
-// The cases that have records, in order, each with its records.
+// The cases with at least one record, in order, each with its records.
 using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*>>>;
-// Borrows from the reports. A report without a label is a case of its own.
+// Borrows from the reports. Each report without a label is a separate case.
 Recorded RecordsOf(std::span<const Report> reports);
 
 // Writes a section with a table, or nothing if there are no rows. rows: HTML. The column "run" has

@@ -16,8 +16,8 @@ using base::Seconds;
 
 struct Waits {
   double first_s = 0;       // until the first start
-  double after_oom_s = 0;   // until the next start, after it ran out of memory
-  double after_stop_s = 0;  // after a requeue for other tasks or by time slice
+  double after_oom_s = 0;   // from running out of memory until the next start
+  double after_stop_s = 0;  // after a preemption or the end of a time slice
   double after_fault_s = 0;
   double AllS() const { return first_s + after_oom_s + after_stop_s + after_fault_s; }
 };
@@ -113,10 +113,10 @@ void PutFailures(std::string& out, const Recorded& cases) {
           SpanText(ran_s), MemoryText(task), Escape(task.reason, 300));
     }
   }
-  PutTable(
-      out, "Tasks that did not succeed",
-      {"task", "run", "user", "state", "starts", "waited", "ran", "memory, promised / seen", "why"},
-      rows, count > kMostRows ? fmt::format("<p>{} of {}.</p>", kMostRows, count) : "");
+  PutTable(out, "Tasks that did not succeed",
+           {"task", "run", "user", "state", "starts", "waited", "ran",
+            "memory, promised / measured", "why"},
+           rows, count > kMostRows ? fmt::format("<p>{} of {}.</p>", kMostRows, count) : "");
 }
 
 }  // namespace carma::report

@@ -37,7 +37,7 @@ void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool 
         Swatch(R"(<path class="oom" d="M7 1L15 9M7 9L15 1"/>)"));
   }
   if (broken) {
-    Put(out, "<span>{}paler: failed or not finished</span>",
+    Put(out, "<span>{}pale: failed or not finished</span>",
         Swatch(R"(<rect class="c0 broken" y="1" width="22" height="10"/>)"));
   }
   out += "</div>\n";
@@ -123,7 +123,7 @@ void PutTimelines(std::string& out, const Recorded& cases, const std::optional<C
   if (!all_one_by_one) {
     Put(legend,
         "<p>A run with more than {} executions or {} GPUs is drawn as the mean number of tasks per "
-        "GPU: the darker, the more.</p>",
+        "GPU; darker cells have more tasks.</p>",
         kMaxGanttAttempts, kMaxGanttGpus);
   }
   PutLegend(legend, frame, any_one_by_one, crashes, any_one_by_one && broken);

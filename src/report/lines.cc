@@ -184,7 +184,7 @@ std::string Text(const Line& line, const Estimated& value) {
 Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
   const double base = EstimatedOf(reference).mean;
   const double ratio = base > 0 ? EstimatedOf(values).mean / base : 1;
-  // How far each run is from the ratio of the means.
+  // How far the ratio of each run is from the ratio of the means.
   std::vector<double> rests;
   rests.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -232,7 +232,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases) {
   return names;
 }
 
-// Each replay has its own bounds, because the noise changes the durations.
+// Each replay has its own bounds, because durations vary with the noise.
 std::optional<double> BoundOf(const Case& of, const std::string& name) {
   double sum_s = 0;
   for (const Metrics* each : of.replays) {

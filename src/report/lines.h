@@ -29,24 +29,24 @@ const Line& LineOf(std::string_view key);
 std::optional<Estimated> Over(const Case& of, const Line& line);
 // "1:23:45", "1:23:45 ± 0:12".
 std::string Text(const Line& line, const Estimated& value);
-// The difference between two policies' means, as used by every table, figure and sentence. Values
-// at the same position have the same seed, so their common noise cancels.
+// The difference between the means of two policies. Every table, figure and sentence uses it.
+// Values at the same position have the same seed, so their common noise cancels out.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
-  // The 95 % confidence interval of the difference (Student's t) contains 0, so the difference is
-  // not significant. False for single runs, whose noise is unknown.
+  // Whether 0 is in the 95 % confidence interval of the difference (Student's t), so that the
+  // difference is not significant. False for single runs, because their noise is unknown.
   bool within_noise = false;
 };
-// Both must have the same size, which is at least 1.
+// Both spans must have the same size, which is at least 1.
 Change ChangeOf(std::span<const double> values, std::span<const double> reference);
-// Empty if any replay does not report the line, or if the mean of `base` is 0.
+// Empty if any replay does not report this line, or if the mean of `base` is 0.
 std::optional<Change> ChangeOf(const Line& line, const Case& base, const Case& of);
 // "-25.0 %"; "(-0.3 %)" within the noise; "+16.1 points" for a share; empty if unknown.
 std::string Difference(const Line& line, const Case& base, const Case& of);
 // How far the value is above the bound: "+12.0 %".
 std::string AboveBound(double bound_s, const Estimated& value);
 
-// The distinct names of the cases' bounds; each is a row of a table.
+// The distinct names of the cases' bounds. Each name is a row of a table.
 std::vector<std::string> BoundNames(std::span<const Case> cases);
 // The bound in s, as the mean over the replays; empty if a replay has no bound of that name.
 std::optional<double> BoundOf(const Case& of, const std::string& name);

@@ -59,7 +59,7 @@ struct UserMetrics {
   std::int64_t tasks = 0;
   double gpu_s = 0;           // execution time multiplied by the number of GPUs
   double waiting_mean_s = 0;  // mean wait of a task
-  double stretch_mean = 0;    // completion time / time alone, or / execution time if unknown
+  double stretch_mean = 0;    // completion time / run time alone (if unknown: / execution time)
   static void VisitFields(auto& field, auto& self) {
     field("name", self.name, "", kNameRule);
     field("tasks", self.tasks, "", kCountRule);
@@ -76,7 +76,7 @@ struct ForecastMetrics {
   std::string by;
   std::int64_t tasks = 0;
   Spread ratio;               // measured / predicted
-  std::int64_t promised = 0;  // tasks to which a bound was promised
+  std::int64_t promised = 0;  // tasks with a promised bound
   std::int64_t kept = 0;      // promised bounds that held
   static void VisitFields(auto& field, auto& self) {
     field("what", self.what, "", kNameRule);
@@ -100,7 +100,7 @@ struct Metrics {
   std::int64_t executed = 0;
   std::int64_t oom_crashes = 0;  // attempts that ran out of GPU memory, even if recovered
   std::int64_t attempts = 0;     // launches of all tasks
-  // Tasks that servers returned to the cluster's queue; absent if there is no such queue.
+  // Tasks that servers returned to the cluster's queue; absent without a cluster.
   std::optional<std::int64_t> requeues;
 
   core::Time first_submitted{};
@@ -109,17 +109,17 @@ struct Metrics {
   Spread waiting;            // s in the queue before and between executions
   Spread execution;          // s in execution over all attempts
   Spread jct;                // s from submission to completion: waiting + execution
-  // Execution time of the successful attempt divided by the time alone. Absent if no task's time
-  // alone is known.
+  // Execution time of the successful attempt divided by the task's run time alone. Absent if no
+  // task's run time alone is known.
   std::optional<Spread> slowdown;
   // Time lost to checkpoints and to making room (RunTask::lost_s) as a share of all execution.
-  // Absent if none or unknown.
+  // Absent if zero or unknown.
   std::optional<double> lost_share;
   std::vector<GroupMetrics> groups;        // by name; tasks without a group do not count
   std::vector<ForecastMetrics> forecasts;  // by quantity and method
 
-  // Only with two or more users: the users by name, Jain's index of their mean stretches (1: all
-  // equal), and the longest mean wait of a user.
+  // Present only with two or more users: the users by name, Jain's index of their mean stretches
+  // (1: all equal), and the longest mean wait of a user.
   std::vector<UserMetrics> users;
   std::optional<double> jain;
   std::optional<double> worst_user_waiting_s;
@@ -130,7 +130,7 @@ struct Metrics {
   std::optional<double> sm_active;        // 0..1
   std::optional<double> energy_mj;        // all GPUs
   std::optional<double> power_w;          // all GPUs together
-  double gpu_coverage = 0;                // part of the time that has records, 0..1
+  double gpu_coverage = 0;                // share of the time that has records, 0..1
 
   std::vector<Bound> bounds;
   // Visits all fields except tasks_by_state, whose keys are states.

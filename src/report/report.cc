@@ -50,8 +50,7 @@ void PutList(JsonText& out, const Range& range, PutItem put) {
   out.push_back(']');
 }
 
-// Writes null for a value that was not reported. Otherwise writes only as many digits as are
-// useful.
+// Writes null if a value was not reported, and otherwise only the useful digits.
 void PutNumber(JsonText& out, double value) {
   if (std::isfinite(value)) {
     Put(out, "{:.6g}", value);
@@ -137,7 +136,7 @@ Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
   const Json* list = in.Raw(key);
   if (list == nullptr || list->is_null()) return &kNone;
   if (!list->is_array() || list->size() > most)
-    return Expected(pointer + "/" + key, "a list of at most " + std::to_string(most));
+    return Expected(pointer + "/" + key, "a list of at most " + std::to_string(most) + " items");
   return list;
 }
 
@@ -159,9 +158,11 @@ Result<Attempt> ReadAttempt(const Json& json, const std::string& pointer, std::s
   const Result<const Json*> list = ListOf(in, "gpus", kMaxGpusOfTask, pointer);
   if (in.error()) return std::unexpected(*in.error());
   if (!list) return std::unexpected(list.error());
-  if (attempt.ended < attempt.started) return Expected(pointer + "/to_ms", "not before from_ms");
+  if (attempt.ended < attempt.started)
+    return Expected(pointer + "/to_ms", "a time not before from_ms");
   const std::optional<AttemptEnd> known = base::FromWord<AttemptEnd>(end);
-  if (!known) return Expected(pointer + "/end", "how the attempt ended");
+  if (!known)
+    return Expected(pointer + "/end", "succeeded, out_of_memory, failed, stopped or unfinished");
   attempt.end = *known;
   for (const Json& gpu : **list) {
     if (!gpu.is_number_unsigned() || gpu.get<std::uint64_t>() >= gpus)
@@ -206,7 +207,7 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
     const std::string place = pointer + "/attempts/" + std::to_string(i);
     Attempt attempt = CARMA_TRY(ReadAttempt((**attempts)[i], place, gpus));
     if (i > 0 && attempt.started < task.attempts.back().ended)
-      return Expected(place + "/from_ms", "not before the end of the previous attempt");
+      return Expected(place + "/from_ms", "a time not before the end of the previous attempt");
     task.attempts.push_back(std::move(attempt));
   }
   return task;
@@ -216,7 +217,7 @@ Result<Unit> ReadColumn(JsonReader& in, const char* key, const std::string& poin
                         double GpuPoint::*column, std::vector<GpuPoint>& points) {
   const Json& list = *CARMA_TRY(ListOf(in, key, points.size(), pointer));
   if (list.size() != points.size())
-    return Expected(pointer + "/" + key, "as many values as at_ms has");
+    return Expected(pointer + "/" + key, "as many values as in at_ms");
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Json& value = list[i];
     const bool sound = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= most;
@@ -272,14 +273,14 @@ Result<RunRecord> ReadRun(const Json& json, const std::string& pointer) {
   for (const auto* list : {&gpus, &tasks, &waits}) {
     if (!*list) return std::unexpected(list->error());
   }
-  if (run.to < run.from) return Expected(pointer + "/to_ms", "not before from_ms");
+  if (run.to < run.from) return Expected(pointer + "/to_ms", "a time not before from_ms");
   for (std::size_t i = 0; i < (*gpus)->size(); ++i)
     run.gpus.push_back(CARMA_TRY(ReadGpu((**gpus)[i], pointer + "/gpus/" + std::to_string(i))));
   for (std::size_t i = 0; i < (*tasks)->size(); ++i) {
     const std::string place = pointer + "/tasks/" + std::to_string(i);
     RunTask task = CARMA_TRY(ReadTask((**tasks)[i], place, run.gpus.size()));
     if (!run.tasks.empty() && task.id <= run.tasks.back().id)
-      return Expected(place + "/id", "a number above that of the previous task");
+      return Expected(place + "/id", "a number above the id of the previous task");
     run.tasks.push_back(std::move(task));
   }
   for (std::size_t i = 0; i < (*waits)->size(); ++i) {
@@ -336,7 +337,8 @@ Result<std::vector<Report>> ReportsFromJsonText(std::string_view text) {
     return reports;
   }
   if (json.empty() || json.size() > kMaxReports)
-    return Invalid("expected a report or a list of 1 to " + std::to_string(kMaxReports));
+    return Invalid("expected a report or a list of 1 to " + std::to_string(kMaxReports) +
+                   " reports");
   for (std::size_t i = 0; i < json.size(); ++i)
     reports.push_back(CARMA_TRY(ReadReport(json[i], "/" + std::to_string(i))));
   return reports;

@@ -20,8 +20,8 @@ inline constexpr std::size_t kMaxReports = 1'000;
 
 struct Report {
   Metrics metrics;
-  // The record, for figures; empty if only the metrics were stored (replays). Its points may be
-  // thinned out, so metrics are not recomputed from it.
+  // The record, for figures. Empty if only the metrics were stored (replays). Its points may be
+  // thinned out, so metrics must not be recomputed from it.
   std::optional<RunRecord> run;
 };
 
@@ -41,7 +41,7 @@ struct Case {
   std::string label;
   std::vector<const Metrics*> replays;  // at least one
 };
-// A report without a label is a case of its own.
+// Each report without a label is a separate case.
 std::vector<Case> CasesOf(std::span<const Metrics> runs);
 
 // Mean and standard deviation (n - 1) over the replays of a case.
@@ -50,22 +50,24 @@ struct Estimated {
   double sd = 0;  // 0 for a single run
   std::size_t runs = 0;
 };
-// values: one per run, at least one.
+// values: one value per run, and at least one run.
 Estimated EstimatedOf(std::span<const double> values);
-// Whether the difference between two means is insignificant: its 95 % confidence interval
-// (Student's t) contains 0. False if either side is a single run, because its noise is unknown.
+// Whether the difference between two means is insignificant, which means that its 95 % confidence
+// interval (Student's t) contains 0. False if either side is a single run, because the noise of a
+// single run is unknown.
 bool WithinNoise(const Estimated& a, const Estimated& b);
 
 // A readable table with two columns, name and value.
 std::string Table(const Metrics& metrics);
-// A table with one column per case. Later cases also show the difference from the first in percent,
-// in brackets if within the noise. Replays show mean ± standard deviation.
+// A table with one column per case. From the second case on, a column also shows the difference
+// from the first case in percent, in brackets if it is within the noise. Replays show mean ±
+// standard deviation.
 std::string Compare(std::span<const Metrics> runs);
 // Metrics of groups of tasks, one row per case and group; empty if no run has groups.
 std::string GroupTable(std::span<const Metrics> runs);
 
-// Predicted against measured values, one row per case, quantity and method. Empty without
-// predictions. Only the first replay of a case counts.
+// Predicted and measured values, one row per case, quantity and method. Empty without predictions.
+// Only the first replay of each case counts.
 std::string ForecastTable(std::span<const Metrics> runs);
 
 // One row per run with a header line: the metrics in SI units, empty where not reported.

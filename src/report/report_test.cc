@@ -77,7 +77,7 @@ TEST(Reports, ReportThePlaceOfBrokenRecords) {
       {R"({"version":2,"from_ms":0,"to_ms":1})",
        "/run/version: expected 1; version 2 is not supported"},
       {R"({"version":1,"to_ms":1})", "/run/from_ms"},
-      {R"({"version":1,"from_ms":5,"to_ms":1})", "/run/to_ms: expected not before"},
+      {R"({"version":1,"from_ms":5,"to_ms":1})", "/run/to_ms: expected a time not before"},
       {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":{}})", "/run/tasks: expected a list"},
       {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":[{"id":1,"state":"eaten","submitted_ms":0}]})",
        "/run/tasks/0/state"},
@@ -130,7 +130,7 @@ TEST(Cases, ShowReplaysAsOneColumnWithNoise) {
   EXPECT_NEAR(base.sd, 2.828, 1e-3);
   EXPECT_EQ(Difference(makespan, cases[0], cases[1]), "-19.6 %");
   EXPECT_EQ(Difference(makespan, cases[0], cases[2]), "(+0.5 %)");
-  // A single run does not show how large its noise is.
+  // The noise cannot be estimated from a single run.
   EXPECT_FALSE(WithinNoise({.mean = 100, .runs = 1}, {.mean = 100.1, .runs = 1}));
   EXPECT_THAT(Compare(runs), HasSubstr("1:42 ± 2.8 s"));
   EXPECT_THAT(Compare(runs), HasSubstr("within their noise"));
@@ -153,7 +153,7 @@ TEST(Tables, OfGroupsHaveARowForEachRun) {
   EXPECT_THAT(table, HasSubstr("heavy   one"));
   EXPECT_THAT(table, HasSubstr("light   two"));
   EXPECT_EQ(GroupTable(std::vector<Metrics>(1)), "");
-  // The table of a single run has no columns for a missing name and missing run times alone.
+  // The table of a single run has no columns for a missing name or for missing run times alone.
   Metrics plain{.groups = {{.name = "alice", .tasks = 2, .executed = 2, .jct = {.mean = 30}}}};
   EXPECT_EQ(GroupTable({&plain, 1}),
             "group  tasks  waiting  execution  completion  OOM crashes\n"

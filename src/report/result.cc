@@ -49,8 +49,8 @@ std::string NameOf(const Case& of) {
   return of.label.empty() ? "the other run" : of.label;
 }
 
-// The fastest case. A case in which more tasks failed than in the first is chosen only if there is
-// no other.
+// The fastest case. A case with more failed tasks than the first case is chosen only if there is no
+// other.
 std::size_t Best(const std::vector<Case>& cases) {
   const Line& total = LineOf("trace_total_s");
   std::size_t best = 1;
@@ -75,7 +75,7 @@ std::string Compared(const std::vector<Case>& cases) {
   const Case& base = cases.front();
   const Case& best = cases[Best(cases)];
   const std::optional<Change> total = ChangeOf(LineOf("trace_total_s"), base, best);
-  if (!total) return "The runs cannot be compared: one of them took no time.";
+  if (!total) return "The runs cannot be compared: one of the runs took no time.";
   const char* const of = total->relative.mean > 0 ? ", best of the others," : ", best of these,";
   std::string text = fmt::format("{}{} {} {}", NameOf(best), cases.size() > 2 ? of : "",
                                  EndsText(*total, cases.size() > 2),
@@ -97,18 +97,19 @@ std::string Single(const Case& of) {
       MeanOf(of, [](const Metrics& run) { return static_cast<double>(run.executed); });
   if (executed == 0) return "No task has ended.";
   const std::size_t runs = of.replays.size();
-  std::string text = fmt::format(
-      "{} task{} in {}{}: one waits {} and runs {}", TasksText(executed), executed == 1 ? "" : "s",
-      SpanText(MeanOf(of, [](const Metrics& run) { return run.trace_total_s; })),
-      runs > 1 ? fmt::format(" (mean of {} runs)", runs) : "",
-      SpanText(MeanOf(of, [](const Metrics& run) { return run.waiting.mean; })),
-      SpanText(MeanOf(of, [](const Metrics& run) { return run.execution.mean; })));
+  std::string text =
+      fmt::format("{} task{} in {}{}: a task waits {} and runs {}", TasksText(executed),
+                  executed == 1 ? "" : "s",
+                  SpanText(MeanOf(of, [](const Metrics& run) { return run.trace_total_s; })),
+                  runs > 1 ? fmt::format(" (mean of {} runs)", runs) : "",
+                  SpanText(MeanOf(of, [](const Metrics& run) { return run.waiting.mean; })),
+                  SpanText(MeanOf(of, [](const Metrics& run) { return run.execution.mean; })));
   if (executed > 1) text += " on average";
   if (const std::optional<Estimated> active = Over(of, LineOf("sm_active")))
     text += fmt::format("; the GPUs' SMs were {:.0f} % busy", active->mean * 100);
   const double failed = FailedMean(of);
   if (failed == 0) return text + "; all succeeded.";
-  // Some of the failed tasks may never have run.
+  // Some of the failed tasks may never have started.
   const double all = Over(of, LineOf("tasks"))->mean;
   return text + fmt::format("; {}{} did not succeed.", TasksText(failed),
                             all == executed ? "" : " of all " + TasksText(all));

@@ -15,8 +15,8 @@ namespace carma::report {
 std::int64_t Failed(const Metrics& metrics);
 
 // One sentence without a newline. For one case: its duration and GPU use. For several: how much
-// earlier the best other case ends than the first, and at what cost. Empty if there are no runs.
-// Replays (equal labels) count as one case. Labels are not made printable.
+// earlier the best of the other cases ends than the first case, and at what cost. Empty if there
+// are no runs. Replays (equal labels) count as one case. Labels are not made printable.
 std::string ResultSentence(std::span<const Metrics> runs);
 
 // A headline number: total time, completion, slowdown, energy or crashes.
@@ -25,7 +25,7 @@ struct Headline {
   std::string value;
   std::string change;  // relative to the first case, "-24 %"; empty: none
 };
-// The headlines for the run that ResultSentence() is about.
+// The headlines of the run that ResultSentence() describes.
 std::vector<Headline> Headlines(std::span<const Metrics> runs);
 
 }  // namespace carma::report

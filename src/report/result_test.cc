@@ -128,17 +128,17 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
        "60 tasks did not succeed."},
       {"one run",
        {EndedRun("", 6000, 1000)},
-       "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; all succeeded."},
+       "60 tasks in 1:40:00: a task waits 1:00 and runs 15:40 on average; all succeeded."},
       {"several runs of one policy: their means",
        {EndedRun("magm", 6000, 1000), EndedRun("magm", 6600, 1060, 1, 1)},
-       "60 tasks in 1:45:00 (mean of 2 runs): one waits 1:00 and runs 16:10 on average; 0.5 did "
+       "60 tasks in 1:45:00 (mean of 2 runs): a task waits 1:00 and runs 16:10 on average; 0.5 did "
        "not succeed."},
       {"one run with failures",
        {EndedRun("", 6000, 1000, 1, 3)},
-       "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; 3 did not succeed."},
+       "60 tasks in 1:40:00: a task waits 1:00 and runs 15:40 on average; 3 did not succeed."},
       {"one run, and tasks that never ran",
        {cancelled},
-       "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; 3 of all 70 did not "
+       "60 tasks in 1:40:00: a task waits 1:00 and runs 15:40 on average; 3 of all 70 did not "
        "succeed."},
       {"the best is worse than the first",
        {EndedRun("exclusive", 6000), EndedRun("a", 6150), EndedRun("b", 6300)},

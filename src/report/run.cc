@@ -11,7 +11,7 @@ using base::Seconds;
 
 namespace {
 
-// A mean over the time during which the value is known.
+// A mean over the times with a known value.
 class Mean {
  public:
   void Add(double value, double length_s) {

@@ -72,14 +72,14 @@ struct RunTask {
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
   std::string reason;  // why it ended in this state; empty: unknown
-  // Time from launch to end that the last attempt's work would take alone on its GPUs; empty if
+  // How long the last attempt's work would take alone on its GPUs, from launch to end. Empty if
   // unknown.
   std::optional<double> solo_s;
-  // The same for all of the task's work, if earlier attempts saved part of the work; empty if equal
-  // to solo_s.
+  // How long all of the task's work would take alone, if earlier attempts saved part of it. Empty
+  // if equal to solo_s.
   std::optional<double> whole_solo_s;
   // Time lost to checkpoints and to making room for others: saving, repeated work and restarts.
-  // Empty if unknown or none.
+  // Empty if zero or unknown.
   std::optional<double> lost_s;
   std::vector<Attempt> attempts;    // by time
   std::vector<Forecast> forecasts;  // of the last attempt; empty until the task has ended
@@ -117,17 +117,18 @@ struct RunRecord {
   std::string provenance;  // the command that repeats the run, or where it was recorded
   bool simulated = false;
   core::Time from{};           // the first submission
-  core::Time to{};             // end of the last task, or time of recording
+  core::Time to{};             // end of the last task, or time of the recording
   std::vector<RunTask> tasks;  // by id
   std::vector<RunGpu> gpus;
   std::vector<Bound> bounds;
-  // How long the head of the queue waited, by reason ("GpuMemory"); empty if it never waited or
-  // this was not recorded.
+  // How long the head of the queue waited, by reason ("GpuMemory"). Empty if it never waited or its
+  // waits were not recorded.
   std::map<std::string, double> line_waits_s;
 };
 
-// Reduces each GPU to at most `most` points (at least 1), which are means over the known parts of
-// equal spans. Means and energy over the run do not change if there are no gaps.
+// Reduces each GPU to at most `most` points (at least 1). Each new point is the mean over the known
+// parts of a span; all spans are equal. Means and energy over the run do not change if there are no
+// gaps.
 void Condense(RunRecord& run, std::size_t most);
 
 }  // namespace carma::report

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-// The step size (1, 2 or 5 times a power of ten) with which at most `most` steps reach `high`.
+// The smallest step (1, 2 or 5 times a power of ten) that reaches `high` in at most `most` steps.
 double NiceStep(double high, int most) {
   const double power = std::pow(10, std::floor(std::log10(high / most)));
   for (const double factor : {1, 2, 5}) {
@@ -148,7 +148,7 @@ std::vector<XY> Thin(std::span<const XY> curve, std::size_t most) {
     const std::size_t first = i;
     std::size_t lowest = first, highest = first;
     while (i < curve.size() && (last_bucket || curve[i].x < end)) {
-      // A gap counts as the lowest value, so that thinning out keeps it.
+      // A gap counts as the lowest value, so that a thinned-out curve keeps it.
       const bool hole = std::isnan(curve[i].y);
       if (hole || curve[i].y < curve[lowest].y) lowest = i;
       if (!hole && !(curve[i].y <= curve[highest].y)) highest = i;

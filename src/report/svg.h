@@ -41,9 +41,9 @@ struct XY {
   double y = 0;
 };
 
-// Reduces a curve to at most `most` points (at least 8) without changing its look: each of equal
-// spans of x keeps its first, lowest, highest and last value and its gaps. Points must be in order
-// of x.
+// Reduces a curve to at most `most` points (at least 8) without changing its look. The curve is cut
+// into equal spans of x, and each span keeps its first, lowest, highest and last value and its
+// gaps. Points must be in order of x.
 std::vector<XY> Thin(std::span<const XY> curve, std::size_t most);
 
 // Maps a range of values to a range of units of the drawing.
@@ -58,7 +58,7 @@ struct Scale {
 
 // Path data of a curve. Each value applies until the next point, and the last one until end_x.
 std::string StepPath(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
-// The same curve, closed along the bottom of y for filling.
+// The same curve, closed along the bottom of y so that it can be filled.
 std::string StepArea(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
 
 struct Tick {
@@ -70,8 +70,8 @@ std::vector<Tick> NiceTicks(double high, int most);
 // The same for durations in s: whole seconds, minutes, hours or days, named with their unit.
 std::vector<Tick> TimeTicks(double high_s, int most);
 // Round times of day on an axis of `length_s`: "14:00", "14:00:30", and at midnight "23 Nov".
-// from_s: the axis's beginning in s since the epoch of the displayed clock. Tick::at is relative to
-// it.
+// from_s: the beginning of the axis, in s since the epoch of the displayed clock. Tick::at is
+// relative to from_s.
 std::vector<Tick> ClockTicks(double from_s, double length_s, int most);
 // The next round value, so that a bar or curve does not touch the end of its axis. NiceEnd(0) is 1.
 double NiceEnd(double high);

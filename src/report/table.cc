@@ -13,7 +13,7 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-// The width on screen: bytes that continue a UTF-8 character do not count.
+// The width on screen. Continuation bytes of UTF-8 characters do not count.
 std::size_t Width(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -72,7 +72,7 @@ bool Reported(const Line& line, const std::vector<Case>& cases) {
   return std::ranges::any_of(cases, [&](const Case& each) { return Over(each, line).has_value(); });
 }
 
-// Adds a line for each bound, which shows how far above the bound the cases are.
+// Adds a line for each bound that shows how far each case is above the bound.
 void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   const Line& makespan = Lines().front();
   for (const std::string& name : BoundNames(cases)) {

@@ -60,7 +60,8 @@ void Tally::Add(const TaskOutcome& task) {
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(*task.ended), *task.ended);
   if (!task.executed) return;
-  // If the clock was set back, the task's whole time must not be shorter than its execution time.
+  // The clock may have been set back, so the time from submission to end is at least the execution
+  // time.
   const Duration whole = std::max(*task.ended - task.submitted, *task.executed);
   const bool comparable = task.state == core::TaskState::kSucceeded && task.last_executed &&
                           task.solo_s && *task.solo_s > 0;
@@ -193,7 +194,7 @@ Metrics Tally::Finish() const {
     metrics.gpu_coverage = sums.covered_s / (gpu_count * metrics.trace_total_s);
   metrics.memory_used_mib = sums.mib_s / sums.covered_s;
   if (sums.sm_covered_s > 0) metrics.sm_active = sums.sm_s / sums.sm_covered_s;
-  // A sum with gaps would look too low, so it is left out.
+  // A sum with gaps would be too low, so it is left out.
   if (std::isnan(sums.energy_j)) return metrics;
   metrics.energy_mj = sums.energy_j / 1e6;
   metrics.power_w = sums.energy_j / (sums.covered_s / gpu_count);

@@ -23,7 +23,7 @@ Spread SpreadOf(std::vector<double> values);
 // (Σx)² / (n · Σx²): 1 if all values are equal, 1/n if all but one are 0; 1 for an empty list.
 double JainIndex(std::span<const double> values);
 
-// The outcome of one task.
+// What became of one task.
 struct TaskOutcome {
   core::TaskState state = core::TaskState::kSucceeded;
   std::string_view group;  // empty: none
@@ -54,8 +54,8 @@ struct GpuSpan {
   double energy_j = 0;   // used in the span, NaN: not reported
 };
 
-// Equal outcomes give bitwise equal metrics in any order. Spans of one GPU are summed in the given
-// order.
+// Metrics are bitwise equal for equal outcomes, regardless of their order. Spans of one GPU are
+// summed in the given order.
 class Tally {
  public:
   // Must be called once per task.

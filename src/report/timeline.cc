@@ -101,7 +101,7 @@ void DrawBlock(Svg& svg, const Block& block, const RunRecord& run, const Timelin
   const double from = x(Since(run, block.attempt->started));
   const double to = x(Since(run, block.attempt->ended));
   const double y = top + static_cast<double>(block.lane) * frame.gantt_lane;
-  // Keeps even the shortest task visible.
+  // The minimum width keeps even the shortest task visible.
   const double width = std::max(0.6, to - from);
   const double gap = frame.gantt_lane > 5 ? 1 : 0.4;
   svg.Rect(from, y, width, frame.gantt_lane - gap,
@@ -143,8 +143,8 @@ std::string TasksOneByOne(const RunRecord& run, const TimelineFrame& frame) {
   return std::move(svg).Finish();
 }
 
-// The number of running tasks in cells. Rows are groups of neighbouring GPUs, columns are equal
-// spans of time.
+// The number of running tasks, by cell. A row is a group of neighbouring GPUs, and a column is a
+// span of time; all spans are equal.
 struct Density {
   std::size_t gpus_per_row = 1;
   std::size_t rows = 0;
@@ -237,8 +237,8 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
 }
 
 std::vector<XY> QueueCurve(const RunRecord& run) {
-  // Changes of the number of waiting tasks. A task waits from its submission to its first attempt
-  // and between attempts. If it never runs (again), it waits until its end.
+  // Changes in the number of waiting tasks. A task waits from its submission to its first attempt
+  // and between attempts. If it is never started (again), it waits until it ends.
   std::map<core::Time, int> changes;
   for (const RunTask& task : run.tasks) {
     ++changes[task.submitted];

@@ -11,7 +11,7 @@
 
 namespace carma::report {
 
-// Scales that adjacent figures share, so that they can be compared.
+// Common scales of adjacent figures, so that they can be compared.
 struct TimelineFrame {
   double width = 560;
   double length_s = 0;                         // of the time axis: the longest of the runs
@@ -27,7 +27,7 @@ struct TimelineFrame {
 // The common frame for these runs.
 TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width);
 
-// Above these limits, Gantt() draws only the number of running tasks.
+// Above these limits, Gantt() draws only the number of running tasks, not each task.
 inline constexpr std::size_t kMaxGanttAttempts = 5'000;
 inline constexpr std::size_t kMaxGanttGpus = 32;
 bool DrawnOneByOne(const RunRecord& run);
@@ -40,8 +40,8 @@ std::string QueueChart(const RunRecord& run, const TimelineFrame& frame);
 
 enum class Quantity { kMemory, kSmActive, kPower };
 // Draws one strip per GPU. If there are many GPUs, draws their mean with the range from lowest to
-// highest instead. For memory, also draws the promises. Draws a line of text if nothing was
-// reported.
+// highest instead. For memory, also draws the promises. If nothing was reported, draws a line of
+// text.
 std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFrame& frame);
 
 }  // namespace carma::report

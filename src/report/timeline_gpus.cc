@@ -177,7 +177,7 @@ std::vector<XY> PromisedCurve(const RunRecord& run, std::optional<int> gpu) {
 void DrawValueAxis(Svg& svg, const Scale& y, const TimelineFrame& frame, std::string_view unit) {
   for (const Tick& tick : NiceTicks(y.high, 2)) {
     svg.Line(kLeft, y(tick.at), frame.width - kRight, y(tick.at), "rule");
-    if (tick.at == 0) continue;  // the base line marks 0, and the strip below needs the space
+    if (tick.at == 0) continue;  // the base line marks 0; a label would overlap the next strip
     svg.Text(frame.width - kRight + 5, y(tick.at) + 3.5, tick.text + std::string(unit), "tick");
   }
 }

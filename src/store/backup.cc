@@ -57,7 +57,7 @@ Result<Unit> CheckTarget(const std::string& books, const std::string& target, bo
   return Unit{};
 }
 
-// A file under construction. The destructor removes it unless it has got its final name.
+// A file under construction. The destructor removes it if it never got its final name.
 class Building {
  public:
   explicit Building(const std::string& target) : path_(target + ".XXXXXX"), target_(target) {
@@ -100,15 +100,15 @@ class Building {
   base::UniqueFd fd_;
 };
 
-// Gives the copy its own identity. A daemon that uses the copy will assign task numbers that the
-// original database has already assigned to other tasks.
+// Gives the copy its own identity, because a daemon that uses the copy will assign task numbers
+// that the original database has already assigned to other tasks.
 void BecomeOtherBooks(SQLite::Database& copy) {
   if (!copy.tableExists("books")) return;  // from an older carmad; its upgrade does this
   copy.exec("INSERT OR REPLACE INTO books SELECT value+1,NULL,1 FROM counter WHERE name='task'");
 }
 
-// Copies all pages of one snapshot in a single step. The daemon can write to its log meanwhile, and
-// no page is copied twice.
+// Copies all pages of one snapshot in a single step. Meanwhile, the daemon can write to its log,
+// and no page is copied twice.
 Result<Unit> Copy(const std::string& books, const std::string& path, const std::string& target) {
   try {
     SQLite::Database from(books, SQLite::OPEN_READONLY, kBusyTimeoutMs);

@@ -15,9 +15,10 @@ bool None(const Rows& rows) {
 
 using Passing = std::set<core::TaskId>;
 
-// Returns true if all tasks were just accepted and now wait. After a restart such tasks are found
-// as submitted and estimated again, so a submission waits for the disk only once. The sharing of a
-// launching task need not be durable either, because a power failure ends the task anyway.
+// Returns true if all tasks have just been accepted and now wait. After a restart, such tasks are
+// submitted tasks again and are estimated again, so that a submission waits for the disk only once.
+// The sharing of a launching task need not be durable either, because a power failure ends the task
+// anyway.
 bool KnownAgainAfterRestart(const std::map<core::TaskId, RecordRow>& records,
                             const Passing& passing) {
   return std::ranges::all_of(records, [&](const auto& each) {
@@ -38,8 +39,8 @@ bool KnownAgainAfterRestart(const std::vector<EndedAttempt>& attempts, const Pas
 bool KnownAgainAfterRestart(const std::vector<Forecast>&, const Passing&) {
   return true;
 }
-// A restart cannot recover observations. They may be stored later only if they come from tasks that
-// a power failure ends anyway.
+// A restart cannot recover observations. Only observations of tasks that a power failure would end
+// anyway may be stored later.
 bool KnownAgainAfterRestart(const std::vector<task::Observation>& observations,
                             const Passing& passing) {
   return std::ranges::all_of(

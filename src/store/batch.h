@@ -1,4 +1,4 @@
-// A set of changes to the database: Store::Apply() makes all of them durable, or none.
+// A set of changes to the database. Store::Apply() makes all of them durable, or none of them.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ struct DrainReason {
 };
 
 struct Batch {
-  std::map<core::TaskId, RecordRow> records;  // the last one of each task
+  std::map<core::TaskId, RecordRow> records;  // only the last record of each task
   std::vector<StoredEvent> events;
   std::vector<GpuUsage> usage;
   std::vector<LineWait> line_waits;
@@ -36,9 +36,10 @@ struct Batch {
   std::vector<Notice> notices;         // new notices
   std::vector<Notice> notice_results;  // of notices already stored
   bool forget_calibration = false;
-  // From (GPU's UUID, by rule) to the drain. An empty value means that the GPU is open again.
+  // From (UUID of the GPU, by rule) to the drain. An empty value means that the GPU is open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
-  std::vector<std::optional<Closing>> closings;  // the last one applies; empty: the server is open
+  std::vector<std::optional<Closing>>
+      closings;  // the last entry applies; empty: the server is open
   std::vector<ReservationRow> reservations;
   std::vector<JobReturnRow> job_returns;
 
@@ -48,7 +49,7 @@ struct Batch {
   Durability Urgency(const std::set<core::TaskId>& passing = {}) const;
 };
 
-// All kinds of rows, for Empty() and Urgency(). Does not compile if a member of Batch is left out.
+// All kinds of rows, for Empty() and Urgency(). Does not compile if a member of Batch is missing.
 inline auto Kinds(const Batch& batch) {
   const auto& [records, events, usage, line_waits, forecasts, observations, attempts, descriptions,
                notices, notice_results, forget_calibration, drains, closings, reservations,

@@ -1,4 +1,4 @@
-// Tests what the database guarantees when the machine fails: power cuts, torn logs, kills, full
+// Tests the guarantees of the database when the machine fails: power cuts, torn logs, kills, full
 // disks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

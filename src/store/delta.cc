@@ -57,7 +57,7 @@ std::string Template::Difference(std::string_view text) const {
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view piece = PieceAt(text, at);
     // The beginning of the text is always compared with the beginning of the template, even if the
-    // first pieces differ.
+    // first pieces are different.
     const auto found = pieces_.find(piece);
     const std::size_t from = at == 0 ? 0 : found == pieces_.end() ? base.size() : found->second;
     const std::size_t length = CommonPrefix(base.substr(from), text.substr(at));
@@ -68,7 +68,8 @@ std::string Template::Difference(std::string_view text) const {
     Insert(text.substr(told, at - told), difference);
     difference += 'c' + std::to_string(from) + ',' + std::to_string(length) + ';';
     told = at + length;
-    // Pieces begin after commas. If a piece matched only in part, its rest is new.
+    // Pieces begin after commas. If only the first part of a piece matched, the rest of the piece
+    // is new.
     at = text[told - 1] == ',' || told == text.size() ? told : told + PieceAt(text, told).size();
   }
   Insert(text.substr(told), difference);

@@ -1,5 +1,6 @@
-// Stores a text as its difference from another text. The descriptions of one user's tasks repeat
-// the same environment of several KiB. Stored as differences, 200 000 of them take little space.
+// Stores a text as its difference from another text. All tasks of a user have nearly the same
+// environment of several KiB in their descriptions. Stored as differences, 200 000 descriptions
+// take little space.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,7 @@
 
 namespace carma::store {
 
-// The base text from which differences are computed.
+// The base text for computing differences.
 class Template {
  public:
   explicit Template(std::string text);

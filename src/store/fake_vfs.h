@@ -20,8 +20,8 @@
 
 namespace carma::store {
 
-// While an instance exists, it is SQLite's default file system, on top of the real one. Only one
-// instance may exist at a time.
+// While an instance exists, it is SQLite's default file system. It passes calls on to the real file
+// system. Only one instance may exist at a time.
 class FakeVfs {
  public:
   FakeVfs() : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
@@ -40,14 +40,16 @@ class FakeVfs {
   FakeVfs(const FakeVfs&) = delete;
   FakeVfs& operator=(const FakeVfs&) = delete;
 
-  // Called before every write, truncation and sync. These are the moments at which power may fail.
+  // Called before every write, truncation and sync. Power may fail at these moments.
   std::function<void()> at_each_change;
-  // How many bytes still fit before writes fail as on a full disk. Empty if there is no limit.
+  // Number of bytes that can still be written. After that, writes fail as on a full disk. Empty if
+  // there is no limit.
   std::optional<std::int64_t> space_left;
   bool syncs_fail = false;
 
   // The content that each file might have after a power failure at this moment: everything that was
-  // synced, plus any combination of parts of the later writes, torn at sector boundaries.
+  // synced, plus any combination of parts of the later writes. Writes are torn at sector
+  // boundaries.
   std::map<std::string, std::string> AfterPowerFailure(base::Rng& rng) const {
     constexpr std::uint64_t kSector = 512;
     std::map<std::string, std::string> files;

@@ -15,18 +15,18 @@ namespace carma::store {
 
 namespace {
 
-// Selects the columns in the order in which VisitTask() reads them.
+// Selects the columns in the order that VisitTask() reads them in.
 std::string SelectTasks() {
   return "SELECT id," + JoinColumns(TaskColumns()) + " FROM task ";
 }
 
-// The "+" keeps SQLite from using the index on times, because the rows must come in the order of
-// ids.
+// The "+" keeps SQLite from using the index on times, because the rows must be in the order of
+// their ids.
 std::string InSpan() {
   return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
 }
 
-// The condition that selects the newest tasks in a time span. It has three parameters.
+// A condition with three parameters that selects the newest tasks of a time span.
 std::string Newest() {
   return "WHERE id IN (SELECT id FROM task " + InSpan() + "ORDER BY id DESC LIMIT ?) ";
 }
@@ -72,7 +72,7 @@ struct History::Impl {
   explicit Impl(const std::string& path) : db(path, SQLite::OPEN_READONLY, kBusyTimeoutMs) {
     db.exec("PRAGMA trusted_schema=OFF");
     db.exec("BEGIN");
-    // The first read fixes the view; BEGIN does not.
+    // The view is fixed by the first read, not by BEGIN.
     db.execAndGet("SELECT count(*) FROM counter");
   }
   SQLite::Database db;

@@ -1,4 +1,5 @@
-// Reads the database on another thread while the daemon writes to it. For reads that take long.
+// Reads the database on another thread while the daemon writes to it. Intended for reads that take
+// a long time.
 #pragma once
 
 #include <functional>
@@ -16,10 +17,10 @@ namespace carma::store {
 template <class Row>
 using TakeRow = std::function<bool(const Row&)>;
 
-// One consistent view of the database from Open() to destruction; later commits do not appear in
-// it. The writer is not blocked, but its log grows while the view is open. Every call blocks on the
+// A consistent view of the database, from Open() to destruction; later commits do not appear in it.
+// The writer is not blocked, but its log grows while the view is open. Every call blocks on the
 // disk, so only workers may use a view, one thread at a time. Rows are passed one by one, so the
-// memory used does not depend on their number.
+// memory used does not depend on the number of rows.
 class History {
  public:
   // Opens the database of a Store that is open in this folder. Errors: kIo, kNotFound.

@@ -30,7 +30,7 @@ Result<Unit> CheckFolder(const std::string& state_dir) {
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Denied("state folder " + state_dir +
-                  " can be written by others, expected only its owner (chmod go-w " + state_dir +
+                  " is writable by other users, expected only its owner (chmod go-w " + state_dir +
                   ")");
   }
   return Unit{};
@@ -47,7 +47,7 @@ std::optional<pid_t> Holder(int fd) {
 }
 
 // How long to wait for the lock of a dead holder. If a daemon is killed while it starts a shim, the
-// child holds the lock until it executes its own program.
+// shim's process holds the lock until it executes its own program.
 constexpr std::chrono::seconds kPatience{5};
 constexpr int kAskAgainMs = 10;
 
@@ -78,8 +78,8 @@ Result<StateLock> StateLock::Take(const std::string& state_dir) {
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return FailErrno(errno, "open " + path);
   CARMA_TRY(Lock(fd.get(), state_dir));
-  // The pid only helps to identify the holder, so the lock works even if a full disk prevents
-  // writing it.
+  // The pid only helps to identify the holder. The lock works even if the pid cannot be written
+  // because the disk is full.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd.get(), 0) == 0) [[maybe_unused]]
     const ssize_t n = ::pwrite(fd.get(), pid.data(), pid.size(), 0);

@@ -24,12 +24,12 @@ class StateLock {
   base::UniqueFd fd_;
 };
 
-// Detects that a file was deleted or replaced. SQLite keeps using the file that it opened, so
-// everything written after that would be lost when the last descriptor is closed.
+// Detects that a file was deleted or replaced. SQLite keeps using the file that it opened, and
+// everything written to that file would be lost when the last descriptor is closed.
 class FilePlace {
  public:
   FilePlace() = default;
-  // Records which file is at the path now. If there is no file, Check() always succeeds.
+  // Records which file is at the path now. If no file is there, Check() always succeeds.
   explicit FilePlace(std::string path);
   // Errors: kIo if the file has been replaced or removed.
   Result<Unit> Check() const;

@@ -24,8 +24,9 @@ namespace carma::store {
 
 namespace {
 
-// For its statistics SQLite takes a process-wide lock at each allocation, so reports made on other
-// threads would delay the loop. The setting has an effect only before the first database is opened.
+// Turns off SQLite's memory statistics. They take a process-wide lock at each allocation, so
+// reports on other threads would delay the loop. The setting has an effect only before the first
+// database is opened.
 void KeepNoStatistics() {
   static const int kept = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   (void)kept;
@@ -70,7 +71,7 @@ Result<Unit> CheckHeader(const std::string& path, const Header& header) {
   if (header.user_version > SchemaVersion()) {
     return Conflict(path + " has schema " + std::to_string(header.user_version) +
                     " of a newer CARMA, expected at most " + std::to_string(SchemaVersion()) +
-                    ": start the newer one, or restore a backup");
+                    ": start the newer version, or restore a backup");
   }
   if (const int oldest = Migrations().front().version; header.user_version < oldest) {
     return Fail(ErrorCode::kCorrupt, "{} has schema {}, expected at least {}", path,
@@ -98,10 +99,10 @@ std::string Uri(const std::string& path, std::string_view parameters) {
   return uri + "?" + std::string(parameters);
 }
 
-// Without a log, the file is complete, and "immutable" keeps SQLite from creating files next to it.
-// If the last daemon was killed, there is also a log, whose pages count too. In that case exclusive
-// locking keeps the log's index in memory instead of in a -shm file, and closing must not
-// checkpoint.
+// If there is no log, the file is complete, and "immutable" keeps SQLite from creating files next
+// to it. If the last daemon was killed, there is also a log, and its pages are part of the
+// database. In this case, exclusive locking keeps the log's index in memory instead of in a -shm
+// file, and closing must not checkpoint.
 std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_log) {
   KeepNoStatistics();
   if (!with_log) {
@@ -116,7 +117,7 @@ std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_
   return db;
 }
 
-// Skips the line "*** in database main ***" that quick_check prints above its first finding.
+// Skips the line "*** in database main ***", which quick_check prints before its first finding.
 std::string_view FirstFinding(std::string_view verdict) {
   for (const std::string_view line : base::Split(verdict, '\n')) {
     if (!line.starts_with("***")) return line;
@@ -126,7 +127,7 @@ std::string_view FirstFinding(std::string_view verdict) {
 
 Result<Unit> Look(const std::string& path, bool with_log) {
   const std::unique_ptr<SQLite::Database> db = OpenToLook(path, with_log);
-  // Checks the version once more, this time including the log, because a newer CARMA may have been
+  // Checks the version again, this time including the log, because a newer CARMA may have been
   // killed right after its upgrade.
   const Header header{.user_version = db->execAndGet("PRAGMA user_version").getInt(),
                       .application_id = db->execAndGet("PRAGMA application_id").getInt()};
@@ -143,8 +144,8 @@ void ApplyStep(SQLite::Database& db, const Migration& step) {
   db.exec("COMMIT");
 }
 
-// Builds the file under another name and renames it when it is complete. So carma.db is never
-// incomplete and never needs a rollback journal.
+// Builds the file under another name and renames it when it is complete. Therefore carma.db is
+// never incomplete and never needs a rollback journal.
 Result<Unit> MakeNew(const std::string& path) {
   const std::string building = path + ".new";
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((building + suffix).c_str());
@@ -171,7 +172,7 @@ void Upgrade(SQLite::Database& db) {
   for (const Migration& step : Migrations()) {
     if (step.version > version) ApplyStep(db, step);
   }
-  // An older CARMA must find the new version in the header on disk, even if the log is missing.
+  // An older CARMA must find the new version in the header on disk, even if the log is lost.
   if (version < SchemaVersion()) db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
@@ -203,7 +204,7 @@ base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doin
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       code = ErrorCode::kUnavailable;
-      message += " (another program holds the state file)";
+      message += " (another program has locked the state file)";
       break;
     case SQLITE_FULL:
       message += fmt::format(" (no space left for {})", written);

@@ -15,15 +15,15 @@ namespace carma::store {
 inline constexpr std::string_view kFileName = "carma.db";
 
 // Returns kCorrupt for damage, kUnavailable if another process holds the lock, and kIo for all
-// other errors (full disk, I/O). written: the file to name in the message about a full disk.
+// other errors (full disk, I/O). written: the file that the message about a full disk names.
 base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing,
                        std::string_view written = "the state file");
 
-// Refuses symbolic links, because SQLite would put the log next to the target. Errors: kConflict
-// for a link, even if its target is missing.
+// Refuses symbolic links, because SQLite would put the log next to the link's target. Errors:
+// kConflict for a link, even if its target is missing.
 Result<Unit> CheckNoLink(const std::string& path);
 
-// How long a call waits while an administrator's sqlite3 holds the file.
+// How long a call waits while an administrator's sqlite3 locks the file.
 inline constexpr int kBusyTimeoutMs = 5'000;
 
 // Only reads. Neither the file nor its write-ahead log changes, and no other file is created.

@@ -31,7 +31,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The contents of all files except the lock file, which only contains pids.
+// The contents of all files. The lock file is left out, because it contains only pids.
 std::map<std::string, std::string> Contents(const std::string& dir) {
   std::map<std::string, std::string> files;
   for (const auto& each : std::filesystem::directory_iterator(dir)) {
@@ -60,7 +60,8 @@ class StoreRefusal : public ::testing::Test {
     for (std::uint64_t id = 1; id <= 300; ++id) ASSERT_TRUE((*store)->PutTask(FinishedTask(id)));
     ASSERT_TRUE((*store)->Commit());
   }
-  // Runs SQL in a process that dies right afterwards, so that its changes are only in the log.
+  // Runs SQL in a process that dies immediately afterwards, so that its changes are only in the
+  // log.
   void LeaveInLog(const std::string& sql) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -148,8 +149,8 @@ TEST_F(StoreRefusal, RefusesForeignOrDamagedFiles) {
        "has schema 19, expected at least 20"},
       {"a newer schema", with(60, {'\0', '\0', '\0', static_cast<char>(newer)}),
        ErrorCode::kConflict,
-       fmt::format("schema {} of a newer CARMA, expected at most {}: start the newer one", newer,
-                   SchemaVersion())},
+       fmt::format("schema {} of a newer CARMA, expected at most {}: start the newer version",
+                   newer, SchemaVersion())},
       {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt,
        "is damaged: database disk image is malformed; restore a backup, or move it"},
       {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt,

@@ -9,7 +9,7 @@
 namespace carma::store {
 namespace {
 
-// Tasks that name no class belong to the default class.
+// Tasks without a class belong to the default class.
 const std::string kClass = fmt::format("COALESCE(qos, '{}')", core::kUsualQos);
 
 // Builds a SELECT. Conditions that are not covered by the chosen index are checked row by row.
@@ -51,7 +51,7 @@ class Select {
 };
 
 // Makes one query per state. Each query returns rows in the order of ids, and the outer ORDER BY
-// merges them. So no state, rare or common, costs more than `limit` index entries.
+// merges them. No state, whether rare or common, therefore costs more than `limit` index entries.
 void WalkByState(const TaskFilter& filter, Query& query) {
   const std::vector<core::TaskState> states =
       filter.states.empty() ? StatesWhere([](core::TaskState) { return true; }) : filter.states;

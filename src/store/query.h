@@ -1,4 +1,4 @@
-// Builds the SQL with which Store::List selects ids and orders them.
+// Builds the SQL that Store::List uses to select and order ids.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Query {
   std::vector<std::variant<std::int64_t, std::string>> arguments;  // for its '?', in order
 };
 
-// Returns a SELECT of at most filter.limit ids. It uses the index for which the fewest rows must be
-// read, so a page of 50 tasks costs the same whether 100 or 100 000 tasks are stored.
+// Returns a SELECT of at most filter.limit ids. It uses the index that requires reading the fewest
+// rows, so a page of 50 tasks costs the same whether 100 or 100 000 tasks are stored.
 Query CandidateIds(const TaskFilter& filter);
 
 }  // namespace carma::store

@@ -48,7 +48,7 @@ Result<std::vector<StoredTask>> ReadTasks(SQLite::Statement& rows) {
   return tasks;
 }
 
-// The only row of a result; empty if the result has no row.
+// The only row of a result. Empty if the result has no rows.
 template <class Row>
 Result<std::optional<Row>> Only(Result<std::vector<Row>> rows) {
   if (!rows) return std::unexpected(rows.error());

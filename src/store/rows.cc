@@ -16,8 +16,8 @@ using base::Json;
 
 namespace {
 
-// The words by which dependencies have been stored since the first version. They are older than the
-// words that users see, and an older daemon accepts no other words.
+// The words for dependencies in the database since its first version. They are older than the words
+// that users see, and an older daemon accepts only these words.
 constexpr std::pair<core::DependencyKind, std::string_view> kDependencyWords[] = {
     {core::DependencyKind::kAfterOk, "after_ok"},
     {core::DependencyKind::kAfterAny, "after_any"},
@@ -78,8 +78,8 @@ void Binder::Bind(double value) {
 void Binder::Bind(const std::string& value) {
   statement_->bind(next_++, value);
 }
-// Lists are stored as JSON, because they are always read as a whole. An empty list is stored as
-// NULL, because this is the common case.
+// Lists are stored as JSON, because they are always read completely. An empty list, which is the
+// common case, is stored as NULL.
 void Binder::Bind(const std::vector<core::Dependency>& value) {
   if (value.empty()) return BindNull();
   Json rows = Json::array();

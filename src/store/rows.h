@@ -39,7 +39,7 @@ class Binder {
   void Bind(std::int64_t value);
   void Bind(int value) { Bind(static_cast<std::int64_t>(value)); }
   void Bind(std::uint32_t value) { Bind(static_cast<std::int64_t>(value)); }
-  // SIZE_MAX becomes -1, which as a LIMIT means no limit.
+  // SIZE_MAX becomes -1, because a LIMIT of -1 means no limit.
   void Bind(std::uint64_t value) { Bind(static_cast<std::int64_t>(value)); }
   void Bind(bool value) { Bind(static_cast<std::int64_t>(value)); }
   void Bind(double value);  // NaN becomes NULL
@@ -74,8 +74,8 @@ class Binder {
   int next_;
 };
 
-// Reads the columns of the current row in order. It does not stop at an invalid value, so check
-// problem() at the end.
+// Reads the columns of the current row in order. Invalid values do not stop it, so check problem()
+// at the end.
 class Reader {
  public:
   explicit Reader(SQLite::Statement& statement) : statement_(&statement) {}

@@ -307,10 +307,10 @@ CREATE TABLE closing (
 ) STRICT;
 )sql";
 
-// The identity of this database, within which task numbers are unique. Each row applies from a task
-// number on. A copy that is put into use assigns the same numbers again, so from there on it is a
-// different database. id: NULL until the next opening chooses one; named: the files of these tasks
-// have the id in their names.
+// The identity of this database. Task numbers are unique within one identity, and each row applies
+// from a task number on. A copy that is put into use assigns the same numbers again, so it becomes
+// a different database from that number on. id: NULL until the database is opened next; named: the
+// files of these tasks have the id in their names.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (
   from_task INTEGER PRIMARY KEY,

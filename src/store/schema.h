@@ -11,8 +11,8 @@ namespace carma::store {
 inline constexpr std::int32_t kApplicationId = 0x43524D41;
 
 // An upgrade from version - 1 to version (PRAGMA user_version). It consists only of SQL and runs in
-// one transaction. The first step creates the tables of the oldest version that can be opened. A
-// released step is never edited; every change of the tables is a new step at the end.
+// one transaction. The first step creates the tables of the oldest version that can be opened.
+// Never edit a released step; every change to the tables is a new step at the end.
 struct Migration {
   int version;
   std::string_view sql;

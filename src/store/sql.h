@@ -71,13 +71,13 @@ const std::string& ReplaceSql() {
   return text;
 }
 
-// All columns of table task, and those that are filled from a record.
+// All columns of table task, and the columns that are filled from a record.
 std::vector<std::string> TaskColumns();
 std::vector<std::string> RecordColumns();
 std::string InsertTaskSql();
 std::string UpdateRecordSql();
-// Selects rows of `task` with their descriptions. The columns are in the order in which ReadTask()
-// (reads.cc) reads them.
+// Selects rows of `task` with their descriptions. The columns are in the order that ReadTask()
+// (reads.cc) reads them in.
 std::string SelectTasksSql();
 inline constexpr const char* kPutDescription =
     "INSERT INTO description(id,gid,template,spec,stdout_path,stderr_path) VALUES(?,?,?,?,?,?) "

@@ -307,8 +307,7 @@ Result<bool> Store::DropArrival(core::TaskId first, std::size_t most) {
 }
 
 Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
-  // Tasks on which unfinished tasks depend are kept, because they are needed at the next start
-  // (StateOf).
+  // Tasks that unfinished tasks depend on are kept, because StateOf needs them at the next start.
   const std::string old_tasks =
       "SELECT id FROM task WHERE ended_ms < ?1 AND state IN (" + QuotedStates(true) +
       ") AND id NOT IN (SELECT json_extract(value, '$[0]') FROM task, "

@@ -31,7 +31,7 @@ struct StoredTask {
   std::string stderr_path;
 };
 
-// Details of a task's estimate beyond those in its record. They are kept until the task is deleted.
+// Details of a task's estimate that are not in its record. They are kept until the task is deleted.
 struct Forecast {
   core::TaskId task{};
   std::string model;  // fingerprint of its layer list; empty: no readable summary
@@ -61,11 +61,11 @@ inline constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
 // The submitter of a task.
 struct TaskOwner {
   std::uint32_t uid = 0;
-  std::string user;  // its name at that time
+  std::string user;  // user name at submission
 };
 // One line of history, shown by `carma history` and used in reports.
 struct StoredEvent {
-  std::int64_t sequence = 0;  // given by the store
+  std::int64_t sequence = 0;  // assigned by the store
   core::Time when{};
   EventKind kind{};
   std::optional<core::TaskId> task;
@@ -77,7 +77,7 @@ struct StoredEvent {
 enum class NoticeState {
   kWaiting,  // to be sent or retried
   kSent,
-  kFailed,   // no retry left, or final
+  kFailed,   // no retries left, or a permanent error
   kDropped,  // not sent: too many, or not allowed here
 };
 inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
@@ -86,10 +86,10 @@ inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
     {NoticeState::kFailed, "failed"},
     {NoticeState::kDropped, "dropped"},
 };
-// A notification. It is stored in the same batch as the change that it reports, so neither exists
-// without the other. It is sent again unless it is known to have been sent.
+// A notification. It is stored in the same batch as the change that it reports, so that neither can
+// be lost without the other. It is sent again unless it is known to have been sent.
 struct Notice {
-  std::int64_t id = 0;               // given by the store
+  std::int64_t id = 0;               // assigned by the store
   std::optional<core::TaskId> task;  // empty: a notice of the server
   std::uint32_t uid = 0;             // sent with this user's rights
   std::string event;                 // task::NotifyEvent's word, or the server's: "idle", "health"
@@ -126,7 +126,7 @@ struct GpuUsage {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 };
 
-// For how long within [from, to) the head of the queue waited for one reason, for reports.
+// How long the head of the queue waited for one reason within [from, to), for reports.
 struct LineWait {
   core::Time from{};
   core::Time to{};
@@ -135,21 +135,22 @@ struct LineWait {
   friend bool operator==(const LineWait&, const LineWait&) = default;
 };
 
-// The drain of a GPU, which therefore takes no new tasks. Drains by administrators and by the
-// health rules are separate rows.
+// The drain of a GPU. While it exists, the GPU takes no new tasks. Drains by administrators and by
+// the health rules are separate rows.
 struct Drain {
   std::string gpu_uuid;
   std::string why;
   bool by_rule = false;
-  std::optional<core::Time> empty_by;  // by when its tasks must leave
+  std::optional<core::Time> empty_by;  // deadline for its tasks to leave
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
-// The machine is going to shut down. No task starts until the machine has been restarted.
+// The server is closed because its machine is going to shut down. No task starts until the machine
+// has been restarted.
 struct Closing {
   std::string why;
-  core::Time empty_by{};      // by when tasks must leave
-  std::string machine_start;  // the machine start during which it was requested
+  core::Time empty_by{};      // deadline for tasks to leave
+  std::string machine_start;  // boot during which the server was closed
   friend bool operator==(const Closing&, const Closing&) = default;
 };
 
@@ -191,18 +192,19 @@ struct TaskFilter {
   bool newest_first = true;         // by id
   std::size_t limit = 100;
   std::optional<core::TaskId>
-      before;  // page: ids below (newest first) or above (oldest first) this one
+      before;  // page: ids below (newest first) or above (oldest first) this id
   std::optional<std::string> account;
-  std::optional<std::string> qos;  // core::kUsualQos also finds tasks that name no class
+  std::optional<std::string> qos;  // core::kUsualQos also finds tasks without a class
 };
 
-// Limits the size of a listing, because a description may contain a script of several megabytes.
+// Limits the size of a listing, because a single description may contain a script of several
+// megabytes.
 inline constexpr std::size_t kMostListedBytes = 16 << 20;
 
 // Returns the states for which `holds` is true, for use in a filter.
 std::vector<core::TaskState> StatesWhere(const std::function<bool(core::TaskState)>& holds);
 
-// A submission with a name, which its sender may repeat, and the resulting tasks.
+// A named submission and its tasks. Its sender may repeat the submission under the same name.
 struct AcceptedRequest {
   std::uint32_t uid = 0;
   std::string request;  // unique per user
@@ -210,8 +212,8 @@ struct AcceptedRequest {
   std::size_t count = 0;
 };
 
-// Identifies the database that assigned a task's number. Other databases use the same numbers for
-// other tasks.
+// Identifies the database that assigned a task's number. The same number means another task in
+// another database.
 struct BooksId {
   std::string id;     // 32 hexadecimal digits, random
   bool named = true;  // false: from a version that did not use it in file names
@@ -221,8 +223,8 @@ struct BooksId {
 // When a batch must be safe from a power failure.
 enum class Durability {
   kNow,  // once Commit returns
-  // With the next kNow batch. Only for data that a restart recovers. The batch survives a crash of
-  // the daemon, and earlier commits are safe.
+  // With the next kNow batch. Only for data that can be recovered after a restart. The batch
+  // survives a crash of the daemon, and earlier commits are safe.
   kLater,
 };
 
@@ -237,8 +239,8 @@ class Store {
   static Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
-  // Errors: kIo if the files were removed or replaced, so that nothing can be stored any more.
-  // Costs two calls of stat. Every batch begins with this check.
+  // Errors: kIo if the files were removed or replaced, in which case nothing can be stored any
+  // more. Costs two calls of stat. Every batch begins with this check.
   Result<Unit> InPlace() const;
 
   // Everything between Begin and Commit is one batch and becomes durable together, as `durability`
@@ -276,7 +278,7 @@ class Store {
   // Deletes the comparison of observed peaks with the formula, but not the peaks themselves.
   Result<Unit> ForgetCalibration();
   // Deletes up to `most` tasks that ended before `ended_before`, with their events and notices.
-  // Tasks on which unfinished tasks depend are kept. Once no task is left to delete, also deletes
+  // Tasks that unfinished tasks depend on are kept. Once no task is left to delete, also deletes
   // usage, line waits, events and notices from before `ended_before`, and attempts that ended more
   // than kAttemptsKept before that time. Returns the number of deleted tasks.
   Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
@@ -285,20 +287,20 @@ class Store {
   // restart.
   Result<Unit> BeginArrival(core::TaskId first, std::size_t tasks);
   Result<Unit> FinishArrival(core::TaskId first);
-  // Deletes at most `most` tasks of an abandoned submission. Returns true if none of its tasks are
-  // left.
+  // Deletes at most `most` tasks of an abandoned submission. Returns true if no tasks of the
+  // submission are left.
   Result<bool> DropArrival(core::TaskId first, std::size_t most);
 
   // Reading.
-  Result<core::TaskId> NextId();                 // highest id ever given, plus 1
+  Result<core::TaskId> NextId();                 // highest id ever assigned, plus 1
   BooksId BooksOf(core::TaskId id) const;        // also for future tasks
   Result<std::vector<StoredTask>> Unfinished();  // by id, without paging
   Result<std::vector<core::TaskId>> Arrivals();  // first numbers of incomplete submissions
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
-  Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // of the task alone
-  // With `cut`, stops after kMostListedBytes of descriptions and reports whether it stopped early.
-  // Without `cut`, the remaining tasks are returned without their descriptions.
+  Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // reads only the owner
+  // With `cut`, stops after kMostListedBytes of descriptions and sets `cut` if it stopped early.
+  // Without `cut`, does not stop, but returns the remaining tasks without their descriptions.
   Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array whose first task is `first`.
@@ -318,7 +320,7 @@ class Store {
   Result<std::vector<task::Observation>> Observations();  // all, oldest first
   // Attempts that ended at `ended_after` or later, ordered by end.
   Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
-  // Waiting notices, ordered by the time at which they are due.
+  // Waiting notices, ordered by due time.
   Result<std::vector<Notice>> WaitingNotices(std::size_t limit);
   Result<std::vector<Notice>> NoticesOf(core::TaskId id);  // in order
   // Counts the user's notices made at `made_after` or later, except dropped ones.

@@ -25,8 +25,8 @@
 
 namespace carma::store {
 
-// Borrows a cached statement and resets it on destruction. Otherwise its read transaction would
-// stay open and block checkpoints of the log.
+// Borrows a cached statement and resets it on destruction. Without the reset, its read transaction
+// would stay open and block checkpoints of the log.
 class Use {
  public:
   explicit Use(SQLite::Statement& statement) : statement_(statement) {}
@@ -40,7 +40,7 @@ class Use {
   SQLite::Statement& statement_;
 };
 
-// The value of description.spec, and the template from which it is a difference.
+// The value of description.spec, and the template that the value is a difference from.
 struct PackedSpec {
   std::optional<std::int64_t> template_id;
   std::string text;
@@ -57,7 +57,7 @@ struct Store::Impl {
   ~Impl() {
     statements.clear();
     if (!db) return;
-    // Moves the log into the database, so that a single file is left. If this fails (full disk),
+    // Moves the log into the database, so that only one file is left. If this fails (full disk),
     // nothing in the log is lost.
     db->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
@@ -85,7 +85,7 @@ struct Store::Impl {
     statement->exec();
   }
 
-  // The rows of a query, each filled by `read`. what: what to call the rows in an error message.
+  // The rows of a query, each filled by `read`. what: the name of the rows in an error message.
   template <class Row, class ReadRow, class... Values>
   Result<std::vector<Row>> Rows(std::string_view what, const std::string& sql, ReadRow read,
                                 const Values&... values) {
@@ -151,7 +151,7 @@ struct Store::Impl {
     }
   }
 
-  // Like Change(), for a body that returns nothing and can fail only by an SQLite exception.
+  // Like Change(), for a body that returns nothing and can fail only with an SQLite exception.
   template <class Body>
   Result<Unit> Do(std::string_view doing, Body body) {
     return Change(doing, [&]() -> Result<Unit> {

@@ -1,5 +1,5 @@
-// The tables of the database. For each table, a single list pairs columns with members. SQL names,
-// binding and reading all use this list, so no column can be forgotten in one of them.
+// The tables of the database. For each table, a single list pairs columns with members. The SQL
+// names, binding and reading all use this list, so that none of them can miss a column.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace carma::store {
 
 // ---- task ----
 
-// The columns of a request. Except for three, they have the API names of its fields.
+// The columns of a request. All but three have the same names as its fields in the API.
 template <class Visitor>
 class RequestColumns {
  public:
@@ -31,7 +31,7 @@ class RequestColumns {
   Visitor* column_;
 };
 
-// Gives a visitor access to a value that may be shared. Access for writing makes a private copy.
+// Gives a visitor access to a value that may be shared. Write access makes a private copy first.
 template <class T>
 const T& Inside(const base::CopyOnWrite<T>& value) {
   return *value;

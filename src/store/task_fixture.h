@@ -96,7 +96,7 @@ inline StoredTask FullTask(std::uint64_t id) {
   return task;
 }
 
-// A description like the ones that `carma submit` sends: most of it is the environment.
+// A description like those sent by `carma submit`: most of it is the environment.
 inline std::string SampleSpec(std::uint64_t id, std::size_t environment_bytes) {
   static std::string environment;
   static std::size_t made_bytes = std::string::npos;

@@ -14,8 +14,8 @@ using namespace carma::gpu::nvml;
 
 namespace {
 
-// Creates the GPUs described in the environment variable. It is for processes in which the test
-// cannot set the GPUs directly.
+// Creates the GPUs described in the environment variable, for processes whose GPUs the test cannot
+// set directly.
 FakeNvml AtLoad() {
   FakeNvml fake;
   const char* const words = std::getenv(kFakeNvmlVariable);

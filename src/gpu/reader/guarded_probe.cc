@@ -66,8 +66,8 @@ ReadResult<Unit> GuardedProbe::Open() {
       if (auto* error = std::get_if<ReadError>(&*answer)) return std::unexpected(std::move(*error));
       return NoSuchAnswer();
     }
-    // A user may have killed the reader. A GPU is therefore blamed only if the reader dies twice
-    // while it reads this GPU.
+    // A user may have killed the reader, so a GPU is blamed only if the reader dies twice while it
+    // reads this GPU.
     if (!answer.error().late && ended.insert(answer.error().asking).second) continue;
     const std::string why = WhyOf(answer.error());
     if (!answer.error().asking) {

@@ -21,8 +21,8 @@ struct ProbeOptions {
   std::string reader;  // path of carma-reader, which calls NVML
   std::string nvml_library;
   ActivitySource source = ActivitySource::kAuto;
-  base::Duration period{1'000};     // between two readings of a GPU, in real time
-  base::Duration patience{10'000};  // for the driver's answer about one GPU, in real time
+  base::Duration period{1'000};     // real time between two readings of a GPU
+  base::Duration patience{10'000};  // real time to wait for the driver's answer about one GPU
   // How long Devices() may wait for the first rows of DCGM, in real time.
   base::Duration first_answer{4'000};
 };

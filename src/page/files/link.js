@@ -1,5 +1,6 @@
-// Sends requests to the server. Identity is never a cookie. It is that of the connection (a forwarded Unix socket), or
-// a token that the reader has entered, which is kept while the tab is open and sent in the header Authorization.
+// Sends requests to the server. The identity never comes from a cookie. It comes from the connection (a forwarded Unix
+// socket), or from a token that the reader enters. The token is kept while the tab is open and sent in the
+// Authorization header.
 
 const kTokenKey = 'carma-token';
 const kAnswerMs = 5000;  // a hanging daemon or a stalled tunnel counts as no answer

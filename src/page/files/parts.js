@@ -22,7 +22,7 @@ export function when(ms) {
 }
 
 // A bar of `total`: used memory is filled, memory promised beyond that is pale, use above the promise is red. `words`
-// say the same for screen readers.
+// describe the bar to screen readers.
 export function memoryBar({used, promised, foreign, total, over}, words) {
   const at = (mib) => `${Math.max(0, Math.min(100, (mib / Math.max(1, total)) * 100)).toFixed(2)}%`;
   const own = Math.max(0, used - (foreign || 0));
