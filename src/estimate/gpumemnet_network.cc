@@ -91,7 +91,7 @@ class Network::Member {
 // tensors of the size that a valid file would have.
 class Network::Loader {
  public:
-  static constexpr Index kAny = -1;  // decided by the file, up to kMaxFeatures
+  static constexpr Index kAny = -1;  // any size up to kMaxFeatures
 
   Loader(const TensorFile& file, std::string_view path) : file_(file), path_(path) {}
 

@@ -348,7 +348,8 @@ Result<Network> LoadShipped(NetworkKind kind, Family family) {
   return Network::Load(*tensors, path);
 }
 
-// Load() compares the answers to each file's examples with libtorch's. They must agree within 1e-4.
+// Load() runs the examples in each file and compares the answers with libtorch's. They must agree
+// within 1e-4.
 TEST(ShippedWeights, AgreeWithTheTrainersLibrary) {
   for (const NetworkKind kind : kKinds) {
     for (const Family family : kFamilies) {

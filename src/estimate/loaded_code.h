@@ -35,7 +35,8 @@ LoadedCode CodeOf(double shipped_mib);
 
 // The way of loading whose shipped base (kPlain) is closer to base_mib.
 Loading LoadingOfBase(double base_mib);
-// base_mib plus the memory of the libraries if they are loaded as LoadingOfBase() returns.
+// base_mib plus the memory of the libraries, loaded in the way that LoadingOfBase(base_mib)
+// returns.
 double OnBaseMib(double base_mib, Libraries libraries);
 
 }  // namespace carma::estimate

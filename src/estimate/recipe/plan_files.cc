@@ -130,7 +130,7 @@ Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view 
   Found words(where);
   std::string kind = "LORA";
   in.Get("peft_type", kind, 100);
-  if (kind != "LORA") in.Complain("peft_type", "LORA: other adapters are not modelled");
+  if (kind != "LORA") in.Complain("peft_type", "LORA (other adapters are not modelled)");
   words.Add("method", "lora", "peft_type");
   std::int64_t rank = 0;
   if (in.Get("r", rank, 1, 1'000'000)) words.Add("lora-rank", std::to_string(rank), "r");
@@ -261,7 +261,7 @@ Result<PipelineFound> ReadPipeline(std::string_view text, const std::string& pat
       frozen += encoder->TotalParameters();
     }
   }
-  if (found.config.empty()) return Invalid(path + ": expected a part unet or transformer");
+  if (found.config.empty()) return Invalid(path + ": expected a part named unet or transformer");
   constexpr double kMostParameters = 1e15;
   if (frozen >= 1)
     words.Add("frozen-parameters",

@@ -25,8 +25,7 @@ struct ShellCommand {
 // Returns simple commands in the order of the text, ignoring the conditions, loops and functions
 // around them. args: the script's arguments; environment: the task's environment. Supports
 // variables, arrays, defaults (${NAME:-word}), here-documents and continued lines. The result is
-// limited to kMaxShellCommands and to the amount of text that a few scripts have; the rest is
-// dropped.
+// limited to kMaxShellCommands and to a few megabytes of text; the rest is dropped.
 inline constexpr std::size_t kMaxShellCommands = 2'000;
 std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
                                      const std::map<std::string, std::string>& environment);

@@ -16,7 +16,7 @@ using Maker = Tensor::Maker;
 // ---- readings ----
 
 // Blocks of parallel paths that are merged into one convolution after the training. Every
-// convolution reads the input of the block. A norm reads it too unless the norm follows a
+// convolution reads the input of the block. A norm reads this input too, unless it follows a
 // convolution.
 int ParallelWays(Graph& graph, Row& row, int input) {
   if (!row.ways || input == Tensor::kNobody) return input;
