@@ -21,7 +21,7 @@ struct PatchModel {
   double squares = 12;       // attention has 4, a plain feed-forward part 8
   double single = 0;         // the same for later blocks, where image and text share matrices
   bool reads_text = false;   // each block also has cross-attention to the text
-  bool norms_heads = false;  // queries and keys are normalized
+  bool norms_heads = false;  // queries and keys are normalised
   std::int64_t text = 0;     // text tokens in the sequence
   std::int64_t side = 128;   // default side of a latent
   std::int64_t patch = 2;

@@ -26,11 +26,11 @@ Result<bool> IsSweep(const std::string& path);
 // value.
 Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
-// Which measurement is predicted, and from which others.
+// What is predicted, and from which measurements.
 enum class SweepQuestion {
   kBatch,   // one batch from all other batches of the benchmark on this GPU
   kDouble,  // a batch at least twice as large, from the two next smaller batches
-  kGpu,     // one batch from the benchmark on another type and the contexts' difference
+  kGpu,     // one batch from runs on another GPU type and the contexts' difference
   kSlope    // what a sample adds on this type (KiB), from the benchmark on another type
 };
 inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[] = {

@@ -38,7 +38,7 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   in.Complain(*keys.begin(), fmt::format("a number, but the file has no such key{}", others));
 }
 
-// The family or class with the most similar name. If none is similar, the one with the longest
+// The family or class with the most similar name. If none is similar, the name with the longest
 // common prefix; empty if the prefix has fewer than three letters.
 std::string NearestFamily(std::string_view name) {
   std::vector<std::string> names = DiffusionClasses();
@@ -75,7 +75,7 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
 
 void GetHeads(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   bool one_key_head = family.one_key_head;
-  bool new_decoder = false;  // Falcon's new architecture, which counts heads of keys
+  bool new_decoder = false;  // Falcon's new architecture, which states the number of key heads
   bool grouped = true;       // ChatGLM: multi_query_group_num counts only with multi_query on
   if (family.one_key_head) in.Get("multi_query", one_key_head);
   if (family.one_key_head) in.Get("new_decoder_architecture", new_decoder);

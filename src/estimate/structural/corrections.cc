@@ -153,8 +153,8 @@ bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
 
-// The attention's code uses its own weights. Query, key and value are kept. If the product after
-// the attention has no row either, a copy of the input is kept too.
+// The attention multiplies by its own weights in code without rows. Query, key and value are kept.
+// If the product after the attention has no row either, a copy of the input is kept too.
 void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
@@ -177,8 +177,8 @@ void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// The attention adds a table to its scores, with one number per head and distance within a square.
-// Softmax's result, one matrix per head, is therefore kept.
+// The attention adds a table of distances within a square to its scores, with one number per head
+// and distance. Softmax's result, one matrix per head, is therefore kept.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -218,7 +218,7 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
 // Query, key and value have a dimension for blocks in addition to the heads, but fused kernels take
 // only four dimensions. The attention matrix of every block is therefore computed and kept.
 void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
-  constexpr double kHeadWidth = 32;  // NesT's, which a summary does not show
+  constexpr double kHeadWidth = 32;  // NesT's head width, which a summary does not show
   if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
   if (row.out != 3 * row.in) return;
   const Shape& in = row.knows_input ? row.layer->in : graph.trail[row.read].shape;
@@ -292,8 +292,8 @@ void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
 
 // A convolution turns the values, an image of one channel [batch, 1, height, width, values], into
 // keys: one matrix per position. The queries of all heads are multiplied by this matrix, and the
-// product copies the matrix for each head. The number of heads is found through the norm of the
-// queries, which comes before the values' norm.
+// product copies the matrix for each head. The number of heads follows from the norm of the
+// queries, which is listed before the norm of the values.
 void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -321,7 +321,7 @@ void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
 // in addition to the tensor from which they were cut.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
-  constexpr int kMostProducts = 3;  // attentions with more mix other matrices by that number
+  constexpr int kMostProducts = 3;  // with more products, these numbers mix matrices instead
   if (row.seen.products > kMostProducts) return;
   kept.AddElements(3 * row.out);
 }

@@ -43,8 +43,8 @@ struct Row {
   const LayerRule* rule = nullptr;
   Kind kind = Kind::kOperation;
   bool knows_input = false;
-  double in = 0, out = 0;           // elements per sample; with windows once the graph is made
-  double dropout = 0;               // rate, of a dropout layer
+  double in = 0, out = 0;           // elements per sample; including windows once the graph is made
+  double dropout = 0;               // rate of a dropout layer
   bool before_attention = false;    // the next block to finish is an attention
   std::optional<std::size_t> ways;  // first row of its block of parallel paths
 
@@ -52,10 +52,10 @@ struct Row {
   Step step = Step::kNone;
   Holds holds = Holds::kNothing;
   int before = Tensor::kNobody;  // the last tensor before this row
-  int read = Tensor::kNobody;    // the tensor read; kNobody for containers and blocks
+  int read = Tensor::kNobody;    // the tensor that the row reads; kNobody for containers and blocks
   int entry = Tensor::kNobody;   // first row of parallel paths: the block's input
   bool given_unseen = false;     // kPassing: code between the modules made its input
-  bool scaled_copy = false;  // reads a scaled copy, as the first product of a block without norms
+  bool scaled_copy = false;  // reads a scaled copy, like the first product of a block without norms
   SinceNorm seen;            // set for an attention
 };
 

@@ -29,9 +29,9 @@ constexpr Factors kOwnAttention{1.00, 1.13, 1.28, 1.52, 2.20, 3.0};
 constexpr Factors kOwnBlocks{1.00, 1.10, 1.18, 1.27, 2.00, 3.0};
 constexpr Factors kText{1.00, 1.14, 1.27, 1.50, 1.96, 3.0};
 constexpr Factors kPartial{1.00, 1.40, 1.70, 2.00, 2.50, 4.0};
-// Estimated from their totals, with families left out, the 2976 runs need factors of 1.23, 1.38 and
-// 1.61 at coverage 0.8, 0.9 and 0.95. The factors used are slightly larger, because only two runs
-// of other models were compared.
+// If the 2976 runs are estimated from their totals, with each family left out in turn, they need
+// factors of 1.23, 1.38 and 1.61 at coverage 0.8, 0.9 and 0.95. The factors used are slightly
+// larger, because only two runs of other models were compared.
 constexpr Factors kTotals{1.00, 1.30, 1.45, 1.80, 2.40, 4.0};
 
 const Factors& FactorsOf(Evidence evidence) {

@@ -72,7 +72,7 @@ TEST(Structural, CountsOneLargeTensorFiveTimes) {
               5 * weights_mib, 1);
 }
 
-// The kept memory including the gaps between its tensors, of which there is one per layer.
+// The kept memory including the gaps between the kept tensors. Each layer keeps one tensor.
 double WithGaps(double kept_mib, const LayerList& list) {
   const double mean_mib = kept_mib / static_cast<double>(list.layers.size());
   return (1.01 + 0.061 / (1 + mean_mib / 20)) * kept_mib;

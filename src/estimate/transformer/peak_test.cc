@@ -532,7 +532,7 @@ TEST(TransformerPeak, SequenceParallelismGathersInputsOfMatrices) {
       << "two gathered tensors and their gradients, whole";
 }
 
-// Transformers' norm keeps 4 bytes for its input in fp32 and 2 for its quotient.
+// Transformers' norm keeps 4 bytes for its input in fp32 and 2 for the normalised input.
 TEST(TransformerPeak, NormsOfQueriesAndKeysKeepSixBytes) {
   TrainingPlan plan = Plan(8192, 4);
   plan.checkpointing = Checkpointing::kNone;

@@ -44,7 +44,7 @@ Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const S
 // LoRA's matrices.
 struct Adapters {
   double parameters = 0;  // of all blocks
-  double inputs = 0;      // widths of the adapted matrices' inputs, of one block
+  double inputs = 0;      // input widths of one block's adapted matrices
 };
 
 Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
