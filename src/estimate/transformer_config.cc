@@ -101,7 +101,7 @@ void GetLatents(base::JsonReader& in, TransformerConfig& config) {
   if (!in.Get("kv_lora_rank", latent, 1, kMaxHidden)) return;
   std::int64_t fixed = 0;
   std::int64_t turning = 0;
-  std::int64_t narrow = 0;  // of queries; 0: made directly from the stream
+  std::int64_t narrow = 0;  // latent width of queries; 0: computed directly from the stream
   Need(in, {"qk_nope_head_dim"}, fixed, kMaxHidden);
   Need(in, {"qk_rope_head_dim"}, turning, kMaxHidden);
   in.Get("q_lora_rank", narrow, 1, kMaxHidden);
@@ -148,7 +148,7 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   in.Get("num_channels", channels, 1, 1'000);
   config.sees_images = config.one_length = config.classifies = true;
   config.token_pixels = patch;
-  config.text_tokens = 1;  // which represents the whole image
+  config.text_tokens = 1;  // a token that represents the whole image
   config.positions = (image / patch) * (image / patch) + config.text_tokens;
   config.other_parameters =
       static_cast<double>(channels * patch * patch) * static_cast<double>(config.hidden);
@@ -318,7 +318,7 @@ void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
     config.quantisation = Quantisation::kInt8;
   } else {
     outer.Complain("quantization_config",
-                   "bitsandbytes, gptq or awq in 4 or 8 bits: others are not modelled");
+                   "bitsandbytes, gptq or awq in 4 or 8 bits (others are not modelled)");
   }
 }
 

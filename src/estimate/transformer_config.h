@@ -35,7 +35,7 @@ inline constexpr std::pair<Dtype, std::string_view> kDtypeWords[] = {
 struct TransformerConfig {
   std::string family;  // model_type of config.json
   std::int64_t layers = 0;
-  std::int64_t decoder_layers = 0;  // part of `layers`: with a second attention, to an encoder
+  std::int64_t decoder_layers = 0;  // part of `layers`: blocks that also attend to an encoder
   std::int64_t hidden = 0;          // width of the residual stream
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // fewer than heads: grouped keys and values
@@ -43,13 +43,13 @@ struct TransformerConfig {
   std::int64_t value_width = 0;   // width of a head's values; 0: as for its keys
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
   std::int64_t vocabulary = 0;
-  std::int64_t table_width = 0;        // width of the table of tokens; 0: hidden
-  std::int64_t positions = 0;          // rows of a learned table of positions; 0: none
+  std::int64_t table_width = 0;        // width of the token embedding; 0: hidden
+  std::int64_t positions = 0;          // rows of a learned position table; 0: none
   std::int64_t decoder_positions = 0;  // of a decoder; 0: the same
   bool gated = true;                   // three matrices in a feed-forward part instead of two
   bool rms_norm = true;                // false: LayerNorm
-  bool tied = false;                   // one matrix is embedding and head
-  bool classifies = false;             // a head of a few classes, not over the vocabulary
+  bool tied = false;                   // embedding and head share one matrix
+  bool classifies = false;             // the head has a few classes instead of the vocabulary
   bool sees_images = false;            // its tokens are patches
   bool one_length = false;             // each sample has as many tokens as there are positions
   bool capped_scores = false;          // tanh over the scores
@@ -58,7 +58,7 @@ struct TransformerConfig {
   bool drops_out = false;              // dropout after attention and after the feed-forward part
   bool drops_forward = false;          // dropout after the activation as well
   bool repeats_block = false;          // all blocks share one block's parameters
-  bool drops_scores = false;           // dropout of the attention's weights
+  bool drops_scores = false;           // dropout of the attention weights
   bool wide_scores = false;            // softmax in fp32 although the norms are LayerNorm
   bool unfused_attention = false;      // attention uses matrix products even if fused kernels exist
   bool one_projection = false;         // queries, keys and values come from one matrix
@@ -100,7 +100,7 @@ struct TransformerConfig {
   // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are not
   // counted, because they are less than 0.2 % of any model.
   double BlockParameters() const;
-  double ExpertParameters() const;  // the part of these in experts
+  double ExpertParameters() const;  // the part of a block that is in experts
   double MatrixParameters() const;
   double TotalParameters() const;
 };

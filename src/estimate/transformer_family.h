@@ -38,7 +38,7 @@ struct TransformerFamily {
   bool wide_scores = false;       // its own attention computes softmax in fp32, as with RMSNorm
   bool repeats_block = false;     // all blocks share one block's parameters
   bool unfused = false;           // attention uses matrix products even if fused kernels exist
-  bool written_out_gelu = false;  // unless an activation is named
+  bool written_out_gelu = false;  // activation of several operations, unless one is named
 
   std::int64_t head_width = 0;  // default; 0: hidden / heads
   FamilySizes sizes = {};

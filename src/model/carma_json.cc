@@ -179,7 +179,7 @@ Taken TakeLayers(const Json& value, LayerList& list) {
 
 constexpr double kMostBytes = 1e18;
 
-// The list, with values that are only valid in combination.
+// The list, and values that can only be checked in combination.
 struct Draft {
   LayerList list;
   bool params_told = false;

@@ -62,7 +62,7 @@ struct Layer {
   std::string name;  // dotted path of attributes; empty if the summary does not give it
   Shape in;          // first tensor; empty: not known
   Shape out;
-  std::int64_t params = 0;  // without those of its children
+  std::int64_t params = 0;  // without the parameters of its children
   std::int64_t trainable = 0;
   bool inplace = false;
   RowKind kind = RowKind::kLeaf;
@@ -78,10 +78,10 @@ struct Layer {
 
 enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarmaJson };
 
-// Tells the author of a summary about values that were inferred, missing or contradictory.
+// A note to the author of a summary about values that were inferred, missing or contradictory.
 struct Note {
   enum class Kind {
-    kInferred,       // a value was derived; the text has the rule
+    kInferred,       // a value was derived; the text states the rule
     kMissingShapes,  // rows without shapes, or no input shapes at all
     kCollapsed,      // blocks are printed as one row, so their contents are unknown
     kFooter,         // the totals at the end contradict the rows
@@ -101,13 +101,13 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// Other memory of a training run, in bytes of the types in which it is stored.
+// Other memory of a training run, in bytes as stored.
 struct HeldBytes {
   double trained = 0;  // weights, without gradients
   double frozen = 0;   // weights that are not trained; includes the scales of quantised weights
   double others = 0;   // other models: a running mean of the weights, a teacher
   std::optional<double> states;  // of the optimizer
-  std::optional<double> step;    // temporaries of its step
+  std::optional<double> step;    // temporaries of the optimizer's step
   friend bool operator==(const HeldBytes&, const HeldBytes&) = default;
 };
 

@@ -31,9 +31,9 @@ class Lines {
 
   std::size_t size() const { return lines_.size(); }
   bool AtEnd() const { return next_ == lines_.size(); }
-  std::string_view Peek() const { return lines_[next_]; }               // not at the end
+  std::string_view Peek() const { return lines_[next_]; }               // must not be at the end
   std::string_view At(std::size_t line) const { return lines_[line]; }  // counted from 0
-  std::string_view Take() { return lines_[next_++]; }                   // not at the end
+  std::string_view Take() { return lines_[next_++]; }                   // must not be at the end
   std::size_t next() const { return next_; }
   // Returns kInvalid "path:line: what" for the last line taken.
   std::unexpected<base::Error> Fail(std::string_view what) const { return FailAt(next_, what); }
@@ -127,8 +127,8 @@ Result<LayerList> ReadKeras(Lines& lines);
 // weights; empty if the type is unknown or the text does not determine the number.
 std::optional<std::int64_t> ReadConstructor(std::string_view arguments, Layer& layer);
 
-// The own parameters of an nn.MultiheadAttention with the output projection `projection`. Its
-// query, key and value weights are not printed, but have the same width as the projection.
+// The parameters of an nn.MultiheadAttention itself, without its output projection. The weights of
+// query, key and value are not printed, but have the same width as the projection.
 std::int64_t AttentionParams(const Layer& projection);
 
 }  // namespace carma::model

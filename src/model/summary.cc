@@ -94,7 +94,7 @@ bool IsBlank(std::string_view line) {
   return base::Trim(line).empty();
 }
 
-// Whether the line is one that Keras prints above its table.
+// Whether the line is a title that Keras prints above its table.
 bool IsTitle(std::string_view line) {
   return IsRule(line) || base::Trim(line).starts_with("Model: \"");
 }
@@ -121,7 +121,7 @@ Result<LayerList> ReadText(Lines& lines) {
   for (; !lines.AtEnd(); lines.Take()) {
     if (const Reader* second = SummaryAt(lines, lines.next())) {
       return lines.FailAt(lines.next() + 1,
-                          fmt::format("a second summary ({}) after one of {}, expected one model "
+                          fmt::format("a second summary ({}) after the first ({}), expected one model "
                                       "per file",
                                       second->name, reader->name));
     }
@@ -138,7 +138,7 @@ Result<LayerList> ReadText(Lines& lines) {
 
 Result<LayerList> ParseSummary(std::string_view text, std::string_view path) {
   if (text.size() > kMaxSummaryBytes) {
-    return Invalid("{}:1: a summary of {} bytes, at most {} are accepted", base::Printable(path),
+    return Invalid("{}:1: the summary has {} bytes, expected at most {}", base::Printable(path),
                    text.size(), kMaxSummaryBytes);
   }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
