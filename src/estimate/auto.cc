@@ -95,7 +95,7 @@ class OfAmounts {
     return Interpolate(seen, tokens(*question_.amounts.batch, *question_.amounts.length));
   }
 
-  // Uses runs on another GPU type only if there are none on this type. A sample adds the same
+  // Uses runs on another GPU type only if there are no runs on this type. A sample adds the same
   // memory on every type; only the context differs (docs/evidence/estimators.md).
   void Add(const task::Observation& run, double amount, std::vector<Sighting>& seen) const {
     if (own_type_ && run.gpu_type != question_.gpu_type) return;
@@ -104,7 +104,7 @@ class OfAmounts {
   }
 
   // How much more memory a process uses on type `to` than on type `from` before it allocates its
-  // first tensor. 0 if unknown for either type.
+  // first tensor. 0 if the context of either type is unknown.
   double ContextShift(const std::string& from, const std::string& to) const {
     const Site there = question_.history->SiteFor(from);
     const Site here = question_.history->SiteFor(to);

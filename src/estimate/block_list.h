@@ -58,8 +58,8 @@ struct UNet {
 };
 
 // Counts the parameters of the modules that diffusers builds, and what autograd saves for each
-// block. Biases are ignored: the count is 859 M of Stable Diffusion 1.5's 860 M. Records unknown
-// block types and lists of different lengths as errors in `in`.
+// block. Biases are ignored, so the count for Stable Diffusion 1.5 is 859 M instead of 860 M.
+// Records unknown block types and lists of different lengths as errors in `in`.
 UNet ReadUNet(base::JsonReader& in);
 
 }  // namespace carma::estimate

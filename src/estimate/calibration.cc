@@ -76,9 +76,9 @@ std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
 
-// Runs of models small enough to show the constant. These are all models below kMostSmallMib. If
+// Runs of models small enough to reveal the constant. These are all models below kMostSmallMib. If
 // there are too few, the smallest kLeastCalibration models below four times that size are used,
-// although they show the constant less reliably (ShiftOf).
+// although they reveal the constant less reliably (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;
@@ -221,7 +221,7 @@ void LearnConstant(const Taught& taught, Site& site) {
   const std::size_t models = ModelsIn(small);
   if (models < kLeastCalibration) {
     site.reason = fmt::format(
-        "as shipped: {} of the finished models are small enough to show the constant, {} are "
+        "as shipped: {} of the finished models are small enough to reveal the constant, {} are "
         "needed",
         models, kLeastCalibration);
     return;

@@ -11,10 +11,10 @@
 
 namespace carma::estimate {
 
-// With this many different tasks or more, only the site's own ratios are used. With fewer tasks,
-// they are mixed with the shipped factor in proportion.
+// From this number of different tasks on, only the site's own ratios are used. With fewer tasks,
+// the ratios are mixed with the shipped factor in proportion.
 inline constexpr std::size_t kFullCalibration = 30;
-// Minimum number of different tasks, and of models small enough to show the constant. With fewer,
+// Minimum number of different tasks, and of models small enough to reveal the constant. With fewer,
 // nothing is learned.
 inline constexpr std::size_t kLeastCalibration = 5;
 // A model is small if it uses at most this much memory beyond the constant. For larger models, a

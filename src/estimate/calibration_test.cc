@@ -66,7 +66,7 @@ TEST(Calibration, TasksShowHowKernelsAreLoaded) {
 }
 
 TEST(Calibration, LightTasksDetermineTheConstant) {
-  // The formula is 10 % too low for ten heavy tasks. Five light tasks show the constant.
+  // The formula is 10 % too low for ten heavy tasks. Five light tasks reveal the constant.
   std::vector<task::Observation> runs;
   for (int i = 0; i < 10; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
   for (int i = 10; i < 15; ++i) runs.push_back(Taught(i, 100, 600));
@@ -98,7 +98,7 @@ TEST(Calibration, DoesNotLearnTheFormulasError) {
   const Site site = Calibrate(runs, "A100");
   EXPECT_EQ(site.context_shift_mib, 0);
   EXPECT_THAT(site.reason, HasSubstr("within the formula's own error"));
-  // Each task shows a different constant, so none is learned.
+  // Each task implies a different constant, so no constant is learned.
   for (int i = 0; i < 20; ++i) runs[static_cast<std::size_t>(i)] = Taught(i, 200, 200 + 200 * i);
   EXPECT_EQ(Calibrate(runs, "A100").context_shift_mib, 0);
 }

@@ -22,7 +22,7 @@ struct Run {
   std::string family;     // group for --by; empty: unknown
   std::int64_t batch = 0;
   std::int64_t measured_mib = 0;
-  // The run ran out of memory or filled the GPU, so the measured value is only a lower limit of its
+  // The run ran out of memory or filled the GPU, so the measured value is only a lower limit of the
   // need. Never used as ground truth.
   bool censored = false;
   int gpus = 1;

@@ -1,4 +1,4 @@
-// Computes signatures. Submissions with equal signatures are regarded as the same training.
+// Computes signatures. Submissions with equal signatures are treated as the same training.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A model as a list of layers: the common form to which all summaries are converted.
+// A model as a list of layers: the common form of all summaries.
 #pragma once
 
 #include <array>
@@ -39,8 +39,8 @@ class Shape {
   std::int64_t operator[](std::size_t i) const { return dimensions_[i]; }
   std::int64_t last() const { return dimensions_[rank_ - 1]; }  // rank > 0
   bool ScalesWithBatch() const;
-  // Elements per sample: the product of the dimensions, in which -k counts as k. At most
-  // kMaxElements; 0 for an unknown shape.
+  // Elements per sample: the product of the dimensions, with -k counted as k. At most kMaxElements;
+  // 0 for an unknown shape.
   std::int64_t Elements() const;
   friend bool operator==(const Shape&, const Shape&) = default;
 
@@ -118,7 +118,7 @@ struct LayerList {
   std::string arch;    // kind within the family ("residual"), as named in the source, or empty
   Shape input;         // of the whole model, one sample; empty: not known
   Shape output;
-  std::vector<Layer> layers;  // in the order in which the modules finish
+  std::vector<Layer> layers;  // in the order the modules finish
   std::int64_t params = 0;    // of the whole model, from the source if given
   std::int64_t trainable = 0;
   std::int64_t param_tensors = 0;  // 0: not known

@@ -77,7 +77,7 @@ bool IsTreeRoot(std::string_view line) {
          });
 }
 
-// Whether the line is a whole model of one layer: "Linear(in_features=4, out_features=2,
+// Whether the line is a complete model with a single layer: "Linear(in_features=4, out_features=2,
 // bias=True)".
 bool IsSingleModule(std::string_view line) {
   const std::size_t open = line.find('(');

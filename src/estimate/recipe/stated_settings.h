@@ -1,4 +1,4 @@
-// Looks up the settings of a training, for which each framework has its own names.
+// Looks up the settings of a training. Each framework has its own names for the settings.
 #pragma once
 
 #include <cstddef>

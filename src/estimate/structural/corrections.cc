@@ -318,7 +318,7 @@ void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
 
 // An attention by matrix products in which one learned number per head scales the cosines of
 // queries and keys. Queries and keys are kept before and after normalisation. The values are kept
-// in addition to the tensor from which they were cut.
+// in addition to the tensor that they were cut from.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
   constexpr int kMostProducts = 3;  // with more products, these numbers mix matrices instead

@@ -218,7 +218,7 @@ double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
   return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMibBytes;
 }
 
-// All terms of the formula's `rest`, in the order in which they are displayed and summed.
+// All terms of the formula's `rest`, in the order of display and summation.
 std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   const auto of_batch = [&](double factor, double bytes) {
     return factor * bytes * numbers.batch * numbers.activation_size / kMibBytes;
@@ -324,8 +324,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   return warnings;
 }
 
-// The terms of the formula without the context, in the order in which they are displayed and
-// summed.
+// The terms of the formula without the context, in the order of display and summation.
 std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);

@@ -202,8 +202,8 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
   return peak;
 }
 
-// The number of micro-batches that the first stage keeps. A micro-batch counts as one if it has
-// passed through all layers of the stage.
+// The number of micro-batches that the first stage keeps. A micro-batch that has passed through only
+// a part of the stage's layers counts as a fraction.
 double InFlight(const TrainingPlan& plan) {
   if (plan.in_flight > 0) return static_cast<double>(plan.in_flight);
   const auto stages = static_cast<double>(plan.pipeline);
@@ -262,8 +262,8 @@ bool CountsBeside(const TransformerConfig& config) {
          config.usual_length == 0;
 }
 
-// Lists properties of the training that no measured run had, or only runs from a source with few
-// details. Empty if the runs cover all properties of the training.
+// Lists properties of the training that no measured run had, or that only runs from a source with
+// few details had. Empty if the runs cover all properties of the training.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
