@@ -37,8 +37,8 @@ double Turn(std::string_view function) {
   return -1;
 }
 
-// Output elements per sample. 0 for outputs that do not grow with the batch, such as tables of
-// positions.
+// Output elements per sample. 0 for outputs that do not grow with the batch, such as position
+// tables.
 double OutputOf(const model::Layer& layer) {
   return layer.out.ScalesWithBatch() ? static_cast<double>(layer.out.Elements()) : 0;
 }

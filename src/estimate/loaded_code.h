@@ -15,7 +15,7 @@ Loading LoadingOf(std::string_view torch);
 
 // The libraries that a model makes PyTorch load in addition to cuBLAS.
 enum class Libraries {
-  kPlain,         // nothing
+  kPlain,         // nothing else
   kSequences,     // kernels of attention and table look-ups
   kConvolutions,  // cuDNN
 };

@@ -75,7 +75,7 @@ inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[
 // Which part of a block is recomputed in the backward pass.
 enum class Checkpointing {
   kNone,
-  kAttention,  // only its core, as flash attention does anyway (Megatron's "selective")
+  kAttention,  // only its core, which flash attention recomputes anyway (Megatron's "selective")
   // Recomputes everything except attention and every second matrix product (torchtitan's
   // "selective" with "op").
   kOperators,

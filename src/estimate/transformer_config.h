@@ -52,7 +52,7 @@ struct TransformerConfig {
   bool classifies = false;             // the head has a few classes instead of the vocabulary
   bool sees_images = false;            // its tokens are patches
   bool one_length = false;             // each sample has as many tokens as there are positions
-  bool capped_scores = false;          // tanh over the scores
+  bool capped_scores = false;          // tanh is applied to the scores
   bool written_out_gelu = false;       // activation of several operations with separate results
   bool quick_gelu = false;             // x * sigmoid(1.702 x); also keeps the sigmoid's result
   bool drops_out = false;              // dropout after attention and after the feed-forward part
@@ -70,9 +70,9 @@ struct TransformerConfig {
   std::int64_t dense_layers = 0;    // part of `layers`: blocks without experts
   std::int64_t dense_forward = 0;   // inner width of blocks without experts
   double block_parameters = 0;      // of a block with more than attention and feed-forward part
-  bool reads_text = false;          // each block has a second attention, to a few text tokens
+  bool reads_text = false;          // each block also attends to a few text tokens
   bool norms_heads = false;         // queries and keys have norms of their own
-  std::int64_t norms = 2;           // of a block
+  std::int64_t norms = 2;           // per block
   bool modulated = false;         // blocks have scales, shifts and gates that depend on the sample
   bool encodes_only = false;      // only the encoder of a family with encoder and decoder
   double side_by_side = 0;        // share of blocks whose two parts read the same norm

@@ -131,9 +131,9 @@ struct LayerList {
   std::optional<double> pass_bytes;
   std::optional<double> dropout;         // rate of the model's dropout layers, if not in the rows
   std::optional<std::int64_t> batch;     // batch size of the summary
-  std::optional<std::string> optimizer;  // "adamw" …, as seen by the helper
+  std::optional<std::string> optimizer;  // "adamw" …, as detected by carma_summary.py
   std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
-  std::optional<std::string> torch;      // PyTorch that will train it: "2.11.0+cu130"
+  std::optional<std::string> torch;      // PyTorch version of the training: "2.11.0+cu130"
   std::optional<std::string> loss;       // the loss used for `saved`: "sum", "cross-entropy" …
   std::optional<SavedBytes> saved;       // in `precision`, if known
   std::optional<HeldBytes> held;         // also in `precision`

@@ -76,7 +76,7 @@ struct Open {
   std::int64_t copies = 1;
   std::size_t line = 0;  // counted from 1
   std::size_t first_row = 0;
-  std::int64_t children = 0;  // parameters
+  std::int64_t children = 0;  // parameters of the children
 };
 
 class TreeReader {

@@ -175,8 +175,8 @@ using TextReader = std::function<Result<std::string>(const std::string& path)>;
 
 // The number of parameters of an autoencoder, computed from the widths of its levels. Each level
 // has two residual blocks on the way down, three on the way up, and a convolution that changes the
-// resolution. In addition, encoder and decoder have two blocks each, with an attention between
-// them. A residual block has two 3x3 convolutions.
+// resolution. In addition, the encoder and the decoder each have two blocks with an attention layer
+// between them. A residual block has two 3x3 convolutions.
 double AutoencoderParameters(const base::Json& json) {
   double parameters = 0;
   double last = 0;

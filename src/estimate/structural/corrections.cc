@@ -147,7 +147,7 @@ constexpr ReadingCorrection kReadingCorrections[] = {
 
 // ---- bytes ----
 
-// Whether the attention's products have no rows, so that query, key and value are missing in the
+// Whether the attention's products have no rows, so that query, key and value are missing from the
 // summary.
 bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
@@ -169,8 +169,8 @@ void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// An attention whose softmax has its own row does not use a fused kernel, so softmax's input is
-// kept as well.
+// An attention module whose softmax has its own row does not use a fused kernel, so the input of
+// the softmax is kept as well.
 void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
   kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);
@@ -316,9 +316,9 @@ void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
   if (graph.trail[read.from].elements == 2 * read.elements) kept.AddElements(row.out);
 }
 
-// An attention by matrix products in which one learned number per head scales the cosines of
-// queries and keys. Queries and keys are kept before and after normalisation. The values are kept
-// in addition to the tensor that they were cut from.
+// An attention module with plain matrix products, where one learned number per head scales the
+// cosines of queries and keys. Queries and keys are kept before and after normalisation. The values
+// are kept in addition to the tensor that they were cut from.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
   constexpr int kMostProducts = 3;  // with more products, these numbers mix matrices instead
@@ -356,7 +356,7 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
 }
 
 // Networks without norms scale the input of a block. The activation keeps its result, and the
-// convolution keeps the scaled copy of it.
+// convolution keeps a scaled copy of this result.
 void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
 }

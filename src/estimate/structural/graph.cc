@@ -108,7 +108,7 @@ class GraphMaker {
   int split_ = Tensor::kNobody;    // tensor of the last slice
   SinceNorm seen_;
   bool block_starts_ = true;
-  bool weighs_values_ = false;  // the last row made an attention's weights
+  bool weighs_values_ = false;  // the last row computed attention weights
 };
 
 Graph GraphMaker::Run() {
@@ -276,7 +276,7 @@ int GraphMaker::ReadElsewhere(const Row& row) {
   }
   if (product) Keep(current_);  // a matrix product reads query, key, value
   // The row is a second linear layer with the same input and width, as in x * act(g). It does not
-  // read the result of an attention.
+  // read the result of an attention module.
   const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
                        row.out == current.elements && current.from == source;
   if (sibling) return source;

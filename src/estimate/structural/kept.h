@@ -26,7 +26,7 @@ struct Kept {
   double logits = 0;          // per sample: a language model's scores, as the loss keeps them
   bool has_conv = false;
   bool has_embedding = false;
-  // Whether attention consists of separate matrix products. The bytes kept by such an attention are
+  // Whether attention consists of separate matrix products. The bytes that such attention keeps are
   // the least certain.
   bool unfused_attention = false;
   // Bytes of the trained parameters of each layer, in descending order.

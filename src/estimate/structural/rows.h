@@ -45,7 +45,7 @@ struct Row {
   bool knows_input = false;
   double in = 0, out = 0;           // elements per sample; including windows once the graph is made
   double dropout = 0;               // rate of a dropout layer
-  bool before_attention = false;    // the next block to finish is an attention
+  bool before_attention = false;    // the next block to finish is an attention module
   std::optional<std::size_t> ways;  // first row of its block of parallel paths
 
   // The following fields are set by the graph.
@@ -56,7 +56,7 @@ struct Row {
   int entry = Tensor::kNobody;   // first row of parallel paths: the block's input
   bool given_unseen = false;     // kPassing: code between the modules made its input
   bool scaled_copy = false;  // reads a scaled copy, like the first product of a block without norms
-  SinceNorm seen;            // set for an attention
+  SinceNorm seen;            // set for attention modules
 };
 
 struct TypeRule {

@@ -411,7 +411,7 @@ TEST(TransformerPeak, ADecoderKeepsASecondAttentionAndTheEncodersKeys) {
   plan.target = 256;
   const TransformerEstimate shorter = Asked(plan, config);
   // An encoder block keeps `block`. A decoder block has a quarter of the tokens, and adds `second`
-  // for its second attention.
+  // for its second attention layer.
   const double block = one / 16;
   const double second = (8.0 + 4 + 4 * 4) * 1024 * 1024 / kMib;
   EXPECT_NEAR(shorter.parts.activations, 8 * block + 8 * (block / 4 + second), 1);

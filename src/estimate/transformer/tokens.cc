@@ -92,12 +92,12 @@ double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return KeepsLess(plan) ? 8 : 16;
 }
 
-// The bytes of the norm before a decoder's second attention. Only the queries read this norm.
+// The bytes of the norm before a decoder's second attention layer. Only the queries read this norm.
 double CrossNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.rms_norm && plan.amp) return 6;
   return NormBytes(config, plan) / 2;
 }
-// The bytes of the encoder's result that this attention copies for its keys and values.
+// The bytes of the encoder's result that this attention layer copies for its keys and values.
 double CrossCopyBytes(const TrainingPlan& plan) {
   return plan.amp && plan.method == Method::kFull ? 4 : 0;
 }
@@ -158,7 +158,7 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       (config.drops_out ? 2 * sizes.stream : 0) + (config.drops_forward ? sizes.forward : 0);
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
-  // Each attention and the feed-forward part usually have one norm.
+  // Each attention layer and the feed-forward part usually have one norm.
   double norms = static_cast<double>(config.norms) / 2 * NormBytes(config, plan);
   if (stack.read > 0) norms += CrossNormBytes(config, plan) + stack.read * CrossCopyBytes(plan);
   per.block =

@@ -26,7 +26,7 @@ struct PerToken {
 // Blocks that run on the same tokens: all blocks of a model, or those of its encoder or decoder.
 struct Stack {
   double layers = 0;
-  double keys = 0;   // tokens that attention reads; for a decoder, both attentions together
+  double keys = 0;   // tokens that attention reads; for a decoder, in both attention layers
   double read = 0;   // for a decoder: encoder tokens per decoder token; 0: no encoder
   bool last = true;  // the loss follows
 };
