@@ -36,7 +36,7 @@ struct Site {
   std::string reason;
 
   // This site's constant for a model that has this shipped constant. Measurements show how kernels
-  // are loaded, so the loading that the shipped constant assumes does not matter. At least 64 MiB.
+  // are loaded, so it does not matter which loading the shipped constant assumes. At least 64 MiB.
   double ContextMib(double shipped_mib) const;
   // The factor by which a point must be multiplied to cover this share of the runs (0.5..0.999). It
   // is the conformal quantile of the ratios, the ceil((n + 1) coverage)-th of n, mixed with the

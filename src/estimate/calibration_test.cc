@@ -62,7 +62,8 @@ TEST(Calibration, TasksShowHowKernelsAreLoaded) {
   const Site site = Calibrate(runs, "A100");
   EXPECT_NEAR(site.ContextMib(kPlainContext), plain, 45);
   EXPECT_NEAR(site.ContextMib(kShippedContext), cudnn, 45);
-  EXPECT_EQ(site.ContextMib(plain), site.ContextMib(kPlainContext)) << "whatever was assumed";
+  EXPECT_EQ(site.ContextMib(plain), site.ContextMib(kPlainContext))
+      << "regardless of the assumed loading";
 }
 
 TEST(Calibration, LightTasksDetermineTheConstant) {
@@ -139,12 +140,14 @@ TEST(Calibration, FactorMovesFromShippedToOwnRatios) {
     return site;
   };
   EXPECT_DOUBLE_EQ(Site().Factor(0.9, 1.2), 1.2);
-  EXPECT_DOUBLE_EQ(site_of(15, 1.5).Factor(0.9, 1.3), 1.4) << "half of each";
+  EXPECT_DOUBLE_EQ(site_of(15, 1.5).Factor(0.9, 1.3), 1.4) << "the mean of both factors";
   EXPECT_DOUBLE_EQ(site_of(30, 1.5).Factor(0.9, 1.3), 1.5);
-  EXPECT_DOUBLE_EQ(site_of(30, 3.0).Factor(0.9, 1.3), 1.6) << "one kind must not decide for all";
-  EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.9, 1.3), 1.3) << "nor can all be as good";
+  EXPECT_DOUBLE_EQ(site_of(30, 3.0).Factor(0.9, 1.3), 1.6)
+      << "one kind of task must not decide for all";
+  EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.9, 1.3), 1.3)
+      << "the factor is never below the shipped factor";
   EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.99, 1.3), 1.3)
-      << "thirty tasks do not show the last per cent";
+      << "thirty tasks are too few for the last per cent";
   Site odd = site_of(12, 1.1);
   odd.ratios.back() = 3;
   EXPECT_DOUBLE_EQ(odd.Factor(0.95, 1.3), 1.3) << "one odd run does not decide";

@@ -199,7 +199,7 @@ TEST(LeaveOut, LearnsTheBoundOfAKindFromRunsOfThatKind) {
   const std::vector<Outcome> left = LeaveOut(outcomes, parts, 0.95);
   EXPECT_EQ(left[41].answer->bound_mib, 1'000);
   EXPECT_NEAR(static_cast<double>(left[42].answer->bound_mib), 1'375, 1);
-  EXPECT_EQ(left[43].answer->bound_mib, 2'000) << "twice as far as all others";
+  EXPECT_EQ(left[43].answer->bound_mib, 2'000) << "twice the margin of all other runs";
 }
 
 // The model is an image model made of blocks, reduced to torchinfo's default of three levels.

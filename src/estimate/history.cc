@@ -113,8 +113,9 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
     const std::int64_t more_mib = Scaled(*peaks.too_little_mib, kMoreThanRanOut);
     answer.point_mib = std::max(answer.point_mib, more_mib);
     answer.bound_mib = std::max(answer.bound_mib, Scaled(more_mib, kMoreThanRanOut));
-    answer.remarks.push_back(fmt::format(
-        "the last run ran out of memory with {} MiB, so the task needs more", *peaks.too_little_mib));
+    answer.remarks.push_back(
+        fmt::format("the last run ran out of memory with {} MiB, so the task needs more",
+                    *peaks.too_little_mib));
   }
   if (!gpu_type.empty() && runs.front().gpu_type != gpu_type && answer.runs > 0 &&
       std::ranges::none_of(runs, [&](const auto& each) { return each.gpu_type == gpu_type; })) {

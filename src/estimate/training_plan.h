@@ -188,8 +188,8 @@ struct TrainingPlan {
   bool sequence_parallel = false;    // splits by tokens what tensor parallelism does not split
   std::int64_t expert_parallel = 1;  // GPUs of a data-parallel group that share the experts
   std::int64_t pipeline = 1;         // stages
-  std::int64_t in_flight = 0;        // micro-batches kept by the first stage; 0: as the schedule implies
-  std::int64_t micro_batches = 0;    // number of parts of `batch`; 0: `batch` is one micro-batch
+  std::int64_t in_flight = 0;  // micro-batches kept by the first stage; 0: as the schedule implies
+  std::int64_t micro_batches = 0;  // number of parts of `batch`; 0: `batch` is one micro-batch
   Schedule schedule = Schedule::k1F1B;
   std::int64_t stages_per_gpu = 2;  // of an interleaved schedule
   std::int64_t context_parallel = 1;

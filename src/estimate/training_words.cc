@@ -344,7 +344,8 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
         "tensor parallelism without sequence parallelism is assumed (--sequence-parallel)");
   }
   if (plan.objective == Objective::kGroups && words.Find("reference") == nullptr)
-    assumed.emplace_back("a training without a reference model is assumed, as with beta 0 (--reference on)");
+    assumed.emplace_back(
+        "a training without a reference model is assumed, as with beta 0 (--reference on)");
   if (plan.objective == Objective::kGroups && words.Find("rollout-share") == nullptr)
     assumed.emplace_back("answers are assumed to be generated on other GPUs (--rollout-share)");
   if (words.Find("batch") == nullptr)

@@ -120,10 +120,11 @@ Result<LayerList> ReadText(Lines& lines) {
   LayerList list = CARMA_TRY(reader->read(lines));
   for (; !lines.AtEnd(); lines.Take()) {
     if (const Reader* second = SummaryAt(lines, lines.next())) {
-      return lines.FailAt(lines.next() + 1,
-                          fmt::format("a second summary ({}) after the first ({}), expected one model "
-                                      "per file",
-                                      second->name, reader->name));
+      return lines.FailAt(
+          lines.next() + 1,
+          fmt::format("a second summary ({}) after the first ({}), expected one model "
+                      "per file",
+                      second->name, reader->name));
     }
     passed_over += !IsBlank(lines.Peek());
   }

@@ -207,7 +207,8 @@ class Finder {
     meaning.model = plan.model;
     meaning.model_from = plan.model_from;
     meaning.words = std::move(plan.words);
-    if (meaning.model.empty()) return Note("the training does not name a folder with the model's files");
+    if (meaning.model.empty())
+      return Note("the training does not name a folder with the model's files");
     const std::string path = ConfigOf(meaning, folder, true, meaning.words);
     if (path.empty()) return;
     AddAllocator(command, meaning.words);

@@ -202,8 +202,8 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
   return peak;
 }
 
-// The number of micro-batches that the first stage keeps. A micro-batch that has passed through only
-// a part of the stage's layers counts as a fraction.
+// The number of micro-batches that the first stage keeps. A micro-batch that has passed through
+// only a part of the stage's layers counts as a fraction.
 double InFlight(const TrainingPlan& plan) {
   if (plan.in_flight > 0) return static_cast<double>(plan.in_flight);
   const auto stages = static_cast<double>(plan.pipeline);

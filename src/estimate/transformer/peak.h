@@ -55,7 +55,7 @@ struct TransformerEstimate {
   double context_mib = 0;                      // CUDA context and libraries
   MemoryBound needed;                          // allocated: the sum of the parts
   MemoryBound reserved;                        // allocated plus fragmentation
-  MemoryBound shown;      // reserved plus context: shown by nvidia-smi, and promised
+  MemoryBound shown;      // reserved plus context, as shown by nvidia-smi and as promised
   double parameters = 0;  // of the whole model, without adapters
   double trained_parameters = 0;
   double coverage = 0;                // of the bounds
