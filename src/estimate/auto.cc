@@ -68,7 +68,8 @@ class OfAmounts {
     std::optional<Interpolation> found = Along(as_long, asked.batch, &task::Observation::batch);
     if (!found) found = Along(as_many, asked.length, &task::Observation::length);
     if (!found && asked.batch && asked.length) found = AlongTokens();
-    if (!found) return NotFound("it has not run here with two different batches or lengths");
+    if (!found)
+      return NotFound("the training has not run here with two different batches or lengths");
     return AnswerOf(*found);
   }
 

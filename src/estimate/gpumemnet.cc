@@ -145,7 +145,7 @@ class GpuMemNet : public Estimator {
     }
     const auto closed = static_cast<std::int64_t>(network.class_points().size() - 1);
     if (bound_mib > closed * network.class_mib()) {
-      warnings.push_back(fmt::format("the largest class has no upper edge: {} MiB or more",
+      warnings.push_back(fmt::format("the largest class has no upper limit: {} MiB or more",
                                      closed * network.class_mib()));
     }
     return warnings;

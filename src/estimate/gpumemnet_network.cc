@@ -463,7 +463,7 @@ Result<Unit> Network::Check(const TensorFile& file, std::string_view path) const
       if (begin >= layers->values.size()) return fail("check.layers ends too early");
       const float* values = layers->values.data() + begin;
       if (!(values[0] >= 0 && values[0] < static_cast<float>(kTypeCount)))
-        return fail("check.layers: expected types of layers");
+        return fail("check.layers: expected layer types");
       input.layers.push_back({.type = static_cast<int>(values[0]),
                               .sizes = {values[1], values[2], values[3]},
                               .ln_repeats = values[4]});

@@ -480,7 +480,7 @@ TEST_P(GpuMemNetTest, WarnsAboutModelsOutsideTheTrainingData) {
   const auto huge = estimator_->Ask(BatchQuestion(list, 100'000));
   ASSERT_TRUE(huge) << huge.error().message;
   EXPECT_THAT(huge->warnings, Contains(HasSubstr("outside the networks' training data: ")));
-  EXPECT_THAT(huge->warnings, Contains(HasSubstr("no upper edge: 32768 MiB or more")));
+  EXPECT_THAT(huge->warnings, Contains(HasSubstr("no upper limit: 32768 MiB or more")));
 
   model::LayerList collapsed = list;
   collapsed.collapsed = true;

@@ -83,7 +83,7 @@ class FromHistory : public Estimator {
     if (question.signature.empty())
       return NotFound("there is no command to look up in the history");
     const std::vector<task::Observation> runs = question.history->OfSignature(question.signature);
-    if (runs.empty()) return NotFound("it has not run on this server before");
+    if (runs.empty()) return NotFound("the training has not run on this server before");
     Recollection recollection = Recollect(runs, question.gpu_type);
     Answer answer;
     answer.point_mib = recollection.point_mib;

@@ -356,8 +356,9 @@ void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, boo
   }
   if (!HasChannelsFirst(table.layers)) {
     for (Layer& layer : table.layers) layer.out = ChannelsFirst(layer.out);
-    AddNote(list, Note::Kind::kInferred,
-            "the last dimension of images is taken as the channels and moved to the front");
+    AddNote(
+        list, Note::Kind::kInferred,
+        "the last dimension of images is assumed to be the channels and was moved to the front");
   }
   FindInputs(table.layers, rows, connected);
   list.has_input_shapes = true;

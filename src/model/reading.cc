@@ -373,7 +373,7 @@ void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except) {
   }
   if (unknown.empty()) return;
   AddNote(list, Note::Kind::kUnknownLayer,
-          fmt::format("layers with weights, but of an unknown type: {}", Names(unknown)));
+          fmt::format("layers with weights and an unknown type: {}", Names(unknown)));
 }
 
 void NoteMissingShapes(LayerList& list) {

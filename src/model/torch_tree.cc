@@ -236,8 +236,8 @@ class TreeReader {
       tied += bias;
     }
     AddNote(list_, Note::Kind::kInferred,
-            fmt::format("{} has the size of the table {} and is assumed to share its weight: {} "
-                        "parameters fewer",
+            fmt::format("{} has the size of the table {} and is assumed to share its weight, so "
+                        "{} parameters are subtracted",
                         base::Printable(output->name), base::Printable(table->name), tied));
     return tied;
   }
@@ -268,8 +268,9 @@ class TreeReader {
     }
     if (totals.params && *totals.params != printed) {
       AddNote(list_, Note::Kind::kFooter,
-              fmt::format("the totals state {} parameters, the model's last line {}; {} are used",
-                          *totals.params, printed, list_.params));
+              fmt::format(
+                  "the totals state {} parameters, the model's last line states {}; {} are used",
+                  *totals.params, printed, list_.params));
     }
     if (passed_over_ > 0) {
       AddNote(

@@ -90,7 +90,7 @@ constexpr BesidesRule kBesidesRules[] = {
      "4 per element for each further operation",
      [](const Row& row) { return row.rule->extra_outputs > 0 && row.step == Step::kOperation; },
      [](const Row& row, Kept& kept) { kept.AddElements(row.rule->extra_outputs * row.out); },
-     "their source: powers, products and tanh each save their inputs"},
+     "source code: powers, products and tanh each save their inputs"},
     {"weight-standardised convolution", "4 per weight, independent of the batch",
      [](const Row& row) {
        return row.rule->standardized && row.step != Step::kNone &&
@@ -99,7 +99,7 @@ constexpr BesidesRule kBesidesRules[] = {
      [](const Row& row, Kept& kept) {
        kept.constant += kElementBytes * static_cast<double>(row.layer->params);
      },
-     "its source: convolution saves the normalised copy of the weight"},
+     "source code: convolution saves the normalised copy of the weight"},
 };
 
 }  // namespace

@@ -315,8 +315,8 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
         "the engine that generates answers is not counted: the GPU's memory is unknown");
   if (plan.variable_length)
     warnings.emplace_back(
-        "lengths vary: the sequence length is used as the maximum, and the size of the memory gaps "
-        "that varying lengths cause is uncertain");
+        "lengths vary: the sequence length is taken as the maximum, and varying lengths leave "
+        "memory gaps of uncertain size");
   if (!config.uncounted.empty() && plan.parameters == 0) {
     warnings.push_back(
         fmt::format("config.json describes parts that are not counted: {} (--parameters states the "
