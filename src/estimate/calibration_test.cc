@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kShippedContext = 1712;
 constexpr std::int64_t kPlainContext = 1455;
 
-// A task on a site with the constant context_mib, whose model needs rest_mib beyond it.
+// A task on a site with the constant context_mib. Its model needs rest_mib in addition.
 task::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
                          const std::string& type = "A100", double error = 1) {
   task::Observation run;
@@ -45,8 +45,8 @@ TEST(Calibration, LearnsTheConstantFromFiveTasks) {
   EXPECT_EQ(site.Remark(), "");
 }
 
-// Half of the tasks have convolutions. All tasks loaded their kernels at first use, but only one
-// half stated it.
+// Half of the tasks have convolutions. All tasks loaded their kernels at first use, but only half
+// of the tasks stated this.
 TEST(Calibration, TasksShowHowKernelsAreLoaded) {
   const double plain = ShippedMib({Loading::kLazy, Libraries::kPlain});
   const double cudnn = ShippedMib({Loading::kLazy, Libraries::kConvolutions});
@@ -74,8 +74,8 @@ TEST(Calibration, LightTasksDetermineTheConstant) {
   EXPECT_NEAR(Calibrate(runs, "A100").ContextMib(kShippedContext), 600, 30);
 }
 
-// For a large model, the measurement shows the formula's error: 10 % of 20 GiB exceeds any
-// constant.
+// For a large model, the measurement mainly shows the formula's error, because 10 % of 20 GiB
+// exceeds any constant.
 TEST(Calibration, LargeTasksDoNotChangeTheConstant) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 20; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));

@@ -202,7 +202,7 @@ TEST(LeaveOut, LearnsTheBoundOfAKindFromRunsOfThatKind) {
   EXPECT_EQ(left[43].answer->bound_mib, 2'000) << "twice the margin of all other runs";
 }
 
-// The model is an image model made of blocks, reduced to torchinfo's default of three levels.
+// An image model made of blocks, reduced to torchinfo's default of three levels.
 TEST(DataSet, TorchInfoHidesDeepLayers) {
   const std::string layers = ::testing::TempDir() + "/deep.jsonl";
   const std::string measured = ::testing::TempDir() + "/deep.csv";

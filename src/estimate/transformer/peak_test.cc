@@ -90,7 +90,7 @@ TEST(TransformerPeak, ModelsPreparedForQuantisedTrainingHaveFp32ScoresAndStream)
     plan.fp32_residual = plan.fp32_rest = true;
     return Asked(plan).parts.Sum();
   };
-  // Within 2 %, this is the slope of a published table of the longest sequences that fit.
+  // This slope is within 2 % of the slope in a published table of the longest sequences that fit.
   const double slope = 4.0 * 16 * 1024 + 16.0 * 32'000 + 8.0 * 1024;
   EXPECT_NEAR((prepared(16) - prepared(8)) * kMib / 8192, slope, 1e-6 * slope);
 }
