@@ -122,8 +122,7 @@ Result<LayerList> ReadText(Lines& lines) {
     if (const Reader* second = SummaryAt(lines, lines.next())) {
       return lines.FailAt(
           lines.next() + 1,
-          fmt::format("a second summary ({}) after the first ({}), expected one model "
-                      "per file",
+          fmt::format("a second summary ({}) after the first ({}), expected one model per file",
                       second->name, reader->name));
     }
     passed_over += !IsBlank(lines.Peek());
