@@ -153,8 +153,8 @@ bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
 
-// The attention multiplies by its own weights in code without rows. Query, key and value are kept.
-// If the product after the attention has no row either, a copy of the input is kept too.
+// The attention multiplies by its own weights in code that has no rows. Query, key and value are
+// kept. If the product after the attention has no row either, a copy of the input is kept too.
 void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
@@ -177,8 +177,8 @@ void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// The attention adds a table of distances within a square to its scores, with one number per head
-// and distance. Softmax's result, one matrix per head, is therefore kept.
+// The attention adds position biases to its scores, from a table with one number per head and
+// distance within a square. Softmax's result, one matrix per head, is therefore kept.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
