@@ -15,7 +15,7 @@ constexpr double kFarthest = 4;  // how far beyond the measured amounts it predi
 // measured amounts the margin is larger. In sweeps over batch sizes on one GPU, 95 of 100 values
 // are within these margins (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
-constexpr double kFewAllowance = 0.06;  // for two amounts
+constexpr double kFewAllowance = 0.06;  // additional margin with two amounts
 constexpr double kBeyondAllowance = 0.2;
 
 // Keeps the highest value for each amount: a reading can miss a peak, but it never shows memory

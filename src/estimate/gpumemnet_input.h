@@ -31,7 +31,7 @@ inline constexpr std::array<std::string_view, 17> kAggregateNames{
     "cos function",  // activation function as an angle: functions that keep their input for
     "sin function",  // the backward pass lie opposite to functions that keep their output
     "ln largest_output*batch",
-    "ln weighted_outputs*batch",  // of linear layers and convolutions only
+    "ln weighted_outputs*batch",  // outputs of linear layers and convolutions
     "ln largest_conv*batch",      // input and output of the largest convolution
     "dropout/depth",
     "batch_norm/depth",

@@ -138,8 +138,8 @@ Result<LoraTargets> ParseLoraTargets(std::string_view words);
 struct TrainingPlan {
   std::int64_t sequence = 2048;        // tokens of the longest sample
   std::int64_t batch = 1;              // samples per GPU and step
-  std::int64_t parameters = 0;         // of the whole model; 0: computed from config.json
-  std::int64_t frozen_parameters = 0;  // of additional models that only run forward
+  std::int64_t parameters = 0;         // parameters of the model; 0: computed from config.json
+  std::int64_t frozen_parameters = 0;  // parameters of additional models that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
   // Number of tokens of a decoder that reads an encoder's output. Empty: the number of tokens of
@@ -191,7 +191,7 @@ struct TrainingPlan {
   std::int64_t in_flight = 0;  // micro-batches kept by the first stage; 0: as the schedule implies
   std::int64_t micro_batches = 0;  // number of parts of `batch`; 0: `batch` is one micro-batch
   Schedule schedule = Schedule::k1F1B;
-  std::int64_t stages_per_gpu = 2;  // of an interleaved schedule
+  std::int64_t stages_per_gpu = 2;  // for an interleaved schedule
   std::int64_t context_parallel = 1;
   std::optional<double> gpu_mib;  // memory of the GPU; empty: unknown
 };

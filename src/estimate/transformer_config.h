@@ -45,7 +45,7 @@ struct TransformerConfig {
   std::int64_t vocabulary = 0;
   std::int64_t table_width = 0;        // width of the token embedding; 0: hidden
   std::int64_t positions = 0;          // rows of a learned position table; 0: none
-  std::int64_t decoder_positions = 0;  // of a decoder; 0: the same
+  std::int64_t decoder_positions = 0;  // positions of a decoder; 0: same as `positions`
   bool gated = true;                   // three matrices in a feed-forward part instead of two
   bool rms_norm = true;                // false: LayerNorm
   bool tied = false;                   // embedding and head share one matrix
@@ -63,13 +63,13 @@ struct TransformerConfig {
   bool unfused_attention = false;      // attention uses matrix products even if fused kernels exist
   bool one_projection = false;         // queries, keys and values come from one matrix
   bool plain_loss = false;             // the loss reads the scores without an fp32 copy
-  double latent_parameters = 0;        // of attention with factored matrices; 0: none
+  double latent_parameters = 0;        // parameters of factored attention matrices; 0: none
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;  // experts per token
   std::int64_t shared_forward = 0;  // inner width of the additional part for all tokens
   std::int64_t dense_layers = 0;    // part of `layers`: blocks without experts
   std::int64_t dense_forward = 0;   // inner width of blocks without experts
-  double block_parameters = 0;      // of a block with more than attention and feed-forward part
+  double block_parameters = 0;      // set if a block has more than attention and feed-forward part
   bool reads_text = false;          // each block also attends to a few text tokens
   bool norms_heads = false;         // queries and keys have norms of their own
   std::int64_t norms = 2;           // per block
@@ -84,7 +84,7 @@ struct TransformerConfig {
   std::optional<BlockList> blocks;  // blocks of other kinds; makes the sizes above meaningless
   std::vector<TransformerConfig> towers;     // stacks for the sample's other inputs (CLIP's text)
   std::vector<std::string> remarks;          // assumptions, one sentence each
-  double other_parameters = 0;               // of image encoders outside the stack
+  double other_parameters = 0;               // parameters of image encoders outside the stack
   std::vector<std::string> uncounted;        // keys of parts that are not counted
   std::optional<double> stated_parameters;   // empty: computed from the sizes
   std::optional<Dtype> dtype;                // torch_dtype

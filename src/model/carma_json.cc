@@ -19,7 +19,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kMaxTextBytes = 4096;  // of a name
+constexpr std::size_t kMaxTextBytes = 4096;  // for a name
 
 // A mistake, with its position as a JSON pointer.
 struct Complaint {

@@ -88,7 +88,7 @@ class PackedLines {
   std::string buffer_;
   std::size_t at_ = 0;
   std::size_t unpacked_ = 0;
-  std::size_t number_ = 0;  // of the last line read
+  std::size_t number_ = 0;  // number of the last line read
 };
 
 }  // namespace

@@ -106,7 +106,7 @@ struct HeldBytes {
   double trained = 0;  // weights, without gradients
   double frozen = 0;   // weights that are not trained; includes the scales of quantised weights
   double others = 0;   // other models: a running mean of the weights, a teacher
-  std::optional<double> states;  // of the optimizer
+  std::optional<double> states;  // the optimizer's states
   std::optional<double> step;    // temporaries of the optimizer's step
   friend bool operator==(const HeldBytes&, const HeldBytes&) = default;
 };
@@ -116,10 +116,10 @@ struct LayerList {
   std::string model;   // name, or empty
   std::string family;  // as named in the source, or empty
   std::string arch;    // kind within the family ("residual"), as named in the source, or empty
-  Shape input;         // of the whole model, one sample; empty: not known
+  Shape input;         // input of the model, one sample; empty: not known
   Shape output;
   std::vector<Layer> layers;  // in the order the modules finish
-  std::int64_t params = 0;    // of the whole model, from the source if given
+  std::int64_t params = 0;    // parameters of the model, from the source if given
   std::int64_t trainable = 0;
   std::int64_t param_tensors = 0;  // 0: not known
   std::int64_t buffer_bytes = 0;   // batch-norm statistics and the like

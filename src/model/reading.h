@@ -14,9 +14,9 @@
 
 namespace carma::model {
 
-inline constexpr std::size_t kMaxNameBytes = 128;  // of a type or of one attribute
-inline constexpr std::size_t kMaxPathBytes = 512;  // of the attributes from the model to a row
-inline constexpr int kMaxDepth = 64;               // of nested modules
+inline constexpr std::size_t kMaxNameBytes = 128;  // name of a type or attribute
+inline constexpr std::size_t kMaxPathBytes = 512;  // all attributes from the model to a row
+inline constexpr int kMaxDepth = 64;               // nested modules
 
 inline constexpr std::size_t kMaxLines = 1'000'000;
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;

@@ -72,7 +72,7 @@ std::optional<Opening> ParseOpening(std::string_view line) {
 struct Open {
   Layer layer;
   std::string parent;  // path of the module around it
-  std::string index;   // of its first copy: "0" of "0-11"
+  std::string index;   // index of the first copy: "0" of "0-11"
   std::int64_t copies = 1;
   std::size_t line = 0;  // counted from 1
   std::size_t first_row = 0;
@@ -287,8 +287,8 @@ class TreeReader {
   LayerList list_;
   std::vector<Open> open_;
   std::vector<std::string> undetermined_;
-  std::optional<std::int64_t> last_width_;  // of the last layer with a width, of the last norm
-  std::optional<std::int64_t> norm_width_;
+  std::optional<std::int64_t> last_width_;  // width of the last layer that has one
+  std::optional<std::int64_t> norm_width_;  // width of the last norm
   std::size_t copied_rows_ = 0;
   std::size_t passed_over_ = 0;
   bool told_ = false;    // parameters are printed

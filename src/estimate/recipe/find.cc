@@ -19,7 +19,7 @@
 namespace carma::estimate {
 namespace {
 
-constexpr int kMaxNesting = 3;  // of scripts that start scripts
+constexpr int kMaxNesting = 3;  // scripts that start scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 
 // Whether this is a valid model name on the Hugging Face Hub. Names that would leave the cache

@@ -18,8 +18,8 @@ struct ShellWord {
 struct ShellCommand {
   std::vector<ShellWord> words;                 // at least one; redirections are left out
   std::map<std::string, std::string> settings;  // exported, or NAME=value before it
-  std::string folder;                           // of an earlier `cd`; empty: there was none
-  int line = 0;                                 // of its first word, from 1
+  std::string folder;                           // set by an earlier `cd`; empty: no `cd`
+  int line = 0;                                 // line of the first word, from 1
 };
 
 // Returns simple commands in the order of the text, ignoring the conditions, loops and functions

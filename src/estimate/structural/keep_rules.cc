@@ -5,7 +5,7 @@
 namespace carma::estimate {
 namespace {
 
-constexpr double kIndexBytes = 8;      // of a maximum's position
+constexpr double kIndexBytes = 8;      // position of one maximum
 constexpr double kStatisticBytes = 8;  // mean and deviation of a row
 constexpr double kMaskBytes = 1;
 

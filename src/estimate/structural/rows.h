@@ -33,7 +33,7 @@ struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;
   double matrix = 0;  // elements of a softmax's [tokens, tokens] not yet assigned to an attention
-  std::int64_t heads = 0;  // of the last [tokens, tokens] matrix, from any row
+  std::int64_t heads = 0;  // heads of the last [tokens, tokens] matrix, from any row
 };
 
 struct Row {

@@ -148,7 +148,7 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
     attention += 2 * (sizes.query + sizes.output) + (frozen ? 0 : 2 * sizes.hidden);
   if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;
   double matrix = 0;
-  double gradients = 0;  // of the attention matrix
+  double gradients = 0;  // gradients of the attention matrix
   if (plan.attention == Attention::kEager) {
     if (plan.checkpointing != Checkpointing::kAttention)
       matrix = MatrixBytes(config, plan) * sizes.heads * stack.keys;
