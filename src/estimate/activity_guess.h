@@ -16,9 +16,9 @@ std::optional<double> MultiplyAdds(const model::LayerList& list);
 
 struct ActivityGuess {
   double sm_active = 0;   // 0..1
-  double mean_error = 0;  // of these guesses, for families left out in turn
+  double mean_error = 0;  // leave-one-family-out cross-validation
 };
-// Covers networks with convolutions and networks of linear layers only, provided that the summary
+// Supports only convolutional networks and networks of linear layers, and only if the summary
 // prints every layer. Empty for any other network.
 std::optional<ActivityGuess> GuessActivity(const model::LayerList& list);
 

@@ -8,14 +8,14 @@
 namespace carma::estimate {
 namespace {
 
-using Needs = std::map<double, double>;  // MiB by amount, never falling
+using Needs = std::map<double, double>;  // amount -> MiB, non-decreasing
 
-constexpr double kFarthest = 4;  // factor beyond the smallest and largest measured amounts
+constexpr double kFarthest = 4;  // how far beyond the measured amounts it predicts
 // Margins as shares of the prediction and of the growth beyond the measured amounts. With fewer
 // measured amounts the margin is larger. In sweeps over batch sizes on one GPU, 95 of 100 values
 // are within these margins (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
-constexpr double kFewAllowance = 0.06;  // for two amounts
+constexpr double kFewAllowance = 0.06;  // additional margin with two amounts
 constexpr double kBeyondAllowance = 0.2;
 
 // Keeps the highest value for each amount: a reading can miss a peak, but it never shows memory
@@ -58,7 +58,7 @@ Estimated Between(Needs::const_iterator below, Needs::const_iterator above, doub
                   double allowance) {
   const double point = below->second + SlopeOf(below, above) * (amount - below->first);
   const double bend = (above->second - point) / 4;
-  const double most = above->second * (1 + allowance);  // the need at the larger amount
+  const double most = above->second * (1 + allowance);  // the bound at the larger amount
   return {point, std::min(point * (1 + allowance) + bend, most)};
 }
 
@@ -70,8 +70,8 @@ Estimated Above(const Needs& needs, double amount, double allowance) {
   return {point, point * (1 + allowance) + kBeyondAllowance * growth};
 }
 
-// The line may bend below the smallest measured amount, so the bound is the need at that amount
-// plus a margin.
+// The curve may bend below the smallest measured amount, so the bound there is the need at the
+// smallest amount plus a margin.
 Estimated Below(const Needs& needs, double amount, double allowance) {
   const auto first = needs.begin();
   const double slope = SlopeOf(first, std::next(first));

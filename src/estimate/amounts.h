@@ -14,14 +14,14 @@ inline constexpr double kMoreThanRanOut = 1.1;
 
 // A measured run.
 struct Sighting {
-  double amount = 0;  // samples, tokens, or both multiplied; above 0
+  double amount = 0;  // batch size, sample length, or their product; above 0
   std::int64_t mib = 0;
-  bool ran_out = false;  // the run needed more
+  bool ran_out = false;  // the run needed more than `mib`
 };
 
 struct Interpolation {
   std::int64_t point_mib = 0;
-  std::int64_t bound_mib = 0;  // at least the point
+  std::int64_t bound_mib = 0;  // at least point_mib
   std::size_t runs = 0;        // number of runs used
   bool between = false;        // true: between known amounts; false: outside them
 };

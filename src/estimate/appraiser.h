@@ -26,10 +26,10 @@ namespace carma::estimate {
 // Settings of the server that apply to the appraisal of every task.
 struct AppraisalRules {
   std::string method = "auto";  // a name in Estimators()
-  double coverage = 0.9;        // 0: the point is promised
+  double coverage = 0.9;        // 0: the point estimate is promised
   bool prefer_given = true;
-  std::string gpu_type;                              // the most common type
-  Paces paces;                                       // of the server's GPU types
+  std::string gpu_type;                              // the most common GPU type
+  Paces paces;                                       // speeds of the server's GPU types
   std::int64_t gpu_mib = 0;                          // usable memory of the largest GPU
   std::shared_ptr<const History> history;            // null: nothing is learned
   std::shared_ptr<const MeasuredProfiles> measured;  // null: none
@@ -44,7 +44,7 @@ struct Appraisal {
   core::KindId kind{};                     // derived from the signature
   core::Profile profile;  // from earlier runs of the training and from measurements
   std::string model;      // fingerprint; empty: no readable summary
-  std::optional<task::FormulaSplit> formula;  // needed to learn from the task's end
+  std::optional<task::FormulaSplit> formula;  // needed to learn from the finished task
   std::vector<std::string> remarks;           // one sentence each, for the user
 };
 

@@ -86,7 +86,7 @@ TEST(Appraiser, UsesTheBestAvailableSource) {
   const Appraisal given = fresh.Appraise(stated, kAda, summary);
   EXPECT_EQ(given.estimate, (core::Estimate{99'000, "given", std::nullopt}))
       << "a user's figure is not capped at the GPU's memory";
-  EXPECT_TRUE(given.formula) << "and is still learned from";
+  EXPECT_TRUE(given.formula) << "the calibration still learns from the task";
 
   history->Add(Peak(summary, 3'000));
   const Appraisal known = fresh.Appraise(Spec("m.txt"), kAda, summary);
@@ -228,7 +228,7 @@ TEST(Appraiser, LearnsTheAllocatorsGaps) {
   auto history = std::make_shared<History>();
   const Appraiser appraiser(Rules(history));
   const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
-  // A run with another length ran out of memory while gaps took half as much memory as the tensors.
+  // A run with another length ran out of memory. The gaps took half as much memory as the tensors.
   task::TaskSpec other = spec;
   other.training = {{"seq-len", "4096", ""}};
   task::Observation run;

@@ -14,7 +14,7 @@
 namespace carma::estimate {
 namespace {
 
-// The task's own setting or, if it has none, the summary's, parsed by `parse`.
+// Parses the task's own setting or, if it has none, the summary's.
 template <class Value>
 std::optional<Value> Known(const std::optional<std::string>& stated,
                            const std::optional<std::string>& noted, const char* what,

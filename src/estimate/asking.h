@@ -18,16 +18,16 @@ namespace carma::estimate {
 struct Summary {
   std::optional<model::LayerList> layers;
   std::optional<TransformerConfig> transformer;  // at most one of the two is set
-  std::string fingerprint;                       // of either; empty if neither is set
+  std::string fingerprint;                       // of whichever is set; empty if neither is
   std::string trouble;  // why neither is set: "model.txt:12: …"; empty: no file was named
 };
 // text: the contents of the file at `path`, or the error from reading it.
 Summary ReadSummary(const Result<std::string>& text, const std::string& path);
 
-// Converts a task's description into a Question. `spec` and `summary` must outlive it. A missing
-// batch size, optimizer or precision is taken from the summary. The caller adds the facts about the
-// server: GPU, coverage, site, history. Messages for the user, for example about an unknown
-// optimizer, are appended to `remarks`.
+// Converts a task's description into a Question. `spec` and `summary` must outlive the Question. A
+// missing batch size, optimizer or precision is taken from the summary. The caller adds the facts
+// about the server: GPU, coverage, site, history. Messages for the user, for example about an
+// unknown optimizer, are appended to `remarks`.
 Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
                     std::vector<std::string>& remarks);
 

@@ -68,7 +68,8 @@ class OfAmounts {
     std::optional<Interpolation> found = Along(as_long, asked.batch, &task::Observation::batch);
     if (!found) found = Along(as_many, asked.length, &task::Observation::length);
     if (!found && asked.batch && asked.length) found = AlongTokens();
-    if (!found) return NotFound("it has not run here with two different batches or lengths");
+    if (!found)
+      return NotFound("the training has not run here with two different batches or lengths");
     return AnswerOf(*found);
   }
 
@@ -95,7 +96,7 @@ class OfAmounts {
     return Interpolate(seen, tokens(*question_.amounts.batch, *question_.amounts.length));
   }
 
-  // Uses runs on another GPU type only if there are none on this type. A sample adds the same
+  // Uses runs on another GPU type only if there are no runs on this type. A sample adds the same
   // memory on every type; only the context differs (docs/evidence/estimators.md).
   void Add(const task::Observation& run, double amount, std::vector<Sighting>& seen) const {
     if (own_type_ && run.gpu_type != question_.gpu_type) return;
@@ -104,7 +105,7 @@ class OfAmounts {
   }
 
   // How much more memory a process uses on type `to` than on type `from` before it allocates its
-  // first tensor. 0 if unknown for either type.
+  // first tensor. 0 if the context of either type is unknown.
   double ContextShift(const std::string& from, const std::string& to) const {
     const Site there = question_.history->SiteFor(from);
     const Site here = question_.history->SiteFor(to);
@@ -140,7 +141,7 @@ class OfAmounts {
 
 // Keeps the formula's answer within the memory class that a classifier predicts. The formula is
 // least accurate for networks whose width changes at every layer, and the classifier was trained on
-// such networks (docs/evidence/estimators.md). Within the class, the formula's answer is finer.
+// such networks (docs/evidence/estimators.md). Within the class, the formula is more precise.
 void KeepWithinClass(const Question& question, Answer& answer) {
   // Widens the bound. Fitted so that the bound covers 95 % of 1151 runs.
   constexpr double kWider = 1.03;
@@ -162,9 +163,10 @@ void KeepWithinClass(const Question& question, Answer& answer) {
                   alike->low_mib, alike->high_mib.value_or(point_mib)));
 }
 
-// Corrects the answer by the ratio of measured to predicted memory in runs of the same user's
-// program with other settings, for which the closed form was used too. With one run the answer
-// moves half of the way, with three runs three quarters. Returns false if there is no such run.
+// Corrects the answer by the ratio of measured to predicted memory in earlier runs. Uses runs of
+// the same user's program with other settings that were predicted by the closed form too. One run
+// moves the answer halfway, and three runs move it three quarters of the way. Returns false if
+// there is no such run.
 bool FollowRelatives(const Question& question, Answer& answer) {
   constexpr double kMostCorrection = 1.6;
   constexpr double kLeastAllowance = 1.03;
@@ -202,7 +204,7 @@ double* TermOf(Answer& answer, std::string_view name) {
 
 // The memory that PyTorch's allocator reserved beyond the allocated memory, as a share of the
 // allocated memory, in ascending order. Taken from all runs of the same user's program that
-// reported it, including runs that ran out of memory.
+// reported their allocated memory, including runs that ran out of memory.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;
   if (question.history == nullptr || question.kin.empty()) return gaps;
@@ -215,8 +217,8 @@ std::vector<double> GapsOf(const Question& question, double context_mib) {
   return gaps;
 }
 
-// Mixes the measured share of the reserve with the built-in share. The measured share counts half
-// after one run, and three quarters after three runs.
+// Mixes the measured share of the reserve with the built-in share. The weight of the measured share
+// is 1/2 after one run and 3/4 after three runs.
 void LearnGaps(const Question& question, Answer& answer) {
   const double* const context_mib = TermOf(answer, kContextTerm);
   double* const gaps_mib = TermOf(answer, kFragmentationTerm);

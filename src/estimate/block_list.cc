@@ -13,24 +13,24 @@ namespace {
 
 constexpr std::int64_t kMaxMambaChannels = 10'000'000;
 
-// Bytes that the token loop in Transformers keeps for each channel and state: the decays, the
-// product of steps and input matrix, and the state before each step, all in fp32. With 16-bit
-// weights, it also keeps a copy of the state.
+// Bytes that the token loop of the Transformers library keeps for each channel and state: the
+// decays, the product of time step and input matrix, and the state before each step, all in fp32.
+// With 16-bit weights, the loop also keeps a copy of the state.
 constexpr double kScanBytes = 3 * 4;
 constexpr double kScanCopyBytes = 2;
-// Additional elements for each channel: input and output of the activation after the convolution
-// and of the activation of the steps, the sum that the gate multiplies, and the activated gate.
-// With 16-bit weights, also an fp32 copy of the input.
+// Additional elements for each channel: input and output of two activations (after the convolution,
+// and of the time steps), the sum that the gate multiplies, and the activated gate. With 16-bit
+// weights, also an fp32 copy of the input.
 constexpr double kLoopElements = 6;
 
 constexpr std::size_t kMaxLevels = 16;
 constexpr std::int64_t kMaxChannels = 100'000;
 constexpr std::int64_t kMaxUnetLayers = 50;
 
-// A level of the U-Net. All blocks of a level work at one resolution.
+// A level of the U-Net: blocks with the same resolution.
 struct Level {
   double channels = 0;
-  double layers = 2;  // residual blocks on the way down; on the way up one more
+  double layers = 2;  // residual blocks on the way down; one more on the way up
   double depth = 1;   // attention blocks after each residual block
   double heads = 8;
   bool attends = false;  // has attention on the way down and up
@@ -99,8 +99,7 @@ class Builder {
     const std::vector<double> layers = PerLevel("layers_per_block", count, kMaxUnetLayers);
     const std::vector<double> depths =
         PerLevel("transformer_layers_per_block", count, kMaxUnetLayers);
-    // In this class, a configuration without num_attention_heads gives the number of heads as
-    // attention_head_dim.
+    // Without num_attention_heads, diffusers takes the number of heads from attention_head_dim.
     std::vector<double> heads = PerLevel("num_attention_heads", count, kMaxChannels);
     if (heads.empty()) heads = PerLevel("attention_head_dim", count, kMaxChannels);
     const std::vector<double> texts = PerLevel("cross_attention_dim", count, kMaxChannels);
@@ -199,7 +198,7 @@ class Builder {
     BlockKeeps around = {
         .parameters = 2 * width * width, .wide = share * width, .again = false, .early = early};
     (linear_ ? around.read : around.kept) = share * 2 * width;
-    if (text == 0) {  // only an attention, with nothing around it
+    if (text == 0) {  // a bare attention layer
       around = {.parameters = 4 * width * width,
                 .input = share * width,
                 .wide = share * width,
@@ -225,11 +224,11 @@ class Builder {
            .early = early});
     }
     Adapt(width, width, share, share, level.depth);
-    Adapt(width, text, share, 0, level.depth);  // a text's few tokens do not count
+    Adapt(width, text, share, 0, level.depth);  // text tokens are too few to matter
   }
 
-  // Adds the adapters of `count` attentions. Keys and values are computed from tensors of width
-  // `read`, of which there are `tokens` for each token of the model.
+  // Adds the adapters of `count` attention layers. Keys and values are computed from `tokens`
+  // vectors of width `read` for each token of the model.
   void Adapt(double width, double read, double share, double tokens, double count) {
     const auto add = [&](AdaptedMatrices& matrices, double in, double per_token) {
       matrices.inputs += count * per_token * in;
@@ -243,9 +242,9 @@ class Builder {
 
   base::JsonReader& in_;
   UNet net_;
-  double embedding_ = 0;  // width of the time's embedding
+  double embedding_ = 0;  // width of the time embedding
   double added_ = 0;
-  double text_ = 0;  // width of the text's tokens; 0: the model reads no text
+  double text_ = 0;  // width of the text tokens; 0: no text input
   std::int64_t channels_in_ = 4;
   bool linear_ = false;
 };
@@ -264,8 +263,8 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
   const auto width = static_cast<double>(hidden);
   const auto wide = static_cast<double>(inner);
   const auto state = static_cast<double>(states);
-  double projected = 2 * wide;  // by the input projection
-  double more = 0;              // parameters of parts that depend on the input
+  double projected = 2 * wide;  // output width of the input projection
+  double more = 0;              // parameters of the selective scan
   if (second) {
     std::int64_t heads = std::max<std::int64_t>(1, inner / 64);
     std::int64_t groups = 8;
@@ -282,13 +281,13 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
   const BlockKeeps block = {
       .parameters = width * projected + wide * width + static_cast<double>(kernel) * wide + more,
       .input = width,
-      .wide = 2 * width,  // the norm's input and its quotient
+      .wide = 2 * width,  // input of the norm and its normalised copy
       .read = width,
       .kept = projected + wide,
       .without_kernels = wide * (kScanBytes * state + 4 * kLoopElements),
       .without_kernels_16bit =
           wide * ((kScanBytes + kScanCopyBytes) * state + 2 * kLoopElements + 4),
-      // The recomputed outputs of the convolution and of the steps, their gradients, and the
+      // The recomputed outputs of the convolution and of the time steps, their gradients, and the
       // gradients of `kept`.
       .made = 6 * wide};
   BlockList list;

@@ -12,23 +12,23 @@ namespace carma::estimate {
 // U-Net is a pixel of the U-Net's input, so a block at half the resolution counts for a quarter.
 struct BlockKeeps {
   double parameters = 0;
-  double input = 0;  // input of the block; all that stays if the block is recomputed
-  double wide = 0;   // read by norms and by the activations after them: in fp32 under autocast
-  double read = 0;   // read by linear layers: not kept if their weights are frozen
-  double kept = 0;   // read by convolutions (frozen or not), attention, products, activations
+  double input = 0;  // the block's input; a recomputed block keeps nothing else
+  double wide = 0;   // inputs of norms and of the activations after them; fp32 under autocast
+  double read = 0;   // inputs of linear layers; not kept if their weights are frozen
+  double kept = 0;   // inputs of convolutions (even if frozen), attention, products, activations
   double cast = 0;   // 16-bit copies that only autocast makes
-  double without_kernels = 0;        // additional bytes kept by plain code instead of fused kernels
-  double without_kernels_16bit = 0;  // the same for weights or autocast in 16 bits
+  double without_kernels = 0;        // additional bytes kept without fused kernels
+  double without_kernels_16bit = 0;  // the same with 16-bit weights or autocast
   double matrix = 0;                 // elements of an unfused attention matrix per pair of tokens
   double widest = 0;                 // input and output of the largest convolution
   double made = 0;                   // temporaries of the backward pass
   bool again = true;                 // gradient checkpointing recomputes it
-  bool early = false;                // before the model's middle, so its gradients come last
+  bool early = false;                // before the middle block, so its gradients come last
 };
 
-// All matrices that can get adapters of one kind, summed over the blocks.
+// Totals over all blocks for one kind of matrix that can get adapters.
 struct AdaptedMatrices {
-  double inputs = 0;  // elements for each token
+  double inputs = 0;  // input elements per token
   double widths = 0;  // sum of all input and output widths
 };
 
@@ -43,23 +43,23 @@ struct BlockList {
 };
 
 // The blocks of a state-space model (Mamba) from its config.json. layers: number of blocks. hidden:
-// their width. second: Mamba 2, whose heads share the decay of their states. The fused kernels of
-// mamba_ssm keep the result and the output of the input projection, and recompute everything else.
-// Without these kernels, the scan keeps its states for each token (BlockKeeps::without_kernels).
-// Errors are recorded in `in`.
+// width of each block. second: true for Mamba 2, which has one decay per head. The fused kernels of
+// mamba_ssm keep the output of the input projection and the result of the scan, and recompute
+// everything else. Without these kernels, the scan keeps its states for each token
+// (BlockKeeps::without_kernels). Errors are recorded in `in`.
 BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidden, bool second);
 
 // The blocks of a diffusion U-Net, read from the config.json of diffusers' UNet2DConditionModel or
 // UNet2DModel.
 struct UNet {
   BlockList list;
-  double other_parameters = 0;  // embeddings of the time and of the condition
+  double other_parameters = 0;  // time and condition embeddings
   std::int64_t sample = 64;     // height and width of the input, a latent or an image
 };
 
 // Counts the parameters of the modules that diffusers builds, and what autograd saves for each
-// block. Biases are ignored: the count is 859 M of Stable Diffusion 1.5's 860 M. Records unknown
-// block types and lists of different lengths as errors in `in`.
+// block. Biases are ignored, so the count for Stable Diffusion 1.5 is 859 M instead of 860 M.
+// Records unknown block types and lists of different lengths as errors in `in`.
 UNet ReadUNet(base::JsonReader& in);
 
 }  // namespace carma::estimate

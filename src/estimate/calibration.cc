@@ -18,13 +18,13 @@ namespace {
 
 // A process that has loaded CUDA always uses more than this, even if the median is lower.
 constexpr double kLeastContextMib = 64;
-// Below this size, the remainder is dominated by its rounding error, so smaller remainders get no
-// more weight.
+// Smaller remainders are mostly rounding error, so they get no more weight than a remainder of this
+// size.
 constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// The site's factor may be above 1 by at most this multiple of the built-in factor's excess.
+// The site's factor minus 1 is at most this multiple of the built-in factor minus 1.
 constexpr double kMostWider = 2;
 
 // The newest observation of each signature, by GPU type.
@@ -76,9 +76,9 @@ std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
 
-// Runs of models small enough to show the constant: all models below kMostSmallMib. If these are
-// too few, the smallest kLeastCalibration models below four times that size, which show it less
-// reliably (ShiftOf).
+// Runs of models small enough to reveal the constant. These are all models below kMostSmallMib. If
+// there are too few, the smallest kLeastCalibration models below four times that size are used,
+// although they reveal the constant less reliably (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;
@@ -101,12 +101,12 @@ std::size_t ModelsIn(const Taught& taught) {
   return models.size();
 }
 
-// The constant without libraries that the tasks show if all of them load kernels in the same way,
-// and their mean deviation from it.
+// The constant without libraries that fits the tasks best if all of them load kernels in the same
+// way. `disagreement` is the mean deviation of the tasks from it.
 struct Base {
   double mib = 0;
   double disagreement = 0;
-  bool loads_so = false;  // `mib` fits this way of loading
+  bool loads_so = false;  // `mib` is plausible for this way of loading
 };
 
 Base LearnBase(const Taught& taught, Loading loading) {
@@ -162,7 +162,7 @@ Shift ShiftOf(const Taught& small) {
   // (docs/inside/estimators.md, "Calibration").
   constexpr double kFormulaError = 0.2;
   // A true constant is nearly the same in all tasks, so a shift below this multiple of their
-  // disagreement is taken for noise.
+  // disagreement is treated as noise.
   constexpr double kMostDisagreement = 3;
   std::vector<double> rests;
   double assumed_mib = 0;
@@ -185,7 +185,8 @@ Shift ShiftOf(const Taught& small) {
   return shift;
 }
 
-// The mean error in a cross-validation: each part of the models is predicted from the other parts.
+// Mean errors in a cross-validation that predicts each tenth of the models from the other nine
+// tenths.
 struct Trial {
   double learned = 0;
   double shipped = 0;
@@ -214,13 +215,13 @@ Trial LeaveOut(const Taught& taught) {
   return trial;
 }
 
-// Sets the shift of the constant, and the reason why it is used or not.
+// Sets the shift of the constant, and writes the reason for using or not using it.
 void LearnConstant(const Taught& taught, Site& site) {
   const Taught small = SmallOf(taught);
   const std::size_t models = ModelsIn(small);
   if (models < kLeastCalibration) {
     site.reason = fmt::format(
-        "as shipped: {} of the finished models are small enough to show the constant, {} are "
+        "as shipped: {} of the finished models are small enough to reveal the constant, {} are "
         "needed",
         models, kLeastCalibration);
     return;

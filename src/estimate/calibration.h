@@ -11,14 +11,14 @@
 
 namespace carma::estimate {
 
-// With this many different tasks or more, only the site's own ratios are used. With fewer tasks,
-// they are mixed with the shipped factor in proportion.
+// From this number of different tasks on, only the site's own ratios are used. With fewer tasks,
+// the ratios are mixed with the shipped factor in proportion.
 inline constexpr std::size_t kFullCalibration = 30;
-// Minimum number of different tasks, and of models small enough to show the constant. With fewer,
+// Minimum number of different tasks, and of models small enough to reveal the constant. With fewer,
 // nothing is learned.
 inline constexpr std::size_t kLeastCalibration = 5;
-// Most memory that a small model uses beyond the constant. For larger models, a measurement shows
-// the formula's error more than the constant.
+// A model is small if it uses at most this much memory beyond the constant. For larger models, a
+// measurement mainly shows the formula's error.
 inline constexpr double kMostSmallMib = 1024;
 
 // The calibration for one GPU type. By default nothing is learned, and all values are as shipped.
@@ -35,8 +35,8 @@ struct Site {
   // Which constant is used and why, as a clause: "as shipped: fewer than 5 …".
   std::string reason;
 
-  // This site's constant for a model with this shipped constant. Measurements show how kernels are
-  // loaded, so the assumption in the shipped constant does not matter. At least 64 MiB.
+  // This site's constant for a model that has this shipped constant. Measurements show how kernels
+  // are loaded, so it does not matter which loading the shipped constant assumes. At least 64 MiB.
   double ContextMib(double shipped_mib) const;
   // The factor by which a point must be multiplied to cover this share of the runs (0.5..0.999). It
   // is the conformal quantile of the ratios, the ceil((n + 1) coverage)-th of n, mixed with the

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kShippedContext = 1712;
 constexpr std::int64_t kPlainContext = 1455;
 
-// A task on a site with the constant context_mib, whose model needs rest_mib beyond it.
+// A task on a site with the constant context_mib. Its model needs rest_mib in addition.
 task::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
                          const std::string& type = "A100", double error = 1) {
   task::Observation run;
@@ -45,8 +45,8 @@ TEST(Calibration, LearnsTheConstantFromFiveTasks) {
   EXPECT_EQ(site.Remark(), "");
 }
 
-// Half of the tasks have convolutions. All tasks loaded their kernels at first use, but only one
-// half stated it.
+// Half of the tasks have convolutions. All tasks loaded their kernels at first use, but only half
+// of the tasks stated this.
 TEST(Calibration, TasksShowHowKernelsAreLoaded) {
   const double plain = ShippedMib({Loading::kLazy, Libraries::kPlain});
   const double cudnn = ShippedMib({Loading::kLazy, Libraries::kConvolutions});
@@ -62,19 +62,20 @@ TEST(Calibration, TasksShowHowKernelsAreLoaded) {
   const Site site = Calibrate(runs, "A100");
   EXPECT_NEAR(site.ContextMib(kPlainContext), plain, 45);
   EXPECT_NEAR(site.ContextMib(kShippedContext), cudnn, 45);
-  EXPECT_EQ(site.ContextMib(plain), site.ContextMib(kPlainContext)) << "whatever was assumed";
+  EXPECT_EQ(site.ContextMib(plain), site.ContextMib(kPlainContext))
+      << "regardless of the assumed loading";
 }
 
 TEST(Calibration, LightTasksDetermineTheConstant) {
-  // The formula is 10 % too low for ten heavy tasks. Five light tasks show the constant.
+  // The formula is 10 % too low for ten heavy tasks. Five light tasks reveal the constant.
   std::vector<task::Observation> runs;
   for (int i = 0; i < 10; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
   for (int i = 10; i < 15; ++i) runs.push_back(Taught(i, 100, 600));
   EXPECT_NEAR(Calibrate(runs, "A100").ContextMib(kShippedContext), 600, 30);
 }
 
-// For a large model, the measurement shows the formula's error: 10 % of 20 GiB exceeds any
-// constant.
+// For a large model, the measurement mainly shows the formula's error, because 10 % of 20 GiB
+// exceeds any constant.
 TEST(Calibration, LargeTasksDoNotChangeTheConstant) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 20; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
@@ -98,7 +99,7 @@ TEST(Calibration, DoesNotLearnTheFormulasError) {
   const Site site = Calibrate(runs, "A100");
   EXPECT_EQ(site.context_shift_mib, 0);
   EXPECT_THAT(site.reason, HasSubstr("within the formula's own error"));
-  // Each task shows a different constant, so none is learned.
+  // Each task implies a different constant, so no constant is learned.
   for (int i = 0; i < 20; ++i) runs[static_cast<std::size_t>(i)] = Taught(i, 200, 200 + 200 * i);
   EXPECT_EQ(Calibrate(runs, "A100").context_shift_mib, 0);
 }
@@ -139,12 +140,14 @@ TEST(Calibration, FactorMovesFromShippedToOwnRatios) {
     return site;
   };
   EXPECT_DOUBLE_EQ(Site().Factor(0.9, 1.2), 1.2);
-  EXPECT_DOUBLE_EQ(site_of(15, 1.5).Factor(0.9, 1.3), 1.4) << "half of each";
+  EXPECT_DOUBLE_EQ(site_of(15, 1.5).Factor(0.9, 1.3), 1.4) << "the mean of both factors";
   EXPECT_DOUBLE_EQ(site_of(30, 1.5).Factor(0.9, 1.3), 1.5);
-  EXPECT_DOUBLE_EQ(site_of(30, 3.0).Factor(0.9, 1.3), 1.6) << "one kind must not decide for all";
-  EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.9, 1.3), 1.3) << "nor can all be as good";
+  EXPECT_DOUBLE_EQ(site_of(30, 3.0).Factor(0.9, 1.3), 1.6)
+      << "one kind of task must not decide for all";
+  EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.9, 1.3), 1.3)
+      << "the factor is never below the shipped factor";
   EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.99, 1.3), 1.3)
-      << "thirty tasks do not show the last per cent";
+      << "thirty tasks are too few for the last per cent";
   Site odd = site_of(12, 1.1);
   odd.ratios.back() = 3;
   EXPECT_DOUBLE_EQ(odd.Factor(0.95, 1.3), 1.3) << "one odd run does not decide";

@@ -35,12 +35,12 @@ void ReduceToSummary(model::LayerList& list) {
     const model::Op op = model::OpOf(layer.type);
     const bool plain = layer.kind == model::RowKind::kLeaf || op == model::Op::kBatchNorm ||
                        op == model::Op::kLayerNorm;
-    // The model itself is the only module without a name. It has no row.
+    // The model itself is the only module without a name, and torchsummary prints no row for it.
     if (layer.name.empty() && layer.kind != model::RowKind::kLeaf) continue;
     if (!plain) layer.params = layer.trainable = 0;
     model::Shape out;
     for (std::size_t i = 0; i < layer.out.rank(); ++i) {
-      (void)out.Push(i == 0 ? -1 : std::abs(layer.out[i]));  // fits: was a dimension
+      (void)out.Push(i == 0 ? -1 : std::abs(layer.out[i]));  // cannot fail: `out` has the same rank
     }
     layer.out = out;
     layer.in = model::Shape();
@@ -212,7 +212,7 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     run.optimizer = options.optimizer;
     if (const std::string_view name = row.Text("optimizer"); !name.empty())
       run.optimizer = ParseOptimizer(name);
-    // A source has this column if some of its values are guesses.
+    // This column exists only in data sets that contain guessed values.
     const std::string_view from = row.Text("sim_source");
     if (const auto active = row.Number("solo_smact", 0, 1);
         active && (from.empty() || from == "run60"))

@@ -19,14 +19,14 @@ constexpr std::int64_t kLatentPixels = 8;
 struct PatchModel {
   std::string_view name;
   double squares = 12;       // attention has 4, a plain feed-forward part 8
-  double single = 0;         // for later blocks, in which image and text share all matrices
-  bool reads_text = false;   // blocks have a second attention, to the text
-  bool norms_heads = false;  // queries and keys have norms
+  double single = 0;         // the same for later blocks, where image and text share matrices
+  bool reads_text = false;   // each block also has cross-attention to the text
+  bool norms_heads = false;  // queries and keys are normalised
   std::int64_t text = 0;     // text tokens in the sequence
   std::int64_t side = 128;   // default side of a latent
   std::int64_t patch = 2;
-  std::int64_t frames = 1;  // default frames of a latent video
-  double vectors = 0;       // per block, made from the time's embedding (time_embed_dim)
+  std::int64_t frames = 1;  // default number of frames of a latent video
+  double vectors = 0;       // modulation vectors per block, from the time embedding time_embed_dim
 };
 
 constexpr PatchModel kPatchModels[] = {
@@ -86,7 +86,7 @@ std::int64_t GetPatch(base::JsonReader& in, std::int64_t usual) {
 // Reads the number of image or video patches and the number of text tokens.
 void GetTokens(base::JsonReader& in, const PatchModel& model, TransformerConfig& config) {
   std::int64_t patch = GetPatch(in, model.patch);
-  if (patch == 1 && model.single > 0) patch = model.patch;  // its input already consists of patches
+  if (patch == 1 && model.single > 0) patch = model.patch;  // the input is already in patches
   std::int64_t height = model.side;
   in.Get("sample_size", height, 1, kMaxSide);
   std::int64_t width = height;

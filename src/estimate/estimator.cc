@@ -26,8 +26,8 @@ constexpr EstimatorEntry kEstimators[] = {
     {"given", "memory stated by the user or the task file", &MakeGiven},
     {"horus", "published formula: parameters and activations, times the batch", &MakeHorus},
     {"faketensor", "parameters and tensors kept for the backward pass", &MakeFakeTensor},
-    {"gpumemnet-mlp", "published classifier of layer counts and sizes", &MakeGpuMemNetMlp},
-    {"gpumemnet-transformer", "published classifier of the sequence of layers",
+    {"gpumemnet-mlp", "published classifier that reads layer counts and sizes", &MakeGpuMemNetMlp},
+    {"gpumemnet-transformer", "published classifier that reads the sequence of layers",
      &MakeGpuMemNetTransformer},
     {"history", "measured peaks of earlier runs of the same training", &MakeFromHistory},
 };

@@ -17,8 +17,8 @@
 
 namespace carma::estimate {
 
-// State tensors per parameter that an optimizer keeps.
-enum class Optimizer { kSgd, kMomentum, kAdam };  // 0, 1, 2 per parameter
+// Optimizers by the number of state tensors that they keep per parameter.
+enum class Optimizer { kSgd, kMomentum, kAdam };  // 0, 1 and 2 state tensors
 // Parses "sgd", "sgd-momentum", "momentum", "adam", "adamw" and similar names in upper or lower
 // case; empty for an unknown name.
 std::optional<Optimizer> ParseOptimizer(std::string_view name);
@@ -37,8 +37,8 @@ struct Question {
   const TransformerConfig* transformer = nullptr;
   std::optional<TrainingPlan> plan;
   std::vector<std::string> assumed;    // assumptions of the plan, one sentence each
-  bool assumes_length = false;         // one of them is about the length of samples
-  std::string summary_trouble;         // why there is no summary although one was named
+  bool assumes_length = false;         // one of `assumed` is about the sample length
+  std::string summary_trouble;         // why the named summary cannot be used
   std::optional<std::int64_t> batch;   // samples per GPU and step
   std::optional<Optimizer> optimizer;  // empty: unknown; the estimator states its assumption
   std::optional<Precision> precision;
@@ -69,8 +69,8 @@ struct Term {
   double mib = 0;
 };
 
-// A class predicted by a classifier: measured memory is within [index * width_mib, (index + 1) *
-// width_mib).
+// A class predicted by a classifier. Class `index` contains runs that need at least index *
+// width_mib and less than (index + 1) * width_mib.
 struct MemoryClass {
   std::int64_t width_mib = 0;
   int index = 0;
@@ -79,11 +79,11 @@ struct MemoryClass {
 
 struct Answer {
   std::int64_t point_mib = 0;  // most likely peak per GPU, CUDA context included
-  std::int64_t bound_mib = 0;  // covers `coverage` of the runs; at least the point
+  std::int64_t bound_mib = 0;  // covers the share `coverage` of runs; at least point_mib
   // The part of the point that PyTorch allocates for tensors. The rest is context and the
-  // allocator's cache. Empty if the method does not separate the two.
+  // allocator's cache. Empty if the method does not separate tensors from the rest.
   std::optional<std::int64_t> needed_mib;
-  double coverage = 0;      // of the bound; 0: the method has no coverage
+  double coverage = 0;      // share of runs covered by the bound; 0: unknown
   std::string method;       // "structural", "gpumemnet-mlp" …
   std::vector<Term> terms;  // may be empty; otherwise their sum is the point
   std::vector<MemoryClass>
@@ -114,9 +114,10 @@ std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same training.
 std::unique_ptr<Estimator> MakeFromHistory();
-// Uses the first of these methods that has an answer: history; runs of the same training with other
-// amounts; the closed form if a config.json is named, or else the structural formula; this user's
-// runs of the same program with other settings. kNotFound if no method has an answer.
+// Tries these methods in order and uses the first that has an answer: history; runs of the same
+// training with other amounts; the closed form if a config.json is named, otherwise the structural
+// formula; this user's runs of the same program with other settings. kNotFound if no method has an
+// answer.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {

@@ -53,7 +53,7 @@ ClassScore ClassScoreOf(std::span<const std::pair<int, int>> pairs, std::int64_t
     }
     const std::size_t hits = score.confusion[i][i];
     right += hits;
-    if (measured == 0) continue;  // only predicted; the means are over measured classes
+    if (measured == 0) continue;  // never measured; the means are over measured classes
     ++measured_classes;
     const double precision =
         predicted == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(predicted);
@@ -77,11 +77,11 @@ double RatioOf(std::int64_t measured_mib, std::int64_t answered_mib) {
 // Corrections for one group, learned from the runs of all other groups.
 struct Teachings {
   double point = 0;           // factor on points; 0: not learned
-  double bound = 0;           // factor on bounds, or on points
+  double bound = 0;           // factor on bounds or, if bounds_point, on points
   bool bounds_point = false;  // `bound` is a factor on points
 };
 
-// A kind of run with this many runs gets its own factor for the bound.
+// A kind with at least this number of runs gets its own factor for the bound.
 constexpr std::size_t kEnoughOfKind = 20;
 // Multiplies the factor's excess over 1 if the kind has too few runs in other groups.
 constexpr double kWiderUnseen = 2;

@@ -18,11 +18,11 @@ namespace carma::estimate {
 // One measured run.
 struct Run {
   std::size_t model = 0;  // index into DataSet::models
-  std::string name;       // of the model or task
-  std::string family;     // --by groups by it; empty: unknown
+  std::string name;       // name of the model or task
+  std::string family;     // group for --by; empty: unknown
   std::int64_t batch = 0;
   std::int64_t measured_mib = 0;
-  // The run ran out of memory or filled the GPU, so the measured value is only a lower limit of its
+  // The run ran out of memory or filled the GPU, so the measured value is only a lower limit of the
   // need. Never used as ground truth.
   bool censored = false;
   int gpus = 1;
@@ -47,8 +47,8 @@ struct ReadOptions {
   // Reduces layer lists to what torchinfo prints by default: three levels, with deeper modules as
   // one row, and no input shapes. Must not be used for lists without row names.
   bool torchinfo = false;
-  // Whether to use the bytes that a dry run counted. If false, they are dropped and the rules
-  // apply.
+  // Whether to use the bytes that a dry run counted. If false, the estimators compute these bytes
+  // by their rules instead.
   bool exact = false;
 };
 
@@ -58,10 +58,10 @@ struct ReadOptions {
 Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
                             const ReadOptions& options);
 // Reads a catalogue of tasks: CSV with workload_id, batch_size, gpus, memory_mib_run60,
-// memory_mib_thesis, memory_mib_rad2 and summary_file, which names a file in `summaries`. Of the
-// three memory columns, the first with a value is used. Tasks that differ only in their number of
-// epochs (same summary, batch and memory) count once. Errors: as for ReadDataSet(), and also if a
-// summary cannot be read.
+// memory_mib_thesis, memory_mib_rad2 and summary_file, which names a file in `summaries`. The
+// memory is taken from the first of the three memory columns that has a value. Tasks that differ
+// only in their number of epochs (same summary, batch and memory) count once. Errors: as for
+// ReadDataSet(), and also if a summary cannot be read.
 Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
                               const ReadOptions& options);
 
@@ -74,33 +74,34 @@ struct Outcome {
 
 // Shares are 0..1. An error is |predicted / measured - 1|.
 struct Score {
-  std::size_t runs = 0;        // answered and not censored; all errors below refer to these
+  std::size_t runs = 0;        // answered and not censored; all errors below refer to these runs
   std::size_t unanswered = 0;  // not censored and not answered
   std::size_t censored = 0;
   std::size_t censored_answered = 0;    // censored runs with an answer
   std::size_t censored_above_card = 0;  // censored runs predicted at or above `card_mib`
   double mean_error = 0;                // MAPE
   double median_error = 0;
-  double p90_error = 0;                         // nine of ten errors are at most this
+  double p90_error = 0;                         // 90th percentile of the errors
   double under = 0, under_5 = 0, under_10 = 0;  // predicted too low by more than 0, 5, 10 %
   double over = 0;                              // mean of max(0, predicted / measured - 1)
-  double same_1gib = 0, same_8gib = 0;  // prediction and measurement in one class of that width
-  double covered = 0;                   // measured value is at most the bound
-  double bound_over = 0;                // mean of max(0, bound / measured - 1)
+  double same_1gib = 0, same_8gib = 0;          // prediction and measurement in the same class
+  double covered = 0;                           // measured value is at most the bound
+  double bound_over = 0;                        // mean of max(0, bound / measured - 1)
 };
 Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib);
 
-// The group that a run belongs to. The evaluation leaves out each group once.
+// The group and the kind of a run. The evaluation leaves out one group at a time.
 struct LeftOut {
   std::string group;
-  std::string kind = {};  // runs of one kind are known equally well
+  std::string kind = {};  // runs of one kind are predicted about equally well
 };
 
-// Corrects each run's answer by the runs of all other groups. The point is multiplied by the median
-// of measured / point over these runs. The bound is multiplied by the conformal quantile of
-// measured / bound at `coverage` over those of the same kind. If too few are of the same kind, the
-// bound is the point times the quantile of measured / point, with twice the excess over 1. parts:
-// one per outcome. If there is no other group, a run has no answer.
+// Corrects each run's answer with the runs of all other groups. The point is multiplied by the
+// median of measured / point over these runs. The bound is multiplied by the conformal quantile of
+// measured / bound at `coverage` over the runs of the same kind. If too few runs are of the same
+// kind, the bound is instead the point times a factor: the quantile of measured / point over all
+// these runs, with its excess over 1 doubled. A run has no answer if there is no other group.
+// parts: one per outcome.
 std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
                               double coverage);
 

@@ -24,7 +24,7 @@ TEST(Evaluate, ScoresPredictions) {
       Of(10'000, 9'000, 10'000),         // 10 % under, just covered
       Of(10'000, 9'400, 9'999),          // 6 % under, not covered
       Of(1'000, 1'100, 1'200),           // 10 % over, in another 1 GiB class
-      Of(2'000, 2'000, 2'400),           // right
+      Of(2'000, 2'000, 2'400),           // exact
       Of(39'000, 50'000, 60'000, true),  // censored, predicted above the card
       Of(39'000, 30'000, 60'000, true),  // censored, predicted below the card
       {.measured_mib = 5, .censored = false, .answer = std::nullopt},
@@ -199,10 +199,10 @@ TEST(LeaveOut, LearnsTheBoundOfAKindFromRunsOfThatKind) {
   const std::vector<Outcome> left = LeaveOut(outcomes, parts, 0.95);
   EXPECT_EQ(left[41].answer->bound_mib, 1'000);
   EXPECT_NEAR(static_cast<double>(left[42].answer->bound_mib), 1'375, 1);
-  EXPECT_EQ(left[43].answer->bound_mib, 2'000) << "twice as far as all others";
+  EXPECT_EQ(left[43].answer->bound_mib, 2'000) << "twice the margin of all other runs";
 }
 
-// The model is an image model made of blocks, reduced to torchinfo's default of three levels.
+// An image model made of blocks, reduced to torchinfo's default of three levels.
 TEST(DataSet, TorchInfoHidesDeepLayers) {
   const std::string layers = ::testing::TempDir() + "/deep.jsonl";
   const std::string measured = ::testing::TempDir() + "/deep.csv";

@@ -35,7 +35,7 @@ std::string NameOf(NetworkKind kind) {
   return fmt::format("gpumemnet-{}", NetworkKindName(kind));
 }
 
-// With fewer measured training runs, a network has not learned its family.
+// A network trained on fewer measured runs has not learned its family of models.
 constexpr std::int64_t kFewRuns = 500;
 
 // Indexed by kind and family.
@@ -59,7 +59,7 @@ Result<Network> LoadBytes(NetworkKind kind, Family family, std::string_view byte
   return network;
 }
 
-// One network per family, each loaded when a question first needs it.
+// One network per family, loaded on first use.
 class Networks {
  public:
   explicit Networks(NetworkKind kind) : kind_(kind) {}
@@ -145,7 +145,7 @@ class GpuMemNet : public Estimator {
     }
     const auto closed = static_cast<std::int64_t>(network.class_points().size() - 1);
     if (bound_mib > closed * network.class_mib()) {
-      warnings.push_back(fmt::format("the largest class has no upper edge: {} MiB or more",
+      warnings.push_back(fmt::format("the largest class has no upper limit: {} MiB or more",
                                      closed * network.class_mib()));
     }
     return warnings;

@@ -29,7 +29,7 @@ Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const 
 // data: only leaves, Adam in fp32, and every aggregate within the range of the training data.
 struct AlikeClass {
   std::int64_t low_mib = 0;
-  std::optional<std::int64_t> high_mib;  // lower edge of the next class; empty: the open class
+  std::optional<std::int64_t> high_mib;  // upper edge of the class; empty: no upper edge
 };
 // Empty if the network is not similar to the training data. Thread-safe. The first call loads the
 // shipped weights.

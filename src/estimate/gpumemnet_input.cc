@@ -17,8 +17,9 @@ float Ln1p(double size) {
   return static_cast<float>(std::log1p(size));
 }
 
-// Order of the functions around the circle. The first functions need only their output for the
-// backward pass. The later functions also need their input, which costs one more tensor.
+// The activation functions in their order around the circle. The first functions need only their
+// output for the backward pass. The later functions also need their input, which costs one more
+// tensor.
 constexpr std::array<std::string_view, 16> kFunctions{
     "relu",  "relu6", "hardtanh", "hardsigmoid", "softmax",  "sigmoid",   "tanh", "logsoftmax",
     "prelu", "elu",   "celu",     "selu",        "softplus", "hardswish", "silu", "mish",
@@ -36,8 +37,8 @@ double Turn(std::string_view function) {
   return -1;
 }
 
-// Output elements per sample. 0 for outputs that do not grow with the batch, such as tables of
-// positions.
+// Output elements per sample. 0 for outputs that do not grow with the batch, such as position
+// tables.
 double OutputOf(const model::Layer& layer) {
   return layer.out.ScalesWithBatch() ? static_cast<double>(layer.out.Elements()) : 0;
 }

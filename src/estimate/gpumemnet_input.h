@@ -13,16 +13,17 @@
 
 namespace carma::estimate {
 
-// Numbers and sizes are stored as ln(1 + x), because they span nine decades. The first twelve are
-// the dissertation's (section 5.4.4). The last five describe, for the whole model, the input's size
-// and wide layers, which the dissertation also names as causes (5.4.1).
+// The aggregates of a model. Counts and sizes are stored as ln(1 + x), because they span nine
+// decades. The first twelve aggregates come from the dissertation (section 5.4.4). The last five
+// describe the input's size and wide layers of the whole model, which the dissertation also names
+// as causes (5.4.1).
 inline constexpr std::array<std::string_view, 17> kAggregateNames{
-    "ln linear",  // numbers of layers of each kind …
+    "ln linear",  // number of layers of each kind …
     "ln conv",
     "ln batch_norm",
     "ln layer_norm",
     "ln dropout",
-    "ln depth",  // … and of all kinds
+    "ln depth",  // … and number of all layers
     "ln batch",  // samples per GPU and step
     "ln params",
     "ln activations",  // elements of all outputs per sample
@@ -30,7 +31,7 @@ inline constexpr std::array<std::string_view, 17> kAggregateNames{
     "cos function",  // activation function as an angle: functions that keep their input for
     "sin function",  // the backward pass lie opposite to functions that keep their output
     "ln largest_output*batch",
-    "ln weighted_outputs*batch",  // of linear layers and convolutions only
+    "ln weighted_outputs*batch",  // outputs of linear layers and convolutions
     "ln largest_conv*batch",      // input and output of the largest convolution
     "dropout/depth",
     "batch_norm/depth",
@@ -49,8 +50,9 @@ inline constexpr std::string_view kLayerTypeNames =
 inline constexpr std::array<std::string_view, 3> kLayerSizeNames{"ln activations", "ln params",
                                                                  "ln activations*batch"};
 
-// A group of layers of the same type and size, with their number. The encoder uses no positions, so
-// one token per group gives the same result in a fraction of the time (gpumemnet_network.h).
+// A group of layers of the same type and size. ln_repeats is the logarithm of their number. The
+// encoder uses no positions, so one token per group gives the same result in a fraction of the time
+// (gpumemnet_network.h).
 struct LayerToken {
   int type = 0;  // index in kLayerTypes
   std::array<float, kLayerSizeNames.size()> sizes{};

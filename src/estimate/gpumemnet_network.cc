@@ -91,7 +91,7 @@ class Network::Member {
 // tensors of the size that a valid file would have.
 class Network::Loader {
  public:
-  static constexpr Index kAny = -1;  // decided by the file, up to kMaxFeatures
+  static constexpr Index kAny = -1;  // any size up to kMaxFeatures
 
   Loader(const TensorFile& file, std::string_view path) : file_(file), path_(path) {}
 
@@ -208,7 +208,7 @@ class Network::Encoder : public Network::Member {
     aggregates_ = in.TakeLinear(name + ".aggregates", Loader::kAny, kAggregateCount);
     const Index width = aggregates_.weight.rows();
     if (width % heads != 0)
-      in.Complain(fmt::format("{} heads do not divide the width {}", heads, width));
+      in.Complain(fmt::format("the width {} is not a multiple of {} heads", width, heads));
     layer_ = in.TakeLinear(name + ".layer", width, kTypeCount + kSizeCount);
     for (int k = 0; in.Has(fmt::format("{}.blocks.{}.norm1.weight", name, k)) && k < kMaxDepth;
          ++k) {
@@ -463,7 +463,7 @@ Result<Unit> Network::Check(const TensorFile& file, std::string_view path) const
       if (begin >= layers->values.size()) return fail("check.layers ends too early");
       const float* values = layers->values.data() + begin;
       if (!(values[0] >= 0 && values[0] < static_cast<float>(kTypeCount)))
-        return fail("check.layers: expected types of layers");
+        return fail("check.layers: expected layer types");
       input.layers.push_back({.type = static_cast<int>(values[0]),
                               .sizes = {values[1], values[2], values[3]},
                               .ln_repeats = values[4]});

@@ -43,7 +43,7 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 class Network {
  public:
   // Errors: kInvalid "path: what, expected" for an unknown format, family or input; for tensors
-  // that are missing, superfluous or of a wrong shape; and for an ensemble that deviates by more
+  // that are missing, superfluous or of the wrong shape; and for an ensemble that deviates by more
   // than 1e-4 from the example answers in its file.
   static Result<Network> Load(const TensorFile& file, std::string_view path);
   Network(Network&&) noexcept;

@@ -348,7 +348,8 @@ Result<Network> LoadShipped(NetworkKind kind, Family family) {
   return Network::Load(*tensors, path);
 }
 
-// Load() compares the answers to each file's examples with libtorch's. They must agree within 1e-4.
+// Load() runs the examples in each file and compares the answers with libtorch's. They must agree
+// within 1e-4.
 TEST(ShippedWeights, AgreeWithTheTrainersLibrary) {
   for (const NetworkKind kind : kKinds) {
     for (const Family family : kFamilies) {
@@ -479,7 +480,7 @@ TEST_P(GpuMemNetTest, WarnsAboutModelsOutsideTheTrainingData) {
   const auto huge = estimator_->Ask(BatchQuestion(list, 100'000));
   ASSERT_TRUE(huge) << huge.error().message;
   EXPECT_THAT(huge->warnings, Contains(HasSubstr("outside the networks' training data: ")));
-  EXPECT_THAT(huge->warnings, Contains(HasSubstr("no upper edge: 32768 MiB or more")));
+  EXPECT_THAT(huge->warnings, Contains(HasSubstr("no upper limit: 32768 MiB or more")));
 
   model::LayerList collapsed = list;
   collapsed.collapsed = true;

@@ -24,8 +24,8 @@ std::int64_t Scaled(std::int64_t mib, double factor) {
   return static_cast<std::int64_t>(std::ceil(static_cast<double>(mib) * factor - 1e-6));
 }
 
-// The peaks of runs that had enough memory, newest first. too_little_mib: the largest amount of
-// memory that was too small for a run since then.
+// The peaks of runs that had enough memory, newest first. too_little_mib: the most memory that was
+// not enough for a run newer than all of these.
 struct Peaks {
   std::vector<std::int64_t> mib;
   std::optional<std::int64_t> too_little_mib;
@@ -46,8 +46,8 @@ Peaks PeaksOf(std::span<const task::Observation> runs, const std::string& gpu_ty
   return peaks;
 }
 
-// The lowest value such that the peaks up to this value have `share` of the total weight. Older
-// peaks have less weight.
+// A weighted quantile: the lowest value such that the peaks up to it have `share` of the total
+// weight. Older peaks have less weight.
 std::int64_t WeightedQuantile(const std::vector<std::int64_t>& newest_first, double share) {
   std::vector<std::pair<std::int64_t, double>> weighted;
   double weight = 1, total = 0;
@@ -83,7 +83,7 @@ class FromHistory : public Estimator {
     if (question.signature.empty())
       return NotFound("there is no command to look up in the history");
     const std::vector<task::Observation> runs = question.history->OfSignature(question.signature);
-    if (runs.empty()) return NotFound("it has not run on this server before");
+    if (runs.empty()) return NotFound("the training has not run on this server before");
     Recollection recollection = Recollect(runs, question.gpu_type);
     Answer answer;
     answer.point_mib = recollection.point_mib;
@@ -113,8 +113,9 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
     const std::int64_t more_mib = Scaled(*peaks.too_little_mib, kMoreThanRanOut);
     answer.point_mib = std::max(answer.point_mib, more_mib);
     answer.bound_mib = std::max(answer.bound_mib, Scaled(more_mib, kMoreThanRanOut));
-    answer.remarks.push_back(fmt::format(
-        "the last run ran out of memory with {} MiB: it needs more", *peaks.too_little_mib));
+    answer.remarks.push_back(
+        fmt::format("the last run ran out of memory with {} MiB, so the task needs more",
+                    *peaks.too_little_mib));
   }
   if (!gpu_type.empty() && runs.front().gpu_type != gpu_type && answer.runs > 0 &&
       std::ranges::none_of(runs, [&](const auto& each) { return each.gpu_type == gpu_type; })) {

@@ -27,27 +27,27 @@ struct Recollection {
 };
 
 // Predicts from `runs`, which must be newest first and not empty. Only runs on `gpu_type` are used
-// if there are any; otherwise all runs. point: the peak at the 75th percentile by weight. Each run
-// weighs half as much as the second run after it, so a rise counts at once and a fall after four
-// runs. bound: the highest peak that weighs at least a twentieth of the newest peak, plus 10 % for
-// a single run, falling to 3 % from four runs on. This margin covers peaks between two readings one
-// second apart, and occasional algorithm searches by cuDNN. Its values were chosen, not fitted. If
-// no run has succeeded since the last run that ran out of memory, point and bound are at least 10 %
-// above the memory of that run.
+// if there are any; otherwise all runs. point: the weighted 75th percentile of the peaks. Each run
+// weighs half as much as the second run after it, so a rise takes effect at once and a fall after
+// four runs. bound: the highest peak that weighs at least a twentieth of the newest peak, plus a
+// margin of 10 % for a single run, falling to 3 % for four or more runs. The margin covers peaks
+// between two readings one second apart, and occasional algorithm searches by cuDNN. Its values
+// were chosen, not fitted. If no run has succeeded since the last run that ran out of memory, point
+// and bound are at least 10 % above the memory of that run.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
 // The GPU types of a server, with their speed relative to the fastest type (core::PacesOf).
 using Paces = std::map<std::string, double>;
 
 // How a task with these runs uses a GPU of type `gpu_type`. runs: as for Recollect(), but may be
-// empty. The SM activity is taken from the newest run on this type, or from the newest run of all
-// if there is none. The run time is the median of the newest five runs on the server's types,
+// empty. The SM activity is taken from the newest run on this type, or, if there is none, from the
+// newest run on any type. The run time is the median of the newest five runs on the server's types,
 // converted to the fastest type. `gpu_type` always counts as one of the server's types.
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
-// Only this number of newest runs is used for calibration, because drivers, libraries and users of
-// a server change.
+// Calibration uses only this number of the newest runs, because drivers, libraries and users of a
+// server change.
 inline constexpr std::size_t kCalibrationRuns = 1'000;
 
 // The observations of all runs. Thread-safe; no call blocks for long.
@@ -60,10 +60,10 @@ class History {
   // Must be called in chronological order. Drops the oldest runs that exceed the limits in
   // task/verdict/observation.h.
   void Add(task::Observation observation);
-  // Drops what was observed about the formula, but keeps the peaks.
+  // Drops the data for the calibration, but keeps the peaks.
   void ForgetCalibration();
 
-  // Both return the newest runs first, at most task::kRunsPerSignature.
+  // OfSignature() and OfKin() return the newest runs first, at most task::kRunsPerSignature.
   std::vector<task::Observation> OfSignature(const std::string& signature) const;
   std::vector<task::Observation> OfKin(const std::string& kin) const;
   // Calibrates with the newest kCalibrationRuns that have a formula. The result is cached for each

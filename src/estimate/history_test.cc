@@ -108,7 +108,7 @@ TEST(History, IsBounded) {
   EXPECT_EQ(history.OfKin("k").front().measured_mib, task::kMaxObservations + 9);
 }
 
-// Calibrate() gives the same answer with the index, which lets it skip most runs.
+// The index lets Calibrate() skip most runs, but must not change its result.
 TEST(History, CalibratesWithItsNewestRuns) {
   base::Rng rng(4);
   History history;

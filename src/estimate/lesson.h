@@ -17,14 +17,14 @@ namespace carma::estimate {
 // the first steps after that.
 inline constexpr base::Duration kLeastWatched{60'000};
 
-// Whether the attempt that has just released its GPUs shows how much memory it needs. It does if
-// its memory was observed, it ran to its end, and it was observed long enough to have reached its
-// peak. It also does if it ran out of memory, because the memory it had was then not enough.
+// Whether the attempt that has just released its GPUs shows how much memory its task needs. An
+// attempt that ran to its end shows it if the memory was observed long enough to include the peak.
+// An attempt that ran out of memory shows it too, because the memory it had was not enough.
 bool Teaches(const core::TaskRecord& record, base::Duration watched);
 
 struct RanOn {
-  std::string gpu_type;  // of its first GPU
-  double pace = 1;       // speed of its slowest GPU relative to the server's fastest
+  std::string gpu_type;  // of the attempt's first GPU
+  double pace = 1;       // its slowest GPU's speed relative to the server's fastest GPU
 };
 // its: the GPUs of the attempt, in the attempt's order; at least one.
 RanOn RanOnOf(std::span<const core::GpuIndex> its, std::span<const core::GpuInfo> gpus);

@@ -15,7 +15,7 @@ Loading LoadingOf(std::string_view torch);
 
 // The libraries that a model makes PyTorch load in addition to cuBLAS.
 enum class Libraries {
-  kPlain,         // nothing
+  kPlain,         // nothing else
   kSequences,     // kernels of attention and table look-ups
   kConvolutions,  // cuDNN
 };
@@ -35,7 +35,8 @@ LoadedCode CodeOf(double shipped_mib);
 
 // The way of loading whose shipped base (kPlain) is closer to base_mib.
 Loading LoadingOfBase(double base_mib);
-// base_mib plus the memory of the libraries if they are loaded as LoadingOfBase() returns.
+// base_mib plus the memory of the libraries, loaded in the way that LoadingOfBase(base_mib)
+// returns.
 double OnBaseMib(double base_mib, Libraries libraries);
 
 }  // namespace carma::estimate

@@ -19,7 +19,7 @@ WorkloadProfile Line(const std::string& signature, const std::string& gpu_type, 
 TEST(MeasuredProfiles, AreFoundBySignatureAndType) {
   const MeasuredProfiles measured({Line("a", "H100", 0.4), Line("a", "A100", 0.6),
                                    Line("a", "A100", 0.9), Line("", "A100", 0.5)});
-  EXPECT_EQ(measured.size(), 3u) << "without a signature nobody's";
+  EXPECT_EQ(measured.size(), 3u) << "a line without a signature is ignored";
   ASSERT_NE(measured.Of("a", "A100"), nullptr);
   EXPECT_EQ(measured.Of("a", "A100")->sm_active, 0.6) << "the first line";
   EXPECT_EQ(measured.Of("a", "L40S"), nullptr);
@@ -35,7 +35,7 @@ TEST(WithMeasured, UsesActivityAndParametersOnTheSameType) {
   const core::Profile seen{.sm_active = 0.5, .alone = base::Duration(900'000)};
   EXPECT_EQ(WithMeasured(seen, MeasuredProfiles({line}), "a", "A100"),
             (core::Profile{.sm_active = 0.4, .alone = base::Duration(900'000)}))
-      << "it met nobody";
+      << "it never had neighbours";
   line.sensitivity = 1.5;
   line.pressure = 0.25;
   const MeasuredProfiles measured({line});
@@ -57,7 +57,7 @@ TEST(WithMeasured, UsesOnlyMissingActivityFromAnotherType) {
   line.sm_active.reset();
   line.gpu_type = "A100";
   EXPECT_EQ(WithMeasured({.sm_active = 0.7}, MeasuredProfiles({line}), "a", "A100").sm_active, 0.7)
-      << "its GPU reported none";
+      << "its GPU reported no activity";
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace carma::estimate {
 
-// Text that ParseTensors converts back to an equal file. Equal contents give equal bytes. The
-// shapes and values must be as `Tensor` requires.
+// Writes a file as text that ParseTensors reads back unchanged. Equal contents give equal bytes.
+// The shapes and values must meet the requirements of `Tensor`.
 inline std::string DumpTensors(const TensorFile& file) {
   constexpr std::size_t kLengthBytes = 8;
   base::Json header = base::Json::object();

@@ -16,8 +16,8 @@ namespace carma::estimate {
 namespace {
 
 // Options whose value does not affect memory, without leading dashes and with '-' for '_'. All
-// other options are part of the signature. If a name is missing here, a run's history is not found.
-// A name that does not belong here causes a wrong promise. Names that some programs use for their
+// other options are part of the signature. If a name is missing here, earlier runs are not found. A
+// name that does not belong here causes a wrong promise. Names that some programs use for their
 // model ("name", "experiment", "checkpoint", "data") are therefore not listed.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
@@ -37,7 +37,7 @@ constexpr std::string_view kLength =
     " seq-len seq-length sequence-len sequence-length max-seq-len max-seq-length max-length "
     " model-max-length block-size cutoff-len context-length ctx-len ";
 
-// A 128-bit hash: FNV-1a in two lanes, mixed at the end. It need not protect secrets, because the
+// A 128-bit hash: FNV-1a in two lanes, mixed at the end. It need not be cryptographic, because the
 // user's id precedes it in plain text.
 class Digest {
  public:

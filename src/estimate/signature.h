@@ -1,4 +1,4 @@
-// Computes signatures. Submissions with equal signatures are regarded as the same training.
+// Computes signatures. Submissions with equal signatures are treated as the same training.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ std::string Fingerprint(const model::LayerList& layers);
 std::string Fingerprint(const TransformerConfig& config);
 
 // Identifies a training by its submitter, the shape of its command or script, the model's
-// fingerprint (empty: no readable summary), batch size, optimizer, precision, known facts of the
+// fingerprint (empty: no readable summary), batch size, optimizer, precision, known settings of the
 // training, GPUs and conda environment. The shape omits what does not change the memory need:
 // folders of paths, values of options like --seed, --lr, --epochs, --output (table in
 // signature.cc), dates and long hexadecimal numbers. A run with another seed or in another folder
@@ -48,7 +48,7 @@ Amounts AmountsOf(const task::TaskSpec& spec);
 // no amount is known.
 std::string Relation(const task::TaskSpec& spec, std::uint32_t uid, const std::string& fingerprint);
 
-// The form in which a word of a command line appears in the shape. Used by tests and --explain.
+// A command-line word as it appears in the shape. Used by tests and --explain.
 std::string WordShape(const std::string& word);
 
 }  // namespace carma::estimate

@@ -43,7 +43,8 @@ TEST(Relation, OmitsTheAmounts) {
               each.same)
         << each.name;
   }
-  EXPECT_EQ(Relation(SpecOf("python train.py 32"), 1000, "m"), "") << "it states no amount";
+  EXPECT_EQ(Relation(SpecOf("python train.py 32"), 1000, "m"), "")
+      << "the command states no amount";
   task::TaskSpec stated = SpecOf("python train.py");
   stated.batch_size = 8;
   task::TaskSpec more = stated;

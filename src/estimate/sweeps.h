@@ -15,7 +15,7 @@ namespace carma::estimate {
 
 struct SweepPoint {
   std::string gpu;        // type of the GPU
-  std::string benchmark;  // what was trained
+  std::string benchmark;  // name of the training
   std::int64_t batch = 0;
   std::int64_t mib = 0;  // as shown by the driver
 };
@@ -26,12 +26,12 @@ Result<bool> IsSweep(const std::string& path);
 // value.
 Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
-// Which measurement is predicted, and from which others.
+// What is predicted, and from which measurements.
 enum class SweepQuestion {
   kBatch,   // one batch from all other batches of the benchmark on this GPU
   kDouble,  // a batch at least twice as large, from the two next smaller batches
-  kGpu,     // one batch from the benchmark on another type and the contexts' difference
-  kSlope    // what a sample adds on this type (KiB), from the benchmark on another type
+  kGpu,     // one batch from runs on another GPU type and the contexts' difference
+  kSlope    // KiB per sample on this type, from the benchmark on another type
 };
 inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[] = {
     {SweepQuestion::kBatch, "batch left out"},

@@ -25,12 +25,12 @@ TEST(Sweeps, PredictsStraightLinesExactly) {
   int asked[4] = {};
   for (const SweepAnswer& each : AskSweeps(points)) {
     ++asked[static_cast<int>(each.question)];
-    // The line may bend below the smallest measured batch, but it does not do so here.
+    // The line may bend below the smallest measured batch, but here it does not.
     EXPECT_EQ(each.point, each.measured)
         << base::WordOf(each.question) << " " << each.benchmark << " " << each.measured;
   }
   EXPECT_EQ(asked[0], 16);
-  EXPECT_EQ(asked[1], 8) << "on each line, twice and four times the second";
+  EXPECT_EQ(asked[1], 8) << "for each line, batches twice and four times the second";
   EXPECT_EQ(asked[2], 16);
   EXPECT_EQ(asked[3], 4);
 }

@@ -75,7 +75,7 @@ inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[
 // Which part of a block is recomputed in the backward pass.
 enum class Checkpointing {
   kNone,
-  kAttention,  // only its core, as flash attention does anyway (Megatron's "selective")
+  kAttention,  // only its core, which flash attention recomputes anyway (Megatron's "selective")
   // Recomputes everything except attention and every second matrix product (torchtitan's
   // "selective" with "op").
   kOperators,
@@ -138,11 +138,12 @@ Result<LoraTargets> ParseLoraTargets(std::string_view words);
 struct TrainingPlan {
   std::int64_t sequence = 2048;        // tokens of the longest sample
   std::int64_t batch = 1;              // samples per GPU and step
-  std::int64_t parameters = 0;         // of the whole model; 0: computed from config.json
-  std::int64_t frozen_parameters = 0;  // of additional models that only run forward
+  std::int64_t parameters = 0;         // parameters of the model; 0: computed from config.json
+  std::int64_t frozen_parameters = 0;  // parameters of additional models that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
-  // Number of tokens of a decoder that reads an encoder. Empty: as many as the encoder has.
+  // Number of tokens of a decoder that reads an encoder's output. Empty: the number of tokens of
+  // the encoder.
   std::optional<std::int64_t> target;
   // Mean length of all samples except the longest, if micro-batches are not padded. Empty if all
   // samples are padded or packed to the sequence length.
@@ -162,7 +163,7 @@ struct TrainingPlan {
   std::int64_t lora_rank = 16;
   LoraTargets lora_targets;
   bool lora_dropout = false;
-  bool lora_16bit = false;         // adapters have the weights' precision; PEFT's are fp32
+  bool lora_16bit = false;         // adapters in the weights' precision; PEFT uses fp32
   bool trains_embeddings = false;  // modules_to_save: embedding and head, as copies
   StepOptimizer optimizer = StepOptimizer::kAdam;
   bool step_in_backward = false;  // each gradient is used and freed at once
@@ -187,10 +188,10 @@ struct TrainingPlan {
   bool sequence_parallel = false;    // splits by tokens what tensor parallelism does not split
   std::int64_t expert_parallel = 1;  // GPUs of a data-parallel group that share the experts
   std::int64_t pipeline = 1;         // stages
-  std::int64_t in_flight = 0;        // micro-batches of the first stage; 0: per the schedule
-  std::int64_t micro_batches = 0;    // number that `batch` is cut into; 0: `batch` is one of them
+  std::int64_t in_flight = 0;  // micro-batches kept by the first stage; 0: as the schedule implies
+  std::int64_t micro_batches = 0;  // number of parts of `batch`; 0: `batch` is one micro-batch
   Schedule schedule = Schedule::k1F1B;
-  std::int64_t stages_per_gpu = 2;  // of an interleaved schedule
+  std::int64_t stages_per_gpu = 2;  // for an interleaved schedule
   std::int64_t context_parallel = 1;
   std::optional<double> gpu_mib;  // memory of the GPU; empty: unknown
 };

@@ -200,8 +200,8 @@ void SetMethod(Words& words, const TransformerConfig& config, TrainingPlan& plan
   words.Switch("train-embeddings", plan.trains_embeddings);
 }
 
-// Sets the objective and whether a reference model is held. With adapters, the model without the
-// adapters is the reference. GRPO uses a reference only on request.
+// Sets the objective and whether a reference model is in memory. With adapters, the model without
+// the adapters is the reference. GRPO uses a reference only on request.
 void SetObjective(Words& words, TrainingPlan& plan) {
   words.OneOf("objective", plan.objective);
   plan.reference = plan.objective == Objective::kPreferences && plan.method == Method::kFull;
@@ -344,7 +344,8 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
         "tensor parallelism without sequence parallelism is assumed (--sequence-parallel)");
   }
   if (plan.objective == Objective::kGroups && words.Find("reference") == nullptr)
-    assumed.emplace_back("no reference model is assumed, as with beta 0 (--reference on)");
+    assumed.emplace_back(
+        "a training without a reference model is assumed, as with beta 0 (--reference on)");
   if (plan.objective == Objective::kGroups && words.Find("rollout-share") == nullptr)
     assumed.emplace_back("answers are assumed to be generated on other GPUs (--rollout-share)");
   if (words.Find("batch") == nullptr)

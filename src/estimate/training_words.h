@@ -21,8 +21,8 @@ Result<TrainingPlan> PlanOf(std::span<const task::TrainingWord> words,
 // Checks the words before the model is known.
 Result<Unit> CheckWords(std::span<const task::TrainingWord> words);
 
-// One sentence for each setting that no word states and that is therefore assumed, such as length
-// and batch.
+// One sentence for each setting that is assumed because no word states it, such as length and
+// batch.
 std::vector<std::string> Assumptions(std::span<const task::TrainingWord> words,
                                      const TransformerConfig& config, const TrainingPlan& plan);
 

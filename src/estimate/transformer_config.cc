@@ -38,7 +38,7 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   in.Complain(*keys.begin(), fmt::format("a number, but the file has no such key{}", others));
 }
 
-// The family or class with the most similar name. If none is similar, the one with the longest
+// The family or class with the most similar name. If none is similar, the name with the longest
 // common prefix; empty if the prefix has fewer than three letters.
 std::string NearestFamily(std::string_view name) {
   std::vector<std::string> names = DiffusionClasses();
@@ -75,7 +75,7 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
 
 void GetHeads(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   bool one_key_head = family.one_key_head;
-  bool new_decoder = false;  // Falcon's new architecture, which counts heads of keys
+  bool new_decoder = false;  // Falcon's new architecture, which states the number of key heads
   bool grouped = true;       // ChatGLM: multi_query_group_num counts only with multi_query on
   if (family.one_key_head) in.Get("multi_query", one_key_head);
   if (family.one_key_head) in.Get("new_decoder_architecture", new_decoder);
@@ -101,7 +101,7 @@ void GetLatents(base::JsonReader& in, TransformerConfig& config) {
   if (!in.Get("kv_lora_rank", latent, 1, kMaxHidden)) return;
   std::int64_t fixed = 0;
   std::int64_t turning = 0;
-  std::int64_t narrow = 0;  // of queries; 0: made directly from the stream
+  std::int64_t narrow = 0;  // latent width of queries; 0: computed directly from the stream
   Need(in, {"qk_nope_head_dim"}, fixed, kMaxHidden);
   Need(in, {"qk_rope_head_dim"}, turning, kMaxHidden);
   in.Get("q_lora_rank", narrow, 1, kMaxHidden);
@@ -148,7 +148,7 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   in.Get("num_channels", channels, 1, 1'000);
   config.sees_images = config.one_length = config.classifies = true;
   config.token_pixels = patch;
-  config.text_tokens = 1;  // which represents the whole image
+  config.text_tokens = 1;  // a token that represents the whole image
   config.positions = (image / patch) * (image / patch) + config.text_tokens;
   config.other_parameters =
       static_cast<double>(channels * patch * patch) * static_cast<double>(config.hidden);
@@ -318,7 +318,7 @@ void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
     config.quantisation = Quantisation::kInt8;
   } else {
     outer.Complain("quantization_config",
-                   "bitsandbytes, gptq or awq in 4 or 8 bits: others are not modelled");
+                   "bitsandbytes, gptq or awq in 4 or 8 bits (others are not modelled)");
   }
 }
 

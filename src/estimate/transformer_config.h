@@ -35,7 +35,7 @@ inline constexpr std::pair<Dtype, std::string_view> kDtypeWords[] = {
 struct TransformerConfig {
   std::string family;  // model_type of config.json
   std::int64_t layers = 0;
-  std::int64_t decoder_layers = 0;  // part of `layers`: with a second attention, to an encoder
+  std::int64_t decoder_layers = 0;  // part of `layers`: blocks that also attend to an encoder
   std::int64_t hidden = 0;          // width of the residual stream
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // fewer than heads: grouped keys and values
@@ -43,36 +43,36 @@ struct TransformerConfig {
   std::int64_t value_width = 0;   // width of a head's values; 0: as for its keys
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
   std::int64_t vocabulary = 0;
-  std::int64_t table_width = 0;        // width of the table of tokens; 0: hidden
-  std::int64_t positions = 0;          // rows of a learned table of positions; 0: none
-  std::int64_t decoder_positions = 0;  // of a decoder; 0: the same
+  std::int64_t table_width = 0;        // width of the token embedding; 0: hidden
+  std::int64_t positions = 0;          // rows of a learned position table; 0: none
+  std::int64_t decoder_positions = 0;  // positions of a decoder; 0: same as `positions`
   bool gated = true;                   // three matrices in a feed-forward part instead of two
   bool rms_norm = true;                // false: LayerNorm
-  bool tied = false;                   // one matrix is embedding and head
-  bool classifies = false;             // a head of a few classes, not over the vocabulary
+  bool tied = false;                   // embedding and head share one matrix
+  bool classifies = false;             // the head has a few classes instead of the vocabulary
   bool sees_images = false;            // its tokens are patches
   bool one_length = false;             // each sample has as many tokens as there are positions
-  bool capped_scores = false;          // tanh over the scores
+  bool capped_scores = false;          // tanh is applied to the scores
   bool written_out_gelu = false;       // activation of several operations with separate results
   bool quick_gelu = false;             // x * sigmoid(1.702 x); also keeps the sigmoid's result
   bool drops_out = false;              // dropout after attention and after the feed-forward part
   bool drops_forward = false;          // dropout after the activation as well
   bool repeats_block = false;          // all blocks share one block's parameters
-  bool drops_scores = false;           // dropout of the attention's weights
+  bool drops_scores = false;           // dropout of the attention weights
   bool wide_scores = false;            // softmax in fp32 although the norms are LayerNorm
   bool unfused_attention = false;      // attention uses matrix products even if fused kernels exist
   bool one_projection = false;         // queries, keys and values come from one matrix
   bool plain_loss = false;             // the loss reads the scores without an fp32 copy
-  double latent_parameters = 0;        // of attention with factored matrices; 0: none
+  double latent_parameters = 0;        // parameters of factored attention matrices; 0: none
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;  // experts per token
   std::int64_t shared_forward = 0;  // inner width of the additional part for all tokens
   std::int64_t dense_layers = 0;    // part of `layers`: blocks without experts
   std::int64_t dense_forward = 0;   // inner width of blocks without experts
-  double block_parameters = 0;      // of a block with more than attention and feed-forward part
-  bool reads_text = false;          // each block has a second attention, to a few text tokens
+  double block_parameters = 0;      // set if a block has more than attention and feed-forward part
+  bool reads_text = false;          // each block also attends to a few text tokens
   bool norms_heads = false;         // queries and keys have norms of their own
-  std::int64_t norms = 2;           // of a block
+  std::int64_t norms = 2;           // per block
   bool modulated = false;         // blocks have scales, shifts and gates that depend on the sample
   bool encodes_only = false;      // only the encoder of a family with encoder and decoder
   double side_by_side = 0;        // share of blocks whose two parts read the same norm
@@ -84,7 +84,7 @@ struct TransformerConfig {
   std::optional<BlockList> blocks;  // blocks of other kinds; makes the sizes above meaningless
   std::vector<TransformerConfig> towers;     // stacks for the sample's other inputs (CLIP's text)
   std::vector<std::string> remarks;          // assumptions, one sentence each
-  double other_parameters = 0;               // of image encoders outside the stack
+  double other_parameters = 0;               // parameters of image encoders outside the stack
   std::vector<std::string> uncounted;        // keys of parts that are not counted
   std::optional<double> stated_parameters;   // empty: computed from the sizes
   std::optional<Dtype> dtype;                // torch_dtype
@@ -100,7 +100,7 @@ struct TransformerConfig {
   // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are not
   // counted, because they are less than 0.2 % of any model.
   double BlockParameters() const;
-  double ExpertParameters() const;  // the part of these in experts
+  double ExpertParameters() const;  // the part of a block that is in experts
   double MatrixParameters() const;
   double TotalParameters() const;
 };

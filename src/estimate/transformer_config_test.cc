@@ -322,7 +322,7 @@ TEST(TransformerConfig, ReadsTheTextPartOfAVisionModel) {
   EXPECT_EQ(config.dtype, Dtype::kFp16);
   EXPECT_NEAR(config.other_parameters, 302e6, 1e6);
   const auto alone = ParseTransformerConfig(R"({"model_type":"llama","vocab_size":32064})", "c");
-  EXPECT_FALSE(alone) << "a separate file has its sizes";
+  EXPECT_FALSE(alone) << "a separate file must state its sizes";
   const auto strange = ParseTransformerConfig(
       R"({"model_type":"strange","text_config":{"model_type":"rwkv"}})", "c");
   ASSERT_FALSE(strange);
@@ -436,7 +436,7 @@ TEST(TransformerConfig, CountsKnownEncodersAndNamesOtherParts) {
       R"("resampler":{"num_hidden_layers":6,"hidden_size":512},"rope_scaling":{"factor":2}})";
   const auto config = ParseTransformerConfig(text, "config.json");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_NEAR(config->other_parameters, 1.84e9, 0.02e9) << "under any key";
+  EXPECT_NEAR(config->other_parameters, 1.84e9, 0.02e9) << "encoders are found under any key";
   EXPECT_EQ(config->uncounted, std::vector<std::string>{"resampler"});
 }
 

@@ -35,10 +35,10 @@ struct TransformerFamily {
   std::int64_t mamba = 0;         // version of its state-space blocks; 0: attention
   bool norms_heads = false;       // queries and keys have norms of their own
   std::int64_t norms = 2;         // per block
-  bool wide_scores = false;       // its own attention computes softmax in fp32, as with RMSNorm
+  bool wide_scores = false;       // its attention code computes softmax in fp32, as with RMSNorm
   bool repeats_block = false;     // all blocks share one block's parameters
   bool unfused = false;           // attention uses matrix products even if fused kernels exist
-  bool written_out_gelu = false;  // unless an activation is named
+  bool written_out_gelu = false;  // activation of several operations, unless one is named
 
   std::int64_t head_width = 0;  // default; 0: hidden / heads
   FamilySizes sizes = {};

@@ -14,7 +14,7 @@ struct Word {
   Value meaning;
 };
 
-// Each name means the optimizer that keeps the same number of parameter-sized tensors
+// Each name is mapped to the optimizer that keeps the same number of parameter-sized tensors
 // (torch.optim).
 constexpr Word<Optimizer> kOptimizers[] = {
     {"sgd", Optimizer::kSgd},           {"sgd-momentum", Optimizer::kMomentum},

@@ -19,7 +19,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kMaxTextBytes = 4096;  // of a name
+constexpr std::size_t kMaxTextBytes = 4096;  // for a name
 
 // A mistake, with its position as a JSON pointer.
 struct Complaint {
@@ -179,7 +179,7 @@ Taken TakeLayers(const Json& value, LayerList& list) {
 
 constexpr double kMostBytes = 1e18;
 
-// The list, with values that are only valid in combination.
+// The list, and values that can only be checked in combination.
 struct Draft {
   LayerList list;
   bool params_told = false;

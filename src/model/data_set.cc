@@ -40,7 +40,7 @@ class PackedLines {
       const std::string_view rest = std::string_view(buffer_).substr(at_);
       const std::size_t end = rest.find('\n');
       if (line.size() + std::min(end, rest.size()) > kMaxSummaryBytes)
-        return Fail(fmt::format("a line of more than {} bytes", kMaxSummaryBytes));
+        return Fail(fmt::format("the line has more than {} bytes", kMaxSummaryBytes));
       line.append(rest.substr(0, end));
       if (end != std::string_view::npos) {
         at_ += end + 1;
@@ -74,7 +74,8 @@ class PackedLines {
     buffer_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     unpacked_ += buffer_.size();
     if (unpacked_ > kMaxDataSetBytes)
-      return Fail(fmt::format("more than {} bytes unpacked", kMaxDataSetBytes));
+      return Fail(
+          fmt::format("the data set has more than {} bytes after decompression", kMaxDataSetBytes));
     // For a truncated gzip file, gzread fails with Z_BUF_ERROR once all readable data has been
     // returned.
     if (got < 0 || (got == 0 && code != Z_OK))
@@ -87,7 +88,7 @@ class PackedLines {
   std::string buffer_;
   std::size_t at_ = 0;
   std::size_t unpacked_ = 0;
-  std::size_t number_ = 0;  // of the last line read
+  std::size_t number_ = 0;  // number of the last line read
 };
 
 }  // namespace

@@ -113,7 +113,7 @@ TEST(Features, CountsLayersByOperation) {
 TEST(Features, DataParallelSplitsTheBatch) {
   LayerList list;
   list.model = "DataParallel";
-  EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 5) << "the fullest one";
+  EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 5) << "the GPU with the most samples";
   EXPECT_EQ(BatchOfOneGpu(list, 9, 1), 9);
   list.model = "DistributedDataParallel";
   EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 9) << "each process loads its own batch";

@@ -308,7 +308,7 @@ std::string_view ParamsOf(const Row& row) {
   return params.substr(0, params.find('('));
 }
 
-// The shape of an output. Of several named outputs, "{'a':(None,4),…}", it is the first.
+// The shape of the output, or of the first output if there are several: "{'a':(None,4),…}".
 std::string_view ShapeOf(const Row& row) {
   std::string_view shape = Cell(row, Column::kShape);
   if (shape.starts_with('{')) shape.remove_prefix(std::min(shape.find('('), shape.size()));
@@ -356,8 +356,9 @@ void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, boo
   }
   if (!HasChannelsFirst(table.layers)) {
     for (Layer& layer : table.layers) layer.out = ChannelsFirst(layer.out);
-    AddNote(list, Note::Kind::kInferred,
-            "the last dimension of images is taken as the channels and moved to the front");
+    AddNote(
+        list, Note::Kind::kInferred,
+        "the last dimension of images is assumed to be the channels and was moved to the front");
   }
   FindInputs(table.layers, rows, connected);
   list.has_input_shapes = true;

@@ -1,4 +1,4 @@
-// A model as a list of layers: the common form to which all summaries are converted.
+// A model as a list of layers: the common form of all summaries.
 #pragma once
 
 #include <array>
@@ -39,8 +39,8 @@ class Shape {
   std::int64_t operator[](std::size_t i) const { return dimensions_[i]; }
   std::int64_t last() const { return dimensions_[rank_ - 1]; }  // rank > 0
   bool ScalesWithBatch() const;
-  // Elements per sample: the product of the dimensions, in which -k counts as k. At most
-  // kMaxElements; 0 for an unknown shape.
+  // Elements per sample: the product of the dimensions, with -k counted as k. At most kMaxElements;
+  // 0 for an unknown shape.
   std::int64_t Elements() const;
   friend bool operator==(const Shape&, const Shape&) = default;
 
@@ -62,7 +62,7 @@ struct Layer {
   std::string name;  // dotted path of attributes; empty if the summary does not give it
   Shape in;          // first tensor; empty: not known
   Shape out;
-  std::int64_t params = 0;  // without those of its children
+  std::int64_t params = 0;  // without the parameters of its children
   std::int64_t trainable = 0;
   bool inplace = false;
   RowKind kind = RowKind::kLeaf;
@@ -78,10 +78,10 @@ struct Layer {
 
 enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarmaJson };
 
-// Tells the author of a summary about values that were inferred, missing or contradictory.
+// A note to the author of a summary about values that were inferred, missing or contradictory.
 struct Note {
   enum class Kind {
-    kInferred,       // a value was derived; the text has the rule
+    kInferred,       // a value was derived; the text states the rule
     kMissingShapes,  // rows without shapes, or no input shapes at all
     kCollapsed,      // blocks are printed as one row, so their contents are unknown
     kFooter,         // the totals at the end contradict the rows
@@ -101,13 +101,13 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// Other memory of a training run, in bytes of the types in which it is stored.
+// Other memory of a training run, in bytes as stored.
 struct HeldBytes {
   double trained = 0;  // weights, without gradients
   double frozen = 0;   // weights that are not trained; includes the scales of quantised weights
   double others = 0;   // other models: a running mean of the weights, a teacher
-  std::optional<double> states;  // of the optimizer
-  std::optional<double> step;    // temporaries of its step
+  std::optional<double> states;  // the optimizer's states
+  std::optional<double> step;    // temporaries of the optimizer's step
   friend bool operator==(const HeldBytes&, const HeldBytes&) = default;
 };
 
@@ -116,10 +116,10 @@ struct LayerList {
   std::string model;   // name, or empty
   std::string family;  // as named in the source, or empty
   std::string arch;    // kind within the family ("residual"), as named in the source, or empty
-  Shape input;         // of the whole model, one sample; empty: not known
+  Shape input;         // input of the model, one sample; empty: not known
   Shape output;
-  std::vector<Layer> layers;  // in the order in which the modules finish
-  std::int64_t params = 0;    // of the whole model, from the source if given
+  std::vector<Layer> layers;  // in the order the modules finish
+  std::int64_t params = 0;    // parameters of the model, from the source if given
   std::int64_t trainable = 0;
   std::int64_t param_tensors = 0;  // 0: not known
   std::int64_t buffer_bytes = 0;   // batch-norm statistics and the like
@@ -131,9 +131,9 @@ struct LayerList {
   std::optional<double> pass_bytes;
   std::optional<double> dropout;         // rate of the model's dropout layers, if not in the rows
   std::optional<std::int64_t> batch;     // batch size of the summary
-  std::optional<std::string> optimizer;  // "adamw" …, as seen by the helper
+  std::optional<std::string> optimizer;  // "adamw" …, as detected by carma_summary.py
   std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
-  std::optional<std::string> torch;      // PyTorch that will train it: "2.11.0+cu130"
+  std::optional<std::string> torch;      // PyTorch version of the training: "2.11.0+cu130"
   std::optional<std::string> loss;       // the loss used for `saved`: "sum", "cross-entropy" …
   std::optional<SavedBytes> saved;       // in `precision`, if known
   std::optional<HeldBytes> held;         // also in `precision`

@@ -87,7 +87,7 @@ bool Fits(const Rule& rule, std::string_view name) {
   return false;
 }
 
-// The types of nearly all rows in nearly all models. They are found without trying the rules.
+// Types that cover nearly all rows in nearly all models. They are found without trying the rules.
 struct Common {
   std::string_view type;
   Op op;

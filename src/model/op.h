@@ -28,9 +28,9 @@ enum class Op {
 Op OpOf(std::string_view type);
 
 // Whether the row itself is an operation. Leaves are operations, and containers are not. A block is
-// an operation if it is a norm with an activation inside, or an attention with its own projections.
-// A row of unknown kind (kUnknown) is an operation if its type never contains other modules or if
-// it has weights. A "ConvNormAct" with 0 parameters is a container.
+// an operation if it is a norm with an activation inside, or an attention module with its own
+// projections. A row of unknown kind (kUnknown) is an operation if its type never contains other
+// modules or if it has weights. A "ConvNormAct" with 0 parameters is a container.
 bool IsOperation(const Layer& layer);
 
 }  // namespace carma::model

@@ -79,8 +79,8 @@ bool IsVariant(std::string_view type) {
   return std::ranges::any_of(kEnds, [&](std::string_view end) { return type.ends_with(end); });
 }
 
-// Whether the layer has at most a few numbers per channel, as a layer scale or a norm with an
-// unknown name has.
+// Whether the layer has at most a few numbers per channel, like a layer scale or a norm with an
+// unknown name.
 bool IsPerChannel(const Layer& layer) {
   std::int64_t width = layer.out_features.value_or(0);
   if (layer.out.rank() > 0) width = std::max(width, std::abs(layer.out.last()));
@@ -373,7 +373,7 @@ void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except) {
   }
   if (unknown.empty()) return;
   AddNote(list, Note::Kind::kUnknownLayer,
-          fmt::format("layers with weights, but of an unknown type: {}", Names(unknown)));
+          fmt::format("layers with weights and an unknown type: {}", Names(unknown)));
 }
 
 void NoteMissingShapes(LayerList& list) {
@@ -402,7 +402,7 @@ Result<Lines> Lines::Split(std::string_view text, std::string_view path) {
     if (number > kMaxLines)
       return lines.FailAt(number, fmt::format("more than {} lines", kMaxLines));
     if (line.size() > kMaxLineBytes) {
-      return lines.FailAt(number, fmt::format("a line of {} bytes, at most {} are accepted",
+      return lines.FailAt(number, fmt::format("the line has {} bytes, expected at most {}",
                                               line.size(), kMaxLineBytes));
     }
     if (line.find('\0') != std::string_view::npos)

@@ -14,9 +14,9 @@
 
 namespace carma::model {
 
-inline constexpr std::size_t kMaxNameBytes = 128;  // of a type or of one attribute
-inline constexpr std::size_t kMaxPathBytes = 512;  // of the attributes from the model to a row
-inline constexpr int kMaxDepth = 64;               // of nested modules
+inline constexpr std::size_t kMaxNameBytes = 128;  // name of a type or attribute
+inline constexpr std::size_t kMaxPathBytes = 512;  // all attributes from the model to a row
+inline constexpr int kMaxDepth = 64;               // nested modules
 
 inline constexpr std::size_t kMaxLines = 1'000'000;
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
@@ -31,9 +31,9 @@ class Lines {
 
   std::size_t size() const { return lines_.size(); }
   bool AtEnd() const { return next_ == lines_.size(); }
-  std::string_view Peek() const { return lines_[next_]; }               // not at the end
+  std::string_view Peek() const { return lines_[next_]; }               // must not be at the end
   std::string_view At(std::size_t line) const { return lines_[line]; }  // counted from 0
-  std::string_view Take() { return lines_[next_++]; }                   // not at the end
+  std::string_view Take() { return lines_[next_++]; }                   // must not be at the end
   std::size_t next() const { return next_; }
   // Returns kInvalid "path:line: what" for the last line taken.
   std::unexpected<base::Error> Fail(std::string_view what) const { return FailAt(next_, what); }
@@ -69,9 +69,8 @@ Shape WithoutBatch(const Shape& shape);
 // boxes.
 bool IsRule(std::string_view line);
 
-// Converts from the order of rows, parents first, to the order of layer lists, in which children
-// finish before their parent. Returns the row indices in finishing order. depths: nesting depth of
-// each row.
+// Converts the order of rows (parents first) to the order of layer lists (children before their
+// parent). Returns the row indices in finishing order. depths: nesting depth of each row.
 std::vector<std::size_t> FinishingOrder(std::span<const int> depths);
 inline bool HasChildren(std::span<const int> depths, std::size_t i) {
   return i + 1 < depths.size() && depths[i + 1] > depths[i];
@@ -127,8 +126,8 @@ Result<LayerList> ReadKeras(Lines& lines);
 // weights; empty if the type is unknown or the text does not determine the number.
 std::optional<std::int64_t> ReadConstructor(std::string_view arguments, Layer& layer);
 
-// The own parameters of an nn.MultiheadAttention with the output projection `projection`. Its
-// query, key and value weights are not printed, but have the same width as the projection.
+// The parameters of an nn.MultiheadAttention itself, without its output projection. The weights of
+// query, key and value are not printed, but have the same width as the projection.
 std::int64_t AttentionParams(const Layer& projection);
 
 }  // namespace carma::model

@@ -77,7 +77,7 @@ bool IsTreeRoot(std::string_view line) {
          });
 }
 
-// Whether the line is a whole model of one layer: "Linear(in_features=4, out_features=2,
+// Whether the line is a complete model with a single layer: "Linear(in_features=4, out_features=2,
 // bias=True)".
 bool IsSingleModule(std::string_view line) {
   const std::size_t open = line.find('(');
@@ -94,7 +94,7 @@ bool IsBlank(std::string_view line) {
   return base::Trim(line).empty();
 }
 
-// Whether the line is one that Keras prints above its table.
+// Whether the line is a title that Keras prints above its table.
 bool IsTitle(std::string_view line) {
   return IsRule(line) || base::Trim(line).starts_with("Model: \"");
 }
@@ -120,10 +120,10 @@ Result<LayerList> ReadText(Lines& lines) {
   LayerList list = CARMA_TRY(reader->read(lines));
   for (; !lines.AtEnd(); lines.Take()) {
     if (const Reader* second = SummaryAt(lines, lines.next())) {
-      return lines.FailAt(lines.next() + 1,
-                          fmt::format("a second summary ({}) after one of {}, expected one model "
-                                      "per file",
-                                      second->name, reader->name));
+      return lines.FailAt(
+          lines.next() + 1,
+          fmt::format("a second summary ({}) after the first ({}), expected one model per file",
+                      second->name, reader->name));
     }
     passed_over += !IsBlank(lines.Peek());
   }
@@ -138,7 +138,7 @@ Result<LayerList> ReadText(Lines& lines) {
 
 Result<LayerList> ParseSummary(std::string_view text, std::string_view path) {
   if (text.size() > kMaxSummaryBytes) {
-    return Invalid("{}:1: a summary of {} bytes, at most {} are accepted", base::Printable(path),
+    return Invalid("{}:1: the summary has {} bytes, expected at most {}", base::Printable(path),
                    text.size(), kMaxSummaryBytes);
   }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";

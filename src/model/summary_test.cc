@@ -426,9 +426,10 @@ TEST(Summary, RefusesUnreadableText) {
       {"prose", "dear reader\n", "model.txt:1: no model summary found"},
       {"a NUL byte", std::string("a\nb\0c", 5), "model.txt:2: a NUL byte"},
       {"a malformed module on one line", "Linear(4, 2): 3)\n", "model.txt:1: 'Linear(4, 2): 3)'"},
-      {"a very long line", "x\n" + std::string(70'000, 'y'), "model.txt:2: a line of 70000 bytes"},
+      {"a very long line", "x\n" + std::string(70'000, 'y'),
+       "model.txt:2: the line has 70000 bytes"},
       {"two formats", Fixture("torchsummary") + Fixture("tree"),
-       "model.txt:21: a second summary (a printed module tree) after one of torchsummary"},
+       "model.txt:21: a second summary (a printed module tree) after the first (torchsummary)"},
       {"two models", Fixture("tree") + Fixture("tree"), "a second summary"},
       {"another format inside",
        Replaced(Fixture("torchsummary"), "              ReLU-3", "├─ReLU: 1-1"),
@@ -514,7 +515,7 @@ TEST(CarmaJson, ReportsThePositionOfAMistake) {
 
 TEST(Summary, StaysWithinItsLimits) {
   EXPECT_THAT(Error(std::string(kMaxSummaryBytes + 1, ' ')),
-              HasSubstr("model.txt:1: a summary of"));
+              HasSubstr("model.txt:1: the summary has"));
   std::string rows(
       Fixture("torchsummary").substr(0, Fixture("torchsummary").find("            Conv2d-1")));
   for (std::size_t i = 0; i <= kMaxLayers; ++i) rows += "ReLU-1 [-1, 4] 0\n";

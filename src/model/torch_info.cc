@@ -27,7 +27,7 @@ constexpr std::array kTitles{
 };
 constexpr int kColumnsPerLevel = 5;  // "│    "
 
-// What the header line says about the rows below it.
+// The columns and the format of the rows, read from the header line.
 struct Header {
   bool indexed = false;  // "Conv2d: 2-1"
   bool named = false;    // "Conv2d (conv1)"

@@ -1,5 +1,5 @@
-// Reads torchsummary's output. It has one row per module in the order in which the modules finish,
-// such as "Conv2d-1    [-1, 64, 112, 112]    9,408".
+// Reads torchsummary's output. It has one row per module, in the order the modules finish, such as
+// "Conv2d-1    [-1, 64, 112, 112]    9,408".
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -72,11 +72,11 @@ std::optional<Opening> ParseOpening(std::string_view line) {
 struct Open {
   Layer layer;
   std::string parent;  // path of the module around it
-  std::string index;   // of its first copy: "0" of "0-11"
+  std::string index;   // index of the first copy: "0" of "0-11"
   std::int64_t copies = 1;
   std::size_t line = 0;  // counted from 1
   std::size_t first_row = 0;
-  std::int64_t children = 0;  // parameters
+  std::int64_t children = 0;  // parameters of the children
 };
 
 class TreeReader {
@@ -236,8 +236,8 @@ class TreeReader {
       tied += bias;
     }
     AddNote(list_, Note::Kind::kInferred,
-            fmt::format("{} has the size of the table {} and is assumed to share its weight: {} "
-                        "parameters fewer",
+            fmt::format("{} has the size of the table {} and is assumed to share its weight, so "
+                        "{} parameters are subtracted",
                         base::Printable(output->name), base::Printable(table->name), tied));
     return tied;
   }
@@ -268,8 +268,9 @@ class TreeReader {
     }
     if (totals.params && *totals.params != printed) {
       AddNote(list_, Note::Kind::kFooter,
-              fmt::format("the totals state {} parameters, the model's last line {}; {} are used",
-                          *totals.params, printed, list_.params));
+              fmt::format(
+                  "the totals state {} parameters, the model's last line states {}; {} are used",
+                  *totals.params, printed, list_.params));
     }
     if (passed_over_ > 0) {
       AddNote(
@@ -286,8 +287,8 @@ class TreeReader {
   LayerList list_;
   std::vector<Open> open_;
   std::vector<std::string> undetermined_;
-  std::optional<std::int64_t> last_width_;  // of the last layer with a width, of the last norm
-  std::optional<std::int64_t> norm_width_;
+  std::optional<std::int64_t> last_width_;  // width of the last layer that has one
+  std::optional<std::int64_t> norm_width_;  // width of the last norm
   std::size_t copied_rows_ = 0;
   std::size_t passed_over_ = 0;
   bool told_ = false;    // parameters are printed

@@ -33,8 +33,8 @@ struct WorkloadProfile {
   std::string signature;
   // The following values were measured while the workload was alone on a GPU of this type.
   std::optional<double> sm_active;  // u: mean SM activity while computing, 0..1
-  double load_s = 0;                // from the start until it computes
-  double time_s = 0;                // t0: time of computing for all of its work
+  double load_s = 0;                // from the start until computing begins
+  double time_s = 0;                // t0: computing time for all of its work
   std::optional<double> iterations;
   std::optional<std::int64_t> memory_mib;  // peak
   // Under MPS, slowdown_i = 1 + s_i * sum of the neighbours' p_j. Empty if the workload never had
@@ -45,7 +45,7 @@ struct WorkloadProfile {
   // The evidence.
   int runs = 0;                     // runs alone
   double time_spread = 0;           // standard deviation over mean of time_s; 0 for one run
-  int meetings = 0;                 // runs with neighbours under MPS behind s and p
+  int meetings = 0;                 // runs with neighbours under MPS that s and p are fitted to
   std::optional<double> fit_error;  // mean |log(predicted / measured slowdown)|
   friend bool operator==(const WorkloadProfile&, const WorkloadProfile&) = default;
 };
@@ -61,7 +61,7 @@ std::optional<double> IterationS(const WorkloadProfile& profile);
 // CSV with a header line. The profiles keep their order, and numbers are read back exactly.
 std::string ProfilesCsv(std::span<const WorkloadProfile> profiles);
 // where: the file's name for messages. Errors: kInvalid with the line for a missing column, a value
-// out of range, sensitivity without pressure or the reverse, or two lines for a workload on one GPU
+// out of range, sensitivity without pressure or vice versa, or two lines for a workload on one GPU
 // type.
 Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::string_view where);
 

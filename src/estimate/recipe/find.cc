@@ -19,11 +19,11 @@
 namespace carma::estimate {
 namespace {
 
-constexpr int kMaxNesting = 3;  // of scripts that start scripts
+constexpr int kMaxNesting = 3;  // scripts that start scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 
-// Whether the name is a valid name on Hugging Face's hub. Names that would leave the cache folder
-// are rejected.
+// Whether this is a valid model name on the Hugging Face Hub. Names that would leave the cache
+// folder are rejected.
 bool IsHubName(std::string_view name) {
   if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
   if (std::ranges::count(name, '/') > 1 || name.front() == '/' || name.back() == '/') return false;
@@ -129,7 +129,7 @@ class Finder {
         framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
     std::string path = StatedConfig();
     if (path.empty() && is_megatron)
-      return Note("Megatron's options describe the model: its config.json is needed (--hf-config)");
+      return Note("Megatron's options describe the model; pass its config.json with --hf-config");
     if (path.empty() && meaning.model.empty()) {
       if (surely) Note("the training does not name a model");
       return;
@@ -158,8 +158,8 @@ class Finder {
     }
   }
 
-  // Adds the file of a script that uses Hydra. It is named by --config-path FOLDER --config-name
-  // NAME, relative to the script's folder.
+  // Adds the configuration file of a script that uses Hydra. The file is named by --config-path
+  // FOLDER --config-name NAME, relative to the script's folder.
   void AddHydra(const Launch& launch, const std::string& folder, std::vector<Setting>& settings) {
     const StatedSettings said(launch.options);
     const Setting* name = said.Value({"config_name"});
@@ -207,7 +207,8 @@ class Finder {
     meaning.model = plan.model;
     meaning.model_from = plan.model_from;
     meaning.words = std::move(plan.words);
-    if (meaning.model.empty()) return Note("the training names no folder with the model's files");
+    if (meaning.model.empty())
+      return Note("the training does not name a folder with the model's files");
     const std::string path = ConfigOf(meaning, folder, true, meaning.words);
     if (path.empty()) return;
     AddAllocator(command, meaning.words);

@@ -92,7 +92,7 @@ TEST_F(FindTrainingTest, ReadsTheTrainersOptions) {
   EXPECT_EQ(From(found, "weights"), "the default of Trainer");
   EXPECT_EQ(
       std::ranges::count_if(found.words, [](const auto& word) { return word.name == "batch"; }), 1)
-      << "only what counts";
+      << "overridden words are dropped";
 }
 
 TEST_F(FindTrainingTest, ReadsSourceAndTargetLengths) {
@@ -283,7 +283,8 @@ TEST_F(FindTrainingTest, ReadsMegatronsOptionsTogetherWithAConfig) {
       "  --micro-batch-size 2 --lr 6e-5 --bf16 --use-distributed-optimizer)\n"
       "torchrun --nproc_per_node 8 pretrain_gpt.py ${ARGS[@]} --tensor-model-parallel-size 2 \\\n"
       "  --sequence-parallel --recompute-activations\n";
-  EXPECT_THAT(Script(options).notes, ElementsAre(HasSubstr("its config.json is needed")));
+  EXPECT_THAT(Script(options).notes,
+              ElementsAre(HasSubstr("pass its config.json with --hf-config")));
   task::TaskSpec spec = Spec();
   spec.script = "#!/bin/bash\n" + options;
   spec.model_summary = "/lab/small/config.json";

@@ -27,12 +27,12 @@ inline constexpr std::pair<Framework, std::string_view> kFrameworkWords[] = {
     {Framework::kTorchtune, "torchtune"}, {Framework::kSwift, "ms-swift"}};
 
 struct Meaning {
-  bool trains = false;       // weights are trained in a modelled way
-  std::string not_modelled;  // why not, if known, as a sentence
+  bool trains = false;       // trains weights, in a supported way
+  std::string not_modelled;  // why `trains` is false, as a sentence; empty: unknown
   std::string model;         // name or folder of the model; empty: not named
   std::string model_from;
   TrainingWords words;             // valid for PlanOf; in increasing precedence
-  std::vector<std::string> notes;  // one sentence each: not modelled or not understood
+  std::vector<std::string> notes;  // one sentence per unsupported or unclear setting
 };
 
 // settings: in increasing precedence. Names are matched regardless of case, and '-' equals '_'.

@@ -130,7 +130,7 @@ Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view 
   Found words(where);
   std::string kind = "LORA";
   in.Get("peft_type", kind, 100);
-  if (kind != "LORA") in.Complain("peft_type", "LORA: other adapters are not modelled");
+  if (kind != "LORA") in.Complain("peft_type", "LORA (other adapters are not modelled)");
   words.Add("method", "lora", "peft_type");
   std::int64_t rank = 0;
   if (in.Get("r", rank, 1, 1'000'000)) words.Add("lora-rank", std::to_string(rank), "r");
@@ -175,8 +175,8 @@ using TextReader = std::function<Result<std::string>(const std::string& path)>;
 
 // The number of parameters of an autoencoder, computed from the widths of its levels. Each level
 // has two residual blocks on the way down, three on the way up, and a convolution that changes the
-// resolution. In addition, encoder and decoder have two blocks each, with an attention between
-// them. A residual block has two 3x3 convolutions.
+// resolution. In addition, the encoder and the decoder each have two blocks with an attention layer
+// between them. A residual block has two 3x3 convolutions.
 double AutoencoderParameters(const base::Json& json) {
   double parameters = 0;
   double last = 0;
@@ -261,7 +261,7 @@ Result<PipelineFound> ReadPipeline(std::string_view text, const std::string& pat
       frozen += encoder->TotalParameters();
     }
   }
-  if (found.config.empty()) return Invalid(path + ": expected a part unet or transformer");
+  if (found.config.empty()) return Invalid(path + ": expected a part named unet or transformer");
   constexpr double kMostParameters = 1e15;
   if (frozen >= 1)
     words.Add("frozen-parameters",

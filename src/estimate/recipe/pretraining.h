@@ -1,6 +1,6 @@
-// Converts the settings of pretraining programs into words of a plan. Torchtitan's come from a TOML
-// file and from options named like its keys ("--training.seq_len 8192"). Megatron-LM's scripts and
-// NeMo state the model's sizes instead of naming a model.
+// Converts the settings of pretraining programs into words of a plan. Torchtitan's settings come
+// from a TOML file and from options named like its keys ("--training.seq_len 8192"). Megatron-LM's
+// scripts and NeMo state the model's sizes instead of naming a model.
 #pragma once
 
 #include <string>

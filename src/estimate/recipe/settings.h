@@ -42,9 +42,9 @@ Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view wh
 // Reads settings from the text of a training script. Nothing is executed. Only literals (numbers,
 // quoted words, lists of them) and variables of the file with literal values are used. Returns the
 // named arguments of calls that configure a training (TrainingArguments, SFTConfig, LoraConfig,
-// BitsAndBytesConfig, from_pretrained …) and the defaults of add_argument. Their names are those
-// that MeaningOf expects: LoraConfig's r is lora_r. They are in the order of the text, at most
-// kMaxSettings. where: the file's name.
+// BitsAndBytesConfig, from_pretrained …) and the defaults of add_argument. The settings have the
+// names that MeaningOf expects, so LoraConfig's r becomes lora_r. They are returned in the order of
+// the text, at most kMaxSettings. where: the file's name.
 std::vector<Setting> ReadPythonText(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

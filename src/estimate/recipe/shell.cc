@@ -72,7 +72,7 @@ class Fields {
  private:
   std::vector<ShellWord> done_;
   ShellWord current_;
-  bool open_ = false;  // also for an empty word: ''
+  bool open_ = false;  // also true for an empty word ('')
 };
 
 class ShellReader {

@@ -18,15 +18,14 @@ struct ShellWord {
 struct ShellCommand {
   std::vector<ShellWord> words;                 // at least one; redirections are left out
   std::map<std::string, std::string> settings;  // exported, or NAME=value before it
-  std::string folder;                           // of an earlier `cd`; empty: there was none
-  int line = 0;                                 // of its first word, from 1
+  std::string folder;                           // set by an earlier `cd`; empty: no `cd`
+  int line = 0;                                 // line of the first word, from 1
 };
 
 // Returns simple commands in the order of the text, ignoring the conditions, loops and functions
 // around them. args: the script's arguments; environment: the task's environment. Supports
 // variables, arrays, defaults (${NAME:-word}), here-documents and continued lines. The result is
-// limited to kMaxShellCommands and to the amount of text that a few scripts have; the rest is
-// dropped.
+// limited to kMaxShellCommands and to a few megabytes of text; the rest is dropped.
 inline constexpr std::size_t kMaxShellCommands = 2'000;
 std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
                                      const std::map<std::string, std::string>& environment);

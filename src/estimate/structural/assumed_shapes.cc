@@ -27,8 +27,8 @@ Shape TextOf(std::int64_t tokens, std::int64_t width) {
 }
 
 // Whether the name is that of a position embedding: "embeddings.position_embeddings", "pos_embed"
-// or GPT-2's "wpe". "relative_position_bias" is not one, and neither is "pos_tag_embedding", which
-// encodes parts of speech.
+// or GPT-2's "wpe". Names such as "relative_position_bias" and "pos_tag_embedding" (parts of
+// speech) do not count.
 bool NamesPositions(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
   return name == "wpe" || name.starts_with("position_emb") || name.starts_with("pos_emb");
@@ -90,7 +90,7 @@ LayerList WithAssumedTokens(const LayerList& list) {
   std::int64_t width = 0;
   for (Layer& layer : layers) {
     const Op op = model::OpOf(layer.type);
-    if (op == Op::kConv || op == Op::kRecurrent) return list;  // reads more than tokens
+    if (op == Op::kConv || op == Op::kRecurrent) return list;  // not a pure token model
     if (layer.kind == RowKind::kContainer) continue;
     if (layer.kind == RowKind::kLeaf && layer.out_features) {
       const bool table = op == Op::kEmbedding;

@@ -16,7 +16,7 @@ using Maker = Tensor::Maker;
 // ---- readings ----
 
 // Blocks of parallel paths that are merged into one convolution after the training. Every
-// convolution reads the input of the block. A norm reads it too unless the norm follows a
+// convolution reads the input of the block. A norm reads this input too, unless it follows a
 // convolution.
 int ParallelWays(Graph& graph, Row& row, int input) {
   if (!row.ways || input == Tensor::kNobody) return input;
@@ -139,22 +139,22 @@ constexpr ReadingCorrection kReadingCorrections[] = {
      "tf_mixnet_l: 0.82 -> 0.96, pnasnet5large: 0.88 -> 1.01", CorrectsReading::kAfterSizes,
      &TensorFlowPadding},
     {"gated feed-forward", "SwiGLU of Llama and similar models",
-     "their source: silu keeps its input, the product both factors", CorrectsReading::kAfterSizes,
-     &GatedForward},
+     "source code: silu keeps its input, and the product keeps both factors",
+     CorrectsReading::kAfterSizes, &GatedForward},
     {"slices in steps", "Res2Net", "res2net101_26w_4s: 0.89 -> 1.02", CorrectsReading::kAfterSizes,
      &SlicesInSteps},
 };
 
 // ---- bytes ----
 
-// Whether the attention's products have no rows, so that query, key and value are missing in the
+// Whether the attention's products have no rows, so that query, key and value are missing from the
 // summary.
 bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
 
-// The attention's code uses its own weights. Query, key and value are kept. If the product after
-// the attention has no row either, a copy of the input is kept too.
+// The attention multiplies by its own weights in code that has no rows. Query, key and value are
+// kept. If the product after the attention has no row either, a copy of the input is kept too.
 void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
@@ -169,16 +169,16 @@ void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// An attention whose softmax has its own row does not use a fused kernel, so softmax's input is
-// kept as well.
+// An attention module whose softmax has its own row does not use a fused kernel, so the input of
+// the softmax is kept as well.
 void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
   kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);
   kept.unfused_attention = true;
 }
 
-// The attention adds a table to its scores, with one number per head and distance within a square.
-// Softmax's result, one matrix per head, is therefore kept.
+// The attention adds position biases to its scores, from a table with one number per head and
+// distance within a square. Softmax's result, one matrix per head, is therefore kept.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -218,7 +218,7 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
 // Query, key and value have a dimension for blocks in addition to the heads, but fused kernels take
 // only four dimensions. The attention matrix of every block is therefore computed and kept.
 void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
-  constexpr double kHeadWidth = 32;  // NesT's, which a summary does not show
+  constexpr double kHeadWidth = 32;  // NesT's head width, which a summary does not show
   if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
   if (row.out != 3 * row.in) return;
   const Shape& in = row.knows_input ? row.layer->in : graph.trail[row.read].shape;
@@ -292,8 +292,8 @@ void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
 
 // A convolution turns the values, an image of one channel [batch, 1, height, width, values], into
 // keys: one matrix per position. The queries of all heads are multiplied by this matrix, and the
-// product copies the matrix for each head. The number of heads is found through the norm of the
-// queries, which comes before the values' norm.
+// product copies the matrix for each head. The number of heads follows from the norm of the
+// queries, which is listed before the norm of the values.
 void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -316,12 +316,12 @@ void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
   if (graph.trail[read.from].elements == 2 * read.elements) kept.AddElements(row.out);
 }
 
-// An attention by matrix products in which one learned number per head scales the cosines of
-// queries and keys. Queries and keys are kept before and after normalisation. The values are kept
-// in addition to the tensor from which they were cut.
+// An attention module with plain matrix products, where one learned number per head scales the
+// cosines of queries and keys. Queries and keys are kept before and after normalisation. The values
+// are kept in addition to the tensor that they were cut from.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
-  constexpr int kMostProducts = 3;  // attentions with more mix other matrices by that number
+  constexpr int kMostProducts = 3;  // with more products, these numbers mix matrices instead
   if (row.seen.products > kMostProducts) return;
   kept.AddElements(3 * row.out);
 }
@@ -356,7 +356,7 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
 }
 
 // Networks without norms scale the input of a block. The activation keeps its result, and the
-// convolution keeps the scaled copy of it.
+// convolution keeps a scaled copy of this result.
 void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
 }
@@ -394,7 +394,7 @@ constexpr KeptCorrection kKeptCorrections[] = {
      &AttentionWithDistances},
     {"stacked ways", "SKNet", "skresnet34: 0.63 -> 0.94; stack copies, mul keeps it",
      Step::kContainer, &StackedWays},
-    {"relative positions", "XLNet", "xlnet_base_cased: 218 -> 830 MiB per sample; its source",
+    {"relative positions", "XLNet", "xlnet_base_cased: 218 -> 830 MiB per sample; source code",
      Step::kAttention, &RelativePositions},
     {"attention over blocks", "NesT", "nest_base: 0.74 -> 1.00", Step::kOperation,
      &AttentionOverBlocks},
@@ -402,14 +402,13 @@ constexpr KeptCorrection kKeptCorrections[] = {
      &AttentionWithDropout},
     {"talking heads", "CaiT", "cait_s24_384: 0.80 -> 0.98", Step::kOperation, &HeadsThatTalk},
     {"attention on unit vectors", "Swin v2 CR",
-     "swinv2_cr_base_384: 0.89 -> 0.99; the source of F.normalize", Step::kAttention,
+     "swinv2_cr_base_384: 0.89 -> 0.99; source code of F.normalize", Step::kAttention,
      &AttentionOfUnitVectors},
     {"attention that mixes two matrices", "ConViT",
      "convit_tiny: 0.61 -> 1.02; softmax, mul, div: result, both factors, self", Step::kPassing,
      &AttentionThatMixes},
-    {"position scores", "BoTNet, HaloNet",
-     "halonet_h1: 0.37 -> 1.09; the source of their attention", Step::kOperation,
-     &ScoresOfPositions},
+    {"position scores", "BoTNet, HaloNet", "halonet_h1: 0.37 -> 1.09; source code of the attention",
+     Step::kOperation, &ScoresOfPositions},
     {"position matrices", "LambdaNetworks",
      "lambda_resnet26t: 0.89 -> 1.00; matmul copies what it broadcasts", Step::kOperation,
      &MatricesOfPositions},

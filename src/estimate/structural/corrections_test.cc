@@ -167,7 +167,7 @@ TEST_P(KeptCorrectionTest, AddsTheBytesOfItsModel) {
     if (each.correction == correction.name) {
       ++found;
       EXPECT_EQ(Added(correction, each.list), 4 * each.elements);
-    } else if (correction.step != Step::kAttention) {  // attentions hide products in different ways
+    } else if (correction.step != Step::kAttention) {  // modules hide products differently
       EXPECT_EQ(Added(correction, each.list), 0) << each.correction;
     }
   }

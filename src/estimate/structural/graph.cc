@@ -49,7 +49,7 @@ class GraphMaker {
   int ReadElsewhere(const Row& row);
   int Join(const Row& row);
   bool HidesWindows(const Row& row) const;
-  // The tensor that the last matrix product before the current tensor read.
+  // The tensor read by the last matrix product before the current tensor.
   int OriginOfCurrent() const {
     int index = current_;
     while (index != Tensor::kNobody && graph_.trail[index].maker != Maker::kMatrix)
@@ -104,11 +104,11 @@ class GraphMaker {
   const LayerList& list_;
   Graph graph_;
   UnseenInput unseen_;
-  int current_ = Tensor::kNobody;  // the tensor made last
+  int current_ = Tensor::kNobody;  // the newest tensor
   int split_ = Tensor::kNobody;    // tensor of the last slice
   SinceNorm seen_;
   bool block_starts_ = true;
-  bool weighs_values_ = false;  // the last row made an attention's weights
+  bool weighs_values_ = false;  // the last row computed attention weights
 };
 
 Graph GraphMaker::Run() {
@@ -136,8 +136,8 @@ void GraphMaker::Take(Row& row) {
   Operation(row);
 }
 
-// Finds sizes of a row that the summary does not show. Returns false for sizes that do not grow
-// with the batch.
+// Finds the sizes of the row that the summary does not show. Returns false for sizes that do not
+// grow with the batch.
 bool GraphMaker::FindSizes(Row& row) {
   if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
   if (row.kind == Kind::kContainer) return true;
@@ -250,7 +250,7 @@ int GraphMaker::InputOf(Row& row) {
   return CorrectReading(CorrectsReading::kAfterSizes, graph_, row, input);
 }
 
-// Finds the tensor that a row reads if it is not the newest tensor. It is an earlier tensor, or was
+// Finds the tensor that a row reads instead of the newest tensor: an earlier tensor, or a tensor
 // made by code between the modules.
 int GraphMaker::ReadElsewhere(const Row& row) {
   const Tensor& current = Current();
@@ -276,7 +276,7 @@ int GraphMaker::ReadElsewhere(const Row& row) {
   }
   if (product) Keep(current_);  // a matrix product reads query, key, value
   // The row is a second linear layer with the same input and width, as in x * act(g). It does not
-  // read the result of an attention.
+  // read the result of an attention module.
   const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
                        row.out == current.elements && current.from == source;
   if (sibling) return source;

@@ -28,7 +28,7 @@ TEST(Graph, AShortcutReadsTheInputOfItsBlock) {
             Module("Conv2d", kMaps, kWide, 64)});
   const Graph graph = MakeGraph(list);
   EXPECT_EQ(graph.rows()[3].read, graph.rows()[2].read);
-  EXPECT_FALSE(graph.trail[3].kept) << "it waits for a sum, and a sum keeps nothing";
+  EXPECT_FALSE(graph.trail[3].kept) << "it is used in a sum, which keeps nothing";
 }
 
 TEST(Graph, AGateKeepsBothFactors) {

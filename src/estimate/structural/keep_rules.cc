@@ -5,7 +5,7 @@
 namespace carma::estimate {
 namespace {
 
-constexpr double kIndexBytes = 8;      // of a maximum's position
+constexpr double kIndexBytes = 8;      // position of one maximum
 constexpr double kStatisticBytes = 8;  // mean and deviation of a row
 constexpr double kMaskBytes = 1;
 
@@ -90,7 +90,7 @@ constexpr BesidesRule kBesidesRules[] = {
      "4 per element for each further operation",
      [](const Row& row) { return row.rule->extra_outputs > 0 && row.step == Step::kOperation; },
      [](const Row& row, Kept& kept) { kept.AddElements(row.rule->extra_outputs * row.out); },
-     "their source: powers, products and tanh each save their inputs"},
+     "source code: powers, products and tanh each save their inputs"},
     {"weight-standardised convolution", "4 per weight, independent of the batch",
      [](const Row& row) {
        return row.rule->standardized && row.step != Step::kNone &&
@@ -99,7 +99,7 @@ constexpr BesidesRule kBesidesRules[] = {
      [](const Row& row, Kept& kept) {
        kept.constant += kElementBytes * static_cast<double>(row.layer->params);
      },
-     "its source: convolution saves the normalised copy of the weight"},
+     "source code: convolution saves the normalised copy of the weight"},
 };
 
 }  // namespace

@@ -11,8 +11,8 @@
 
 namespace carma::estimate {
 
-// Which whole tensor an operation holds. The tensor has 4 bytes per element, and is counted once
-// even if several operations hold it.
+// Which tensor an operation keeps as a whole. The tensor has 4 bytes per element, and is counted
+// once even if several operations keep it.
 struct KeepRule {
   std::string_view pattern;
   bool (*fits)(const Row& row, const Tensor& read);
@@ -21,7 +21,7 @@ struct KeepRule {
 };
 // The rules in order of precedence. Only the first matching rule applies.
 std::span<const KeepRule> KeepRules();
-// The tensor that the row holds; kNothing if no rule matches. read: the tensor that the row reads.
+// The tensor that the row keeps; kNothing if no rule matches. read: the tensor that the row reads.
 Holds HoldsOf(const Row& row, const Tensor& read);
 
 // Additional memory that an operation keeps. All matching rules are added up.

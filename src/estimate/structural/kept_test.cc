@@ -288,7 +288,7 @@ TEST(Kept, CountsTensorsThatAutocastLeavesInFp32) {
   LayerList attention;
   attention.layers = {linear, Module("Softmax", matrix, matrix)};
   attention.has_input_shapes = true;
-  EXPECT_EQ(CountKept(attention).wide, 4 * 200) << "what softmax makes";
+  EXPECT_EQ(CountKept(attention).wide, 4 * 200) << "the result of softmax";
   LayerList images;
   images.layers = {Module("Conv2d", kImage, kMaps, 108), Module("BatchNorm2d", kMaps, kMaps, 8)};
   images.has_input_shapes = true;

@@ -27,8 +27,8 @@ struct LayerRule {
   bool norm_with_activation = false;  // a block that includes the activation: BatchNormAct2d
   bool row_statistics = false;        // keeps mean and deviation of every row: LayerNorm
   bool images = false;                // works on [batch, channels, height, width]
-  bool attention = false;             // is an attention by name, whatever the role
-  bool gate = false;                  // its result is multiplied with another tensor
+  bool attention = false;             // an attention module by its name, whatever the role
+  bool gate = false;                  // its result is multiplied by another tensor
   bool softmax = false;
   bool elementwise = false;   // the output has the shape of the input
   bool same_padding = false;  // pads a copy of its input if the stride needs it
@@ -38,7 +38,7 @@ struct LayerRule {
   bool parallel_branches = false;   // the training form of a re-parameterised block
   bool wraps_one = false;           // named like "ConvNormAct": a container that adds nothing
   bool relative_positions = false;  // attention that no fused kernel supports
-  double extra_outputs = 0;         // additional tensors of the output's size
+  double extra_outputs = 0;         // number of additional tensors of the output's size
 };
 
 // The rule for a class name, regardless of case.

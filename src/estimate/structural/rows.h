@@ -33,7 +33,7 @@ struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;
   double matrix = 0;  // elements of a softmax's [tokens, tokens] not yet assigned to an attention
-  std::int64_t heads = 0;  // of the last [tokens, tokens] matrix, from any row
+  std::int64_t heads = 0;  // heads of the last [tokens, tokens] matrix, from any row
 };
 
 struct Row {
@@ -43,20 +43,20 @@ struct Row {
   const LayerRule* rule = nullptr;
   Kind kind = Kind::kOperation;
   bool knows_input = false;
-  double in = 0, out = 0;           // elements per sample; with windows once the graph is made
-  double dropout = 0;               // rate, of a dropout layer
-  bool before_attention = false;    // the next block to finish is an attention
+  double in = 0, out = 0;           // elements per sample; including windows once the graph is made
+  double dropout = 0;               // rate of a dropout layer
+  bool before_attention = false;    // the next block to finish is an attention module
   std::optional<std::size_t> ways;  // first row of its block of parallel paths
 
   // The following fields are set by the graph.
   Step step = Step::kNone;
   Holds holds = Holds::kNothing;
   int before = Tensor::kNobody;  // the last tensor before this row
-  int read = Tensor::kNobody;    // the tensor read; kNobody for containers and blocks
+  int read = Tensor::kNobody;    // the tensor that the row reads; kNobody for containers and blocks
   int entry = Tensor::kNobody;   // first row of parallel paths: the block's input
   bool given_unseen = false;     // kPassing: code between the modules made its input
-  bool scaled_copy = false;  // reads a scaled copy, as the first product of a block without norms
-  SinceNorm seen;            // set for an attention
+  bool scaled_copy = false;  // reads a scaled copy, like the first product of a block without norms
+  SinceNorm seen;            // set for attention modules
 };
 
 struct TypeRule {

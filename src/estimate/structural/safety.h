@@ -10,11 +10,11 @@ namespace carma::estimate {
 // What an estimate is based on. Each basis has its own distribution of errors.
 enum class Evidence {
   kExactBytes,  // a dry run counted the kept bytes
-  kCompared,    // rules with input shapes, over kinds of modules that several families share
-  kShapes,      // rules with input shapes, over layers without the modules around them
+  kCompared,    // rules with input shapes, for module types that several families share
+  kShapes,      // rules with input shapes, for layers without their parent modules
   kUncompared,  // 16-bit training, or bytes counted in 16 bits
-  // Several module types are the model's own, and their code has no rows. kOwnAttention: one of
-  // them is an attention. kOwnBlocks: none of them is.
+  // Several module types are the model's own, and their code has no rows. kOwnAttention: at least
+  // one of these types is an attention module. kOwnBlocks: none is.
   kOwnAttention,
   kOwnBlocks,
   kText,     // rules with output shapes only (torchsummary)
@@ -33,7 +33,7 @@ double ShippedFactor(Evidence evidence, double coverage);
 // PyTorch's own nor shared by measured families (data/estimators/modules.txt). Modules of these
 // types may contain code beyond what their rows show.
 std::size_t UnfamiliarModules(const model::LayerList& list);
-// Whether one of these module types is an attention, judging by its name.
+// Whether an unfamiliar module type is an attention module, judging by its name.
 bool HasUnfamiliarAttention(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -32,7 +32,7 @@ constexpr double kMibBytes = 1024.0 * 1024.0;
 // not all gradients and all activations exist at the same time. The optimizer's states are not
 // included.
 constexpr double kRunCopies = 1.7;
-// The same number if the gradients are never freed.
+// kRunCopies if the gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
 // Copies during the optimizer's step, including the temporaries of kernels that process all tensors
 // at once.
@@ -51,8 +51,8 @@ constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
 // Memory beyond weights and states, as a multiple of torchinfo's total, without the allocator's
-// share. That total is twice the outputs of all modules with parameters and without children. The
-// kinds of printed rows show what it leaves out (docs/inside/estimators.md, "Bound").
+// share. This total is twice the outputs of all modules with parameters and without children. The
+// kinds of printed rows show what the total leaves out (docs/inside/estimators.md, "Bound").
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
 constexpr double kLayerNormsOnly = 0.93;    // norms with no separate result; attention matrices
@@ -110,13 +110,13 @@ struct Numbers {
   double batch = 0;
   double activation_size = 1;
   double trained_mib = 0;          // parameters that are not frozen
-  double frozen_mib = 0;           // frozen parameters and other held models
+  double frozen_mib = 0;           // frozen parameters and other models in memory
   double states_mib = 0;           // the optimizer's states
   std::optional<double> step_mib;  // temporaries of its step, if counted
   double large_mib = 0;            // trained tensors larger than the memory of freed activations
   double run_copies = kRunCopies;
   double copies_mib = 0;    // 16-bit copies of the weights
-  bool keeps_wide = false;  // autocast leaves some of the bytes counted in fp32 as they are
+  bool keeps_wide = false;  // some bytes counted in fp32 stay fp32 under autocast
   double counted_size = 1;  // size of a counted element relative to the requested size
 };
 
@@ -218,7 +218,7 @@ double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
   return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMibBytes;
 }
 
-// All terms of the formula's `rest`, in the order in which they are displayed and summed.
+// All terms of the formula's `rest`, in the order of display and summation.
 std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   const auto of_batch = [&](double factor, double bytes) {
     return factor * bytes * numbers.batch * numbers.activation_size / kMibBytes;
@@ -324,8 +324,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   return warnings;
 }
 
-// The terms of the formula without the context, in the order in which they are displayed and
-// summed.
+// The terms of the formula without the context, in the order of display and summation.
 std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);
@@ -337,8 +336,8 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
 }
 
 // The highest need of any smaller batch. A tensor of weights stops counting as large at the batch
-// where an activation becomes larger than it. There the formula's result falls, although the memory
-// does not. The highest need is therefore found just below such a batch.
+// where an activation becomes larger than it. At this batch, the formula's result falls although
+// the memory does not. The highest need is therefore found just below such a batch.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

@@ -72,7 +72,7 @@ TEST(Structural, CountsOneLargeTensorFiveTimes) {
               5 * weights_mib, 1);
 }
 
-// The kept memory including the gaps between its tensors, of which there is one per layer.
+// The kept memory including the gaps between the kept tensors. Each layer keeps one tensor.
 double WithGaps(double kept_mib, const LayerList& list) {
   const double mean_mib = kept_mib / static_cast<double>(list.layers.size());
   return (1.01 + 0.061 / (1 + mean_mib / 20)) * kept_mib;
@@ -300,12 +300,14 @@ TEST(Structural, UsesTheTotalsIfMostLayersAreHidden) {
       << "at a coverage of 95 %";
   EXPECT_THAT(answer->warnings, ::testing::Contains(::testing::HasSubstr("depth=20")));
 
-  EXPECT_FALSE(SplitFormula(*structural, Ask(list, 8))) << "nothing is learned from it";
+  EXPECT_FALSE(SplitFormula(*structural, Ask(list, 8)))
+      << "the calibration must not learn from totals";
   Site site;
   site.ratios.assign(kFullCalibration, 1.0);
   Question here = Ask(list, 8);
   here.site = &site;
-  EXPECT_EQ(structural->Ask(here)->bound_mib, answer->bound_mib) << "nor do lessons apply to it";
+  EXPECT_EQ(structural->Ask(here)->bound_mib, answer->bound_mib)
+      << "the site's ratios do not apply to totals";
 }
 
 TEST(Structural, DoesNotEstimateBlocksFromTheHead) {

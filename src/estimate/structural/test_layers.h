@@ -47,7 +47,7 @@ inline model::LayerList List(std::vector<model::Layer> layers) {
   return list;
 }
 
-// The rows of the list as torchsummary would give them.
+// The rows of the list as torchsummary would print them.
 inline model::LayerList AsText(model::LayerList list) {
   for (model::Layer& layer : list.layers) {
     layer.in = model::Shape();

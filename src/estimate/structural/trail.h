@@ -24,7 +24,7 @@ struct Tensor {
     kInput,
     kMatrix,    // a convolution or linear layer whose result nothing keeps yet
     kNorm,      // a norm without activation
-    kGate,      // sigmoid, softmax: will be multiplied with another tensor
+    kGate,      // sigmoid, softmax: will be multiplied by another tensor
     kFunction,  // code between the modules: a concatenation, a sum, a product
     kOther,
   };
@@ -36,7 +36,7 @@ struct Tensor {
   bool linear = false;       // made by a linear layer
   bool opens_block = false;  // an activation before the block's first product, not in place
   bool kept = false;         // a backward pass needs it; counted once
-  int from = kNobody;        // the input from which it was made
+  int from = kNobody;        // the tensor that it was made from
 };
 
 class Trail {

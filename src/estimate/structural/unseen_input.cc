@@ -88,7 +88,7 @@ std::int64_t JoinedChannels(const Candidates& weights, const Tensor& current, co
         return each / kernel;
     }
   }
-  constexpr std::int64_t kMostParts = 4;  // of a concatenation read by a larger kernel
+  constexpr std::int64_t kMostParts = 4;  // if a larger kernel reads the concatenation
   for (const std::int64_t kernel : {9, 25, 49}) {
     for (const std::int64_t each : weights) {
       const std::int64_t joined = each / kernel;

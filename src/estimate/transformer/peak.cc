@@ -38,15 +38,15 @@ constexpr double kSpreadVariable = 2.7;
 // Segments that grow in place leave hardly any gaps: factors of 1.01 to 1.17 were measured on an
 // H100.
 constexpr double kSpreadExpandable = 1.1;
-constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: a block decides
+constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: one block dominates
 
 // Quantiles of measured / predicted over the runs, raised slightly from coverage 0.9 on. The last
 // column is an educated guess.
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// For kinds of training that were never measured. The excess over 1 is doubled, which was chosen,
-// not fitted.
+// For kinds of training that were never measured. The excess over 1 is doubled. This factor of two
+// was chosen, not fitted.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
@@ -125,7 +125,7 @@ double MovingMib(const Moment& moment) {
 
 // Activations use blocks of many sizes. These blocks are still cached when the optimizer allocates
 // its memory in the first step, so both count, and so do the gaps between the blocks. moments: the
-// step must be the first.
+// first must be the optimizer's step.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
   const Moment& busiest = *std::ranges::max_element(
@@ -202,15 +202,15 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
   return peak;
 }
 
-// The number of micro-batches that the first stage keeps. A micro-batch counts as one if it has
-// passed through all layers of the stage.
+// The number of micro-batches that the first stage keeps. A micro-batch that has passed through
+// only a part of the stage's layers counts as a fraction.
 double InFlight(const TrainingPlan& plan) {
   if (plan.in_flight > 0) return static_cast<double>(plan.in_flight);
   const auto stages = static_cast<double>(plan.pipeline);
   const auto parts = static_cast<double>(plan.micro_batches);
   const auto parts_of_gpu = static_cast<double>(plan.stages_per_gpu);
   double most = stages;
-  // With an interleaved schedule, the first stage runs ahead of all others.
+  // With an interleaved schedule, the first stage runs ahead of all other stages.
   if (plan.schedule == Schedule::kInterleaved)
     most = (2 * (stages - 1) + (parts_of_gpu - 1) * stages + 1) / parts_of_gpu;
   if (plan.schedule == Schedule::kGpipe) most = std::max(parts, stages);
@@ -262,8 +262,8 @@ bool CountsBeside(const TransformerConfig& config) {
          config.usual_length == 0;
 }
 
-// Lists properties of the training that no measured run had, or only runs from a source with few
-// details. Empty if the runs cover all properties of the training.
+// Lists properties of the training that no measured run had, or that only runs from a source with
+// few details had. Empty if the runs cover all properties of the training.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
@@ -315,8 +315,8 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
         "the engine that generates answers is not counted: the GPU's memory is unknown");
   if (plan.variable_length)
     warnings.emplace_back(
-        "lengths vary: the sequence length is used as the maximum, and the size of the memory gaps "
-        "that varying lengths cause is uncertain");
+        "lengths vary: the sequence length is taken as the maximum, and varying lengths leave "
+        "memory gaps of uncertain size");
   if (!config.uncounted.empty() && plan.parameters == 0) {
     warnings.push_back(
         fmt::format("config.json describes parts that are not counted: {} (--parameters states the "
@@ -328,7 +328,7 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
     warnings.emplace_back("DeepSpeed's buckets, up to 3.7G, are counted even on a single GPU");
   if (plan.offload_parameters && IsZero(plan.data_parallel))
     warnings.emplace_back(
-        "of the offloaded weights, only those that ZeRO keeps on the GPU count, up to 1.9G");
+        "only the offloaded weights that ZeRO keeps on the GPU are counted, up to 1.9G");
   for (const std::string& remark : config.remarks) warnings.push_back(remark);
   if (config.diffuses && plan.frozen_parameters == 0)
     warnings.emplace_back(

@@ -49,16 +49,16 @@ struct MemoryBound {
 
 // The estimate for the rank that needs the most memory.
 struct TransformerEstimate {
-  TrainingPhase phase = TrainingPhase::kStep;  // when memory is highest
+  TrainingPhase phase = TrainingPhase::kStep;  // the moment of the highest memory
   MemoryParts parts;                           // at that moment
   double fragmentation_mib = 0;                // reserved by PyTorch's allocator but not allocated
   double context_mib = 0;                      // CUDA context and libraries
   MemoryBound needed;                          // allocated: the sum of the parts
   MemoryBound reserved;                        // allocated plus fragmentation
-  MemoryBound shown;      // reserved plus context: as in nvidia-smi, and as promised
-  double parameters = 0;  // of the whole model, without adapters
+  MemoryBound shown;      // reserved plus context, as shown by nvidia-smi and as promised
+  double parameters = 0;  // parameters of the model, without adapters
   double trained_parameters = 0;
-  double coverage = 0;                // of the bounds
+  double coverage = 0;                // coverage of the bounds
   std::vector<std::string> warnings;  // one sentence each
 };
 

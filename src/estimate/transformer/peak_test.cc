@@ -90,7 +90,7 @@ TEST(TransformerPeak, ModelsPreparedForQuantisedTrainingHaveFp32ScoresAndStream)
     plan.fp32_residual = plan.fp32_rest = true;
     return Asked(plan).parts.Sum();
   };
-  // Within 2 %, this is the slope of a published table of the longest sequences that fit.
+  // This slope is within 2 % of the slope in a published table of the longest sequences that fit.
   const double slope = 4.0 * 16 * 1024 + 16.0 * 32'000 + 8.0 * 1024;
   EXPECT_NEAR((prepared(16) - prepared(8)) * kMib / 8192, slope, 1e-6 * slope);
 }
@@ -411,7 +411,7 @@ TEST(TransformerPeak, ADecoderKeepsASecondAttentionAndTheEncodersKeys) {
   plan.target = 256;
   const TransformerEstimate shorter = Asked(plan, config);
   // An encoder block keeps `block`. A decoder block has a quarter of the tokens, and adds `second`
-  // for its second attention.
+  // for its second attention layer.
   const double block = one / 16;
   const double second = (8.0 + 4 + 4 * 4) * 1024 * 1024 / kMib;
   EXPECT_NEAR(shorter.parts.activations, 8 * block + 8 * (block / 4 + second), 1);
@@ -461,7 +461,7 @@ TEST(TransformerPeak, ExpandableSegmentsReduceOnlyTheGaps) {
   plan.checkpointing = Checkpointing::kNone;
   const TransformerEstimate kept = Asked(plan);
   plan.expandable_segments = false;
-  EXPECT_EQ(kept.reserved.point_mib, Asked(plan).reserved.point_mib) << "never worse";
+  EXPECT_EQ(kept.reserved.point_mib, Asked(plan).reserved.point_mib) << "never more gaps";
 }
 
 TEST(TransformerPeak, CountsOtherPartsAndNamesUncountedParts) {
@@ -532,7 +532,7 @@ TEST(TransformerPeak, SequenceParallelismGathersInputsOfMatrices) {
       << "two gathered tensors and their gradients, whole";
 }
 
-// Transformers' norm keeps 4 bytes for its input in fp32 and 2 for its quotient.
+// Transformers' norm keeps 4 bytes for its input in fp32 and 2 for the normalised input.
 TEST(TransformerPeak, NormsOfQueriesAndKeysKeepSixBytes) {
   TrainingPlan plan = Plan(8192, 4);
   plan.checkpointing = Checkpointing::kNone;
@@ -618,7 +618,7 @@ TEST(TransformerPeak, AUNetNeedsTheMeasuredMemory) {
   EXPECT_NEAR(static_cast<double>(Asked(plan, *unet).needed.point_mib) / 8'120, 1, 0.06);
   EXPECT_THAT(Asked(plan, *unet).warnings,
               ::testing::Contains(::testing::HasSubstr("few measured runs")))
-      << "many full trainings were compared, few others";
+      << "most measured runs were full trainings";
 }
 
 TEST(TransformerPeak, BucketsOfZeroHoldTrainedParameters) {

@@ -9,7 +9,7 @@ namespace {
 // DeepSpeed's buckets for reducing and gathering have this size by default; Qwen's
 // tables show 4 GB.
 constexpr double kDeepSpeedBucketBytes = 4e9;
-// Offloaded parameters that ZeRO's third stage keeps on the GPU at its default limit.
+// Bytes of offloaded parameters that ZeRO's third stage keeps on the GPU by default.
 constexpr double kLiveParameterBytes = 2e9;
 
 // Bytes per parameter of the blocks' matrices, including scales. nf4 has 4 bits and one fp32 scale
@@ -76,7 +76,7 @@ void UseDeepSpeed(const TrainingPlan& plan, double parameters, double held, Stat
 }
 
 // Megatron needs 18 bytes per parameter according to its README. With the distributed optimizer, it
-// needs 6 bytes and a share of 12. It sums gradients in place, and its Adam is fused.
+// needs 6 + 12 / d bytes on d GPUs. It sums gradients in place, and its Adam is fused.
 void UseMegatronStates(const TrainingPlan& plan, double held, Static& all) {
   all.weights = 2 * held;
   all.gradients = 4 * held;
@@ -91,7 +91,8 @@ bool Pipelines(const TrainingPlan& plan) {
 // Adds the memory of collective operations and of unsharded weights. held: as for UseDeepSpeed().
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
-  // The buckets exist even on one GPU. They hold trained parameters: a small model fills only one.
+  // The buckets exist even on one GPU. They hold trained parameters, so a small model fills only
+  // one bucket.
   if (IsZero(plan.data_parallel) || (plan.deepspeed && plan.method == Method::kFull))
     all.buckets = std::min(kDeepSpeedBucketBytes,
                            8 * (plan.method == Method::kFull ? parameters : all.trained));
@@ -203,8 +204,8 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 namespace {
 
 // The reference model is sharded like the trained model, and has no gradients or states. The engine
-// keeps its memory reserved. Other frozen models are not sharded. They have 16 bits if any part of
-// the training has.
+// keeps its memory reserved. Other frozen models are not sharded. They are stored in 16 bits if any
+// part of the training is.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
   constexpr double kBytesPerMib = 1 << 20;
   const bool on_host = plan.offload_parameters;
@@ -261,7 +262,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   } else if (full && (plan.deepspeed || IsZero(plan.data_parallel))) {
     UseDeepSpeed(plan, parameters, held, all);
   }
-  // Autocast copies every matrix to 16 bits. The backward pass of trained matrices needs these.
+  // Autocast copies every matrix to 16 bits. Trained matrices need the copies in the backward pass.
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;

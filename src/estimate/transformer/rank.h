@@ -33,7 +33,7 @@ struct Sizes {
   double elsewhere = 0;  // part of `matrices` on other GPUs: experts of one block
   double rest = 0;       // embedding, head, norms
   double tables = 0;     // only embedding and head
-  double tokens = 0;     // of one micro-batch
+  double tokens = 0;     // tokens of one micro-batch
   double sequence = 0;
   double in_flight = 1;
   bool has_loss = true;
@@ -43,8 +43,8 @@ Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const S
 
 // LoRA's matrices.
 struct Adapters {
-  double parameters = 0;  // of all blocks
-  double inputs = 0;      // widths of the adapted matrices' inputs, of one block
+  double parameters = 0;  // adapter parameters of all blocks
+  double inputs = 0;      // input widths of one block's adapted matrices
 };
 
 Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);

@@ -132,8 +132,10 @@ TEST_F(RunTables, PreparesQuantisedModelsLikeTheLibrary) {
     return set->runs[0].plan->fp32_rest && set->runs[0].plan->fp32_residual;
   };
   EXPECT_TRUE(prepared("HF Trainer", "nf4"));
-  EXPECT_FALSE(prepared("HF Trainer", "gptq4")) << "only bitsandbytes weights are";
-  EXPECT_FALSE(prepared("HF Trainer/fms-acceleration", "nf4")) << "it casts in its own way";
+  EXPECT_FALSE(prepared("HF Trainer", "gptq4"))
+      << "only models with bitsandbytes weights are prepared";
+  EXPECT_FALSE(prepared("HF Trainer/fms-acceleration", "nf4"))
+      << "fms-acceleration casts only the norms";
   EXPECT_FALSE(prepared("LitGPT 2024", "nf4"));
 }
 

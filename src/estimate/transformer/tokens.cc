@@ -17,7 +17,8 @@ double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
 // Adds log-softmax, its gradient and the gradient of the scores over the vocabulary. They are fp32
 // if autocast or the model's code casts them; the code of causal models does. Without a cast in the
 // code, log-softmax under autocast reads 16-bit scores and computes their gradient in 16 bits. A
-// custom loop may also hold the scores, which is unknown; the Trainer does not.
+// custom training loop may also keep the scores, but this is unknown. The Trainer does not keep
+// them.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
@@ -71,15 +72,15 @@ double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& 
 }
 
 // Without checkpointing, tensors that only the gradients of PEFT's frozen weights would need are
-// not kept. This rule is not used for adapters of other libraries (in 16 bits), because those were
-// fitted without it.
+// not kept. This rule is not used for adapters of other libraries (in 16 bits), because the formula
+// for them was fitted without it.
 bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }
 
 // The bytes of both norms. Transformers' RMSNorm keeps its input in fp32, its result and, if its
-// weight is trained, the quotient. LayerNorm keeps its input and its result. Under autocast the
-// result is fp32, and each matrix keeps a copy of its own.
+// weight is trained, the normalised input. LayerNorm keeps its input and its result. Under autocast
+// the result is fp32, and each matrix keeps a copy of its own.
 double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
   if (!config.rms_norm && plan.amp)
@@ -91,12 +92,12 @@ double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return KeepsLess(plan) ? 8 : 16;
 }
 
-// The bytes of the norm before a decoder's second attention. Only the queries read this norm.
+// The bytes of the norm before a decoder's second attention layer. Only the queries read this norm.
 double CrossNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.rms_norm && plan.amp) return 6;
   return NormBytes(config, plan) / 2;
 }
-// The bytes of the copies of the encoder's result that the keys and values of this attention make.
+// The bytes of the encoder's result that this attention layer copies for its keys and values.
 double CrossCopyBytes(const TrainingPlan& plan) {
   return plan.amp && plan.method == Method::kFull ? 4 : 0;
 }
@@ -111,9 +112,10 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
 }
 
-// Bytes per element that the norms of queries and keys keep: the input in fp32, the quotient if the
-// norm's weight is trained, and in diffusers' code also the input in 16 bits. The norm's result is
-// rotated immediately. Only the rotated tensor is kept, and it is counted elsewhere.
+// Bytes per element that the norms of queries and keys keep: the input in fp32, the normalised
+// input if the norm's weight is trained, and in diffusers' code also the input in 16 bits. The
+// norm's result is rotated immediately. Only the rotated tensor is kept, and it is counted
+// elsewhere.
 double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.norms_heads) return 0;
   const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
@@ -146,7 +148,7 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
     attention += 2 * (sizes.query + sizes.output) + (frozen ? 0 : 2 * sizes.hidden);
   if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;
   double matrix = 0;
-  double gradients = 0;  // of the attention matrix
+  double gradients = 0;  // gradients of the attention matrix
   if (plan.attention == Attention::kEager) {
     if (plan.checkpointing != Checkpointing::kAttention)
       matrix = MatrixBytes(config, plan) * sizes.heads * stack.keys;
@@ -156,7 +158,7 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       (config.drops_out ? 2 * sizes.stream : 0) + (config.drops_forward ? sizes.forward : 0);
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
-  // Each attention and the feed-forward part usually have one norm.
+  // Each attention layer and the feed-forward part usually have one norm.
   double norms = static_cast<double>(config.norms) / 2 * NormBytes(config, plan);
   if (stack.read > 0) norms += CrossNormBytes(config, plan) + stack.read * CrossCopyBytes(plan);
   per.block =
@@ -247,7 +249,7 @@ double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const T
                const Sizes& sizes) {
   const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
   const double plain = fp32 ? 4 : 2;
-  // RMSNorm keeps an fp32 copy of its input, and its quotient.
+  // RMSNorm keeps an fp32 copy of its input, and the normalised input.
   const double wide = fp32 || plan.amp ? 4 : config.rms_norm ? 3 : 2;
   const double read = plan.method == Method::kLora ? 0 : block.read;
   double bytes = wide * block.wide + plain * (block.kept + read) + (plan.amp ? 2 * block.cast : 0);

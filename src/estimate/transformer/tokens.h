@@ -11,11 +11,11 @@ struct PerToken {
   double inputs = 0;       // inputs of all blocks, kept from the forward pass on
   double block = 0;        // one block: kept for its backward pass, plus temporaries
   double kept = 0;         // the kept part of `block`
-  double temporaries = 0;  // of one block's backward pass
-  double loss = 0;         // of the scores, at the loss
-  double held = 0;         // of the scores, while the first blocks run backward
+  double temporaries = 0;  // temporaries of one block's backward pass
+  double loss = 0;         // memory of the scores at the loss
+  double held = 0;         // memory of the scores while the first blocks run backward
   double above = 0;        // around the loss, except for the scores
-  double stays = 0;        // not freed until the loss by FSDP with frozen weights
+  double stays = 0;        // kept until the loss by FSDP with frozen weights
   // In the middle of a U-Net's backward pass: the bytes that are still kept, and the share of all
   // gradients that already exists. 0: not considered.
   double midway = 0;
@@ -26,7 +26,7 @@ struct PerToken {
 // Blocks that run on the same tokens: all blocks of a model, or those of its encoder or decoder.
 struct Stack {
   double layers = 0;
-  double keys = 0;   // tokens that attention sees; for a decoder, both attentions together
+  double keys = 0;   // tokens that attention reads; for a decoder, in both attention layers
   double read = 0;   // for a decoder: encoder tokens per decoder token; 0: no encoder
   bool last = true;  // the loss follows
 };
