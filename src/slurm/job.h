@@ -25,7 +25,7 @@ struct Job {
   bool batch = false;    // Slurm has the script, so it can restart the job
   bool requeue = false;  // the owner allows a requeue
   int restarts = 0;
-  bool on_hold = false;        // its priority is 0; while it runs, this concerns its next start
+  bool on_hold = false;        // its priority is 0; if it runs, this matters for its next start
   std::int64_t carma_gib = 0;  // requested GPU memory per node; 0: none
   std::string gres;            // everything it requests per node: "nvme:50,carma:12"
   int nodes = 1;
@@ -33,7 +33,7 @@ struct Job {
   std::string asked_nodes;  // from --nodelist, perhaps truncated; empty: any
   std::string partition;
   std::string reservation;      // empty: none
-  bool other_gres = false;      // requests more of a node than GPU memory, for example Slurm's GPUs
+  bool other_gres = false;      // also requests other resources of a node, for example Slurm's GPUs
   std::int64_t cpus = 0;        // allocated
   std::int64_t memory_mib = 0;  // allocated
   std::string admin_comment;    // empty: none; may have several lines

@@ -62,7 +62,7 @@ struct Arguments {
 Arguments arguments;
 Wanted wanted;
 bool used = false;           // at least one option was given
-std::string option_trouble;  // about an unreadable option; fails the step on its node
+std::string option_trouble;  // about an invalid option; makes the step fail on its node
 
 // Data that a task's process shares with slurmstepd.
 struct Shared {
@@ -364,8 +364,8 @@ int TakeLease(spank_t spank) {
 
 using namespace carma::slurm;
 
-// The version of the Slurm headers used for the build. `carma slurm check` looks for this string in
-// the file.
+// The version of the Slurm headers used for the build. `carma slurm check` searches the file for
+// this string.
 CARMA_EXPORT const char carma_slurm_release[];
 const char carma_slurm_release[] = "carma for Slurm " CARMA_SLURM_RELEASE;
 

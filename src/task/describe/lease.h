@@ -53,16 +53,16 @@ std::string TextOf(const LeaseKey& key);
 std::optional<LeaseKey> ParseLeaseKey(std::string_view text);
 bool IsLeaseKey(std::string_view text);
 
-// Identifies a running process of this machine; empty if there is none.
+// Identifies a running process of this machine. Empty if no such process runs.
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
-// Whether this process still runs. Returns false for a later process with the same pid.
+// Whether this process still runs. Returns false if another process has reused its pid.
 bool Alive(const LeaseProcess& process);
 
 // A process that has adopted a lease counts as not started as long as it has this name. Its name
 // changes when it execs the real program.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
-// Whether the process no longer has the name kWaitsForLease; empty if unknown. This works until the
-// parent has reaped the process.
+// Whether the process no longer has the name kWaitsForLease; empty if unknown. The name can be read
+// until the parent has reaped the process.
 std::optional<bool> HasBegun(const LeaseProcess& process);
 
 }  // namespace carma::task

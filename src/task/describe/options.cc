@@ -75,7 +75,7 @@ Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
   if (!count->counted) return Unit{};
   draft.spec.gpus = count->gpus;
   draft.gpus_counted = true;
-  // A later "2" replaces the whole of an earlier "a100:1", including its type.
+  // A later "2" completely replaces an earlier "a100:1", including its type.
   if (count->type || draft.type_with_count) draft.spec.gpu_type = count->type;
   draft.type_with_count = count->type.has_value();
   return Unit{};
@@ -251,8 +251,8 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal = ::sigabbrev_np(*number);
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
-  // A program that handles this signal will save its state on receiving it, as batch scripts on
-  // clusters do.
+  // A program that handles this signal is expected to save its state on receiving it, like batch
+  // scripts on clusters.
   if (!draft.spec.checkpoint_signal && base::IsHandledSignal(*draft.spec.signal))
     draft.spec.checkpoint_signal = draft.spec.signal;
   return Unit{};
@@ -302,12 +302,11 @@ constexpr std::array kRows{
         SetFlag<&TaskSpec::linked_gpus>},
     Row{{"memory", 0, "SIZE", "peak GPU memory on each GPU: 800M, 12G, or MiB", false}, SetMemory},
     Row{{"gpu-mem", 0, "SIZE", "the same as --memory", false}, SetMemory},
-    Row{{"cpus", 'c', "N", "CPU cores reserved for all its processes together", false},
+    Row{{"cpus", 'c', "N", "CPU cores reserved for the task (all its processes together)", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
     Row{{"cpus-per-task", 0, "N", "Slurm's form of --cpus", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
-    Row{{"mem", 0, "SIZE", "main memory reserved for it, which is also its limit: 800M, 64G",
-         false},
+    Row{{"mem", 0, "SIZE", "main memory reserved for the task, also its limit: 800M, 64G", false},
         SetHostMemory},
     Row{{"own-cpus", 0, "", "reserve dedicated cores for the task", false},
         SetFlag<&TaskSpec::own_cpus>},
@@ -387,16 +386,18 @@ constexpr std::array kRows{
     Row{{"mail-user", 0, "ADDRESS", "address for --mail-type (default: me)", true}, SetMailUser},
     Row{{"open-mode", 0, "MODE", "existing output files: truncate (default) or append", true},
         SetOpenMode},
-    Row{{"progress", 0, "WORD", "read its progress from its output: auto (default) or none", true},
+    Row{{"progress", 0, "WORD", "read the task's progress from its output: auto (default) or none",
+         true},
         SetProgress},
     Row{{"signal", 0, "[B:]SIGNAL[@S]",
-         "send it S seconds (default 60) before the time limit; B: only to the script's shell",
+         "send SIGNAL S seconds (default 60) before the time limit; B: only to the script's shell",
          true},
         SetSignal},
     Row{{"checkpoint-signal", 0, "SIGNAL",
-         "signal that asks it to save before it makes room for others: USR1 …", false},
+         "signal that asks the task to checkpoint before it is preempted: USR1 …", false},
         SetCheckpointSignal},
-    Row{{"no-slots", 0, "", "do not end it after a time slice, where that is allowed", false},
+    Row{{"no-slots", 0, "", "do not end the task after a time slice, if the server allows that",
+         false},
         SetFlag<&TaskSpec::no_slots>},
     Row{{"comment", 0, "TEXT", "a note shown with the task", true}, SetText<&TaskSpec::comment>},
     Row{{"wrap", 0, "COMMAND", "run this line with /bin/sh", false}, SetText<&Draft::wrap>},

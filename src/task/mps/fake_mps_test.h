@@ -27,7 +27,7 @@ namespace carma::task {
 //   no-partitions: sm_partition fails. partitions: the existing ones, of 27 chunks of 4 SMs.
 //   terminate: the output of terminate_client.
 // The script writes its input to the files terminated, asked and variables. The daemon is a Python
-// process that only holds the lock; -d returns once it holds it.
+// process that only holds the lock; -d returns once the daemon holds the lock.
 inline constexpr char kFakeMpsScript[] = R"sh(#!/bin/sh
 P=$CUDA_MPS_PIPE_DIRECTORY
 L=$CUDA_MPS_LOG_DIRECTORY

@@ -88,8 +88,8 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
 
 std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user) {
   std::map<std::string, std::string> environment = order.environment;
-  // The control daemon looks for the server on PATH. The server in the program's own folder has the
-  // same version.
+  // The control daemon looks for the server program on PATH. The one in the control program's own
+  // folder has the same version.
   const std::string& program = order.argv.front();
   environment["PATH"] = program.substr(0, program.rfind('/')) +
                         ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -145,7 +145,7 @@ Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments) {
         "expected DIR UID GID GPU [NAME=VALUE…] -- PROGRAM [ARGUMENT…], DIR and PROGRAM absolute");
   };
   if (arguments.size() < 6) return fail();
-  // The next number would mean "leave unchanged" to the kernel.
+  // The next number means "leave unchanged" to the kernel.
   constexpr std::int64_t kMaxId = 0xfffffffe;
   const std::optional<std::int64_t> uid = base::ParseInt(arguments[1]);
   const std::optional<std::int64_t> gid = base::ParseInt(arguments[2]);

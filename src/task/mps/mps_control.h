@@ -88,7 +88,7 @@ class MpsControl {
   // option, or this process is not root; other errors: its help could not be read.
   Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
-  // asked: marks of the logs from before the server was requested; said: the daemon's answer.
+  // asked: log positions from before the server was requested. said: the daemon's answer.
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
   base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
   void End(const base::ProcessId& daemon, Deadline deadline) const;

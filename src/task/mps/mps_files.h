@@ -46,7 +46,7 @@ class MpsLogs {
   // The last 64 KiB added since the mark; empty if nothing was added or there is no such file.
   std::string ControlSince(const MpsLogMark& mark) const;
   std::string ServerSince(const MpsLogMark& mark) const;
-  // Empties a log that exceeds 8 MiB: daemons write several lines per command, and the folder is
+  // Empties a log that exceeds 8 MiB. Daemons write several lines per command, and the folder is
   // often in memory (/run).
   void Bound() const;
 

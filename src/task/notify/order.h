@@ -26,7 +26,7 @@ struct NoticeOrder {
   std::map<std::string, std::string> environment;  // for the program, and the proxies for webhooks
   std::string sendmail = "/usr/sbin/sendmail";
   base::Duration limit{30'000};  // real time of one attempt to send
-  // Maximum processes and threads of its user, as for a task; 0: no limit.
+  // Maximum number of the user's processes and threads, as for a task; 0: no limit.
   std::int64_t max_processes = 0;
 
   static void VisitFields(auto& field, auto& order) {

@@ -173,7 +173,7 @@ Result<Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   return Unit{};
 }
 
-// Ends all processes that an ended program has left running.
+// Ends all processes that a finished program has left running.
 void EndWhatIsLeft() {
   constexpr int kRounds = 100;
   constexpr int kPauseMs = 10;

@@ -25,7 +25,7 @@ constexpr std::array<string_view, 58> kPreparations{
     "merg",     "import",     "install", "push",    "pull",   "clon",    "receiv",  "count",
     "compress", "updat",      "warm",    "profil",  "init",   "process", "casting", "group",
     "pars",     "render"};
-// These words mean the same anywhere in the description.
+// Words that indicate a preparation anywhere in the description.
 constexpr std::array<string_view, 20> kPreparationWords{
     "download", "downloading",   "shards",     "tokenizing", "tokenizer", "scanning", "caching",
     "dataset",  "safetensors",   "cuda graph", "split",      "examples",  "prompts",  "files",
@@ -82,7 +82,7 @@ string_view UnitOf(string_view printed, string_view label, const std::optional<C
 }
 
 // A rate such as "12.35it/s", "1.75s/it", "2.1kB/s", "?it/s" or "2.31": its unit, and its value if
-// there is one.
+// it has one.
 struct Rate {
   string_view unit;
   std::optional<double> per_s;
@@ -111,7 +111,7 @@ std::optional<Rate> ReadRate(Scan& scan) {
     const string_view each = scan.While(IsLetter);
     return Rate{each, number && *number > 0 ? std::optional(1 / *number) : std::nullopt};
   }
-  // Here, "s" follows, or the line was cut off.
+  // "s" must follow, unless the line was cut off.
   if (!scan.Skip("s") && !scan.done()) {
     scan.at = before;
     return std::nullopt;

@@ -162,7 +162,7 @@ void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
     reading.whole_run = brackets;
     end = scan.at;
   } else if (reading.epoch->total && line.find("Epoch(test)") != string_view::npos) {
-    // Here, MMEngine counts iterations, not epochs.
+    // In test lines, MMEngine counts iterations, not epochs.
     reading.unit = "iter";
     reading.loop = *std::exchange(reading.epoch, std::nullopt);
   }
@@ -257,7 +257,7 @@ std::optional<Reading> ReadCounters(string_view line) {
     if (!reading.epoch) return ReadBrackets(line);
     reading.unit = "epoch";
     reading.loop = *reading.epoch;
-    reading.named = HasWord(line, "train epoch");  // if true, the line is more than a heading
+    reading.named = HasWord(line, "train epoch");  // then the line is more than a heading
     reading.finished = SaysFinished(line, end);
     reading.epoch.reset();
   }

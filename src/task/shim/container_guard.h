@@ -54,7 +54,7 @@ class ContainerGuard {
   base::UniqueFd done_;   // closed when the guard has ended
 };
 
-// The body of carma-shim --guard, which returns the exit status.
+// Runs carma-shim --guard and returns the exit status.
 int RunGuard();
 
 }  // namespace carma::task

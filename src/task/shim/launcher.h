@@ -85,7 +85,7 @@ struct ShimEvent {
   int exit_code = 0;
   int signal = 0;
   bool lost = false;        // no report: the shim or the machine died
-  bool untold = false;      // only the process's parent knows how it ended
+  bool untold = false;      // only the process's parent received its exit status
   bool host_oom = false;    // the cgroup counted an oom_kill
   std::string stderr_tail;  // last bytes that the task wrote to stderr, at most 64 KiB
 };

@@ -229,7 +229,7 @@ int Run(const char* program, const Result<CarmaCall>& call) {
   std::fflush(stdout);
   if (call->words.empty()) return 0;
   if (call->show == CarmaCall::Show::kAsItIs) {
-    // Slurm's programs print nothing here.
+    // In this case, Slurm's programs print nothing.
     const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (null >= 0) ::dup2(null, STDOUT_FILENO);
     BecomeCarma(call->words);

@@ -22,7 +22,8 @@ struct GpuBinding {
 
 struct SrunPlan {
   int ntasks = 1;
-  // The task's GPUs, as in CUDA_VISIBLE_DEVICES. TakeGpus() reduces them to the GPUs of the step.
+  // The task's GPUs, as in CUDA_VISIBLE_DEVICES. TakeGpus() reduces this list to the GPUs of the
+  // step.
   std::vector<std::string> gpus;
   std::optional<int> step_gpus;  // number of GPUs that the step requests; empty: all of the task's
   GpuBinding binding;
