@@ -1,6 +1,6 @@
 // A job as shown by Slurm's squeue. scontrol shows more, but job owners choose some of its output
-// (names, paths) and could use it to fake other fields. The comment that is read here can only be
-// written by administrators.
+// (names, paths) and could use it to fake other fields. The AdminComment, which is read here, can
+// be written only by administrators.
 #pragma once
 
 #include <cstdint>

@@ -298,7 +298,8 @@ std::string LastWords(std::uint32_t task) {
 }
 
 // Since 24.11 slurmstepd has signal handlers, which its child keeps until it executes its program.
-// With them a waiting child would survive scancel, and scontrol suspend would not stop it.
+// With these handlers, a waiting child would survive scancel, and scontrol suspend would not stop
+// the child.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);

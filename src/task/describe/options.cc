@@ -168,7 +168,7 @@ Result<Unit> AddContainerMount(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds one parameter to the earlier ones. Each has its own name.
+// Adds one parameter to the earlier ones. Each parameter must have a different name.
 Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};

@@ -27,7 +27,8 @@ struct RadMemory {
   std::optional<std::int64_t> faketensor;  // line 11
   std::optional<std::int64_t> gpumemnet;   // line 12
 };
-// A memory column, with its name for --rad-estimate. kRadColumns is in file order.
+// A memory column, with its name for --rad-estimate. kRadColumns has the columns in the order of
+// the file.
 struct RadColumn {
   std::string_view name;
   std::optional<std::int64_t> RadMemory::*mib;

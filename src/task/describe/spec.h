@@ -88,9 +88,9 @@ struct TaskSpec : core::TaskRequest {
   bool append_output = false;  // append to existing output files
   bool no_progress = false;    // do not read progress from the task's output
   bool serve = false;          // latency-sensitive
-  // The name of the signal that is sent signal_before its time limit, such as "USR1".
+  // Name of the signal that is sent `signal_before` before the time limit, such as "USR1".
   std::optional<std::string> signal;
-  bool signal_main = false;  // send it to the main process only
+  bool signal_main = false;  // send the signal to the main process only
   std::optional<std::string> attach;
   bool terminal = false;
   std::optional<std::string> comment;

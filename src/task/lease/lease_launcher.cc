@@ -243,7 +243,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  // Decides from its members whether an adopted lease still runs.
+  // Decides whether an adopted lease still runs by checking its members.
   void TakeAdopted(core::TaskId id, Lease& lease) {
     lease.adopted = true;
     lease.withdraw_at.reset();

@@ -42,10 +42,9 @@ class LeaseLauncher : public Launcher, public LeaseBook {
  public:
   using Environment = std::map<std::string, std::string>;
   struct Options {
-    // Real time after which an unadopted grant is withdrawn, and after which an adopted lease
-    // counts as started.
+    // Real time until an unadopted grant is withdrawn, or until an adopted lease counts as started.
     std::chrono::milliseconds adoption_limit{30'000};
-    // Real time after KILL after which a lease counts as ended even if its process is still alive.
+    // Real time from KILL until a lease counts as ended even if its process is still alive.
     std::chrono::milliseconds kill_limit{10'000};
     // This process and its ancestors cannot have a lease (lease_processes.h).
     pid_t daemon = ::getpid();

@@ -256,8 +256,8 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
     starting = *server;
     if (!starting) {
       if (asked) return std::unexpected(WhyNoServer(*asked, said));
-      // Starts a server now. Otherwise the first client would wait for it, or silently run without
-      // it.
+      // Starts a server now. Otherwise the first client would wait for the server, or silently run
+      // without it.
       asked = logs_.Mark();
       said = CARMA_TRY(StartServer(deadline));
       continue;

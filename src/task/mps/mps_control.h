@@ -1,6 +1,6 @@
 // Communicates with the control daemon of one server through NVIDIA's control program, in the
-// daemon's protocol (2 if carmad started it). Every call may block until its deadline, so it
-// belongs on workers and never on the loop.
+// daemon's protocol (2 if carmad started it). Every call may block until its deadline, so calls
+// belong on worker threads, never on the loop.
 #pragma once
 
 #include <chrono>

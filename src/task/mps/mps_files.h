@@ -56,7 +56,7 @@ class MpsLogs {
 };
 
 // Removes the pipe directory of a server whose daemon has ended, with the daemon's files, but not
-// the logs. If the directory contains other files, it stays with them.
+// the logs. If the directory contains other files, the directory and these files stay.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

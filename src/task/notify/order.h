@@ -20,7 +20,7 @@ struct NoticeOrder {
   // Unique among this server's notices. It stays the same when the notice is sent again, so
   // receivers can recognise duplicates.
   std::string key;
-  std::uint32_t uid = 0;  // the user with whose rights it is sent
+  std::uint32_t uid = 0;  // the notice is sent with this user's rights
   std::uint32_t gid = 0;
   std::string user;  // the user's name at the submission; empty: not checked
   std::map<std::string, std::string> environment;  // for the program, and the proxies for webhooks

@@ -63,8 +63,8 @@ class TaskCgroup {
   // Makes <base>/<name>. Errors: the system's, for example if the tree is read-only.
   static Result<TaskCgroup> Create(const std::string& base, const std::string& name);
   const std::string& path() const { return path_; }
-  // The group's folder, for clone3(CLONE_INTO_CGROUP). A child that is born into its group costs
-  // nothing, while moving a living process makes the kernel wait for all processors (tens of ms
+  // The group's folder, for clone3(CLONE_INTO_CGROUP). Creating a child inside its group costs
+  // nothing, while moving a running process makes the kernel wait for all processors (tens of ms
   // were observed).
   int folder_fd() const { return folder_.get(); }
   // Moves the calling process into the group, in case it could not be created inside the group.

@@ -28,8 +28,8 @@ std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string&
 // folder was removed.
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
 
-// Returns false if the process has ended. Also returns true if the process cannot be distinguished
-// from a later one with its pid (no free descriptor).
+// Returns false if the process has ended. Also returns true if no descriptor is free to distinguish
+// the process from a later process with the same pid.
 bool MayLive(const base::ProcessId& process);
 
 // Sends signals to the process. Does nothing if it has ended, even if another process has reused

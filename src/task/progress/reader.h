@@ -17,7 +17,7 @@ class ProgressReader {
   // stream: 0 is stdout, 1 is stderr. `bytes` may begin and end within a line.
   void Feed(int stream, std::string_view bytes);
   // The current progress. Also reads unfinished lines, because a bar's line ends only when the next
-  // one begins.
+  // bar begins.
   Progress Now();
 
  private:

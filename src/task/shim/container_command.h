@@ -39,8 +39,8 @@ std::string ContainerName(std::string_view books, core::TaskId id, int attempt);
 // name.
 std::string ContainerGroup(std::string_view books, core::TaskId id, int attempt);
 // Whether the text of /proc/PID/cgroup shows that the process is in this group. Only root must be
-// able to create the group. So it is accepted only at the top level, or in the systemd slices
-// derived from its name.
+// able to create the group. So the group is accepted only at the top level, or in the systemd
+// slices derived from its name.
 bool IsInContainerGroup(std::string_view cgroup, std::string_view group);
 
 // The variables for a container: all except those that describe the server's own programs.

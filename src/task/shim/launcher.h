@@ -97,9 +97,9 @@ class Launcher {
   // Starts an attempt that the caller has already stored. Never blocks for long. An event reports
   // the outcome.
   virtual void Start(LaunchOrder order) = 0;
-  // Lets the shim send TERM to the whole group and, after the grace, KILL. If the shim fails to do
-  // so, it is later killed together with its task, and the attempt is lost. Unknown attempts are
-  // ignored.
+  // Lets the shim send TERM to the whole group and, after the grace period, KILL. If the shim fails
+  // to do so, it is later killed together with its task, and the attempt is lost. Unknown attempts
+  // are ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
   // Restricts the attempt's processes to these cores (LaunchOrder::cores) if their group supports
   // this. Unknown attempts are ignored.

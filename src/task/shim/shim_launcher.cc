@@ -33,7 +33,7 @@ using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
 // Time between two checks of an attempt that produces no events. Either its shim had not yet
-// reported when it was adopted, or no descriptor was left for its shim.
+// reported when the attempt was adopted, or no descriptor was left for the shim.
 constexpr std::chrono::milliseconds kLook{20};
 
 // A shim that survives a kill (because a disk does not answer) is killed again after this time.
@@ -80,7 +80,7 @@ class ShimLauncher final : public Launcher {
   Attempt* Find(core::TaskId id, int attempt);
   void Track(Attempt attempt);
   void Settle(Attempt attempt);
-  static void Signal(const Attempt& attempt, int number);  // sends it to the shim
+  static void Signal(const Attempt& attempt, int number);  // sends the signal to the shim
   bool Watch(int fd, std::uint64_t serial, Source source);
   void Push(ShimEvent event);
   void PushStarted(Attempt& attempt, const ShimStarted& started);
