@@ -141,7 +141,7 @@ JobReturn Begun(JobReturn back, const Job& job) {
 
 NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue) {
   const bool raises = back.step == ReturnStep::kRaise && back.exclude.empty();
-  if (back.refusals >= kMostRefusals && !raises) return GiveUp("Slurm refuses it");
+  if (back.refusals >= kMostRefusals && !raises) return GiveUp("Slurm refuses to change the job");
   if (!job && !back.exclude.empty()) return Done();
   if (!job) return GiveUp("Slurm no longer lists the job");
   if (!back.exclude.empty()) return NextElsewhere(back, *job, long_in_queue);

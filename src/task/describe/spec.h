@@ -107,7 +107,7 @@ struct TaskSpec : core::TaskRequest {
     field("command", task.command, "argv, run without a shell; absent when there is a script.",
           {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
     field("script", task.script,
-          "Text of a batch script that starts with #!, which names its interpreter.",
+          "Text of a batch script; its first line is #! and the path of its interpreter.",
           {.max_bytes = kMaxScriptBytes});
     field("script_path", task.script_path,
           "Absolute path where the script was read; shown to people, never opened.",

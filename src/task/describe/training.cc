@@ -9,7 +9,7 @@ namespace carma::task {
 namespace {
 
 constexpr std::array kOptions{
-    TrainingOption{"seq-len", "N", "tokens per sample; of the longest sample if they vary"},
+    TrainingOption{"seq-len", "N", "tokens per sample; of the longest if lengths vary"},
     TrainingOption{"target-len", "N",
                    "tokens of the decoder's sequence in an encoder-decoder (default: --seq-len)"},
     TrainingOption{"mean-len", "N",

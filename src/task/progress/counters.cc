@@ -149,8 +149,8 @@ bool ThousandsAt(string_view text, std::size_t at) {
   return digits && (at + 4 == text.size() || !IsDigit(text[at + 4]));
 }
 
-// Takes the loop that follows the counter of an epoch. That counter ends at `end`, which is moved
-// past the loop.
+// Reads the counter of the loop after the counter of an epoch. The epoch's counter ends at `end`,
+// which is moved past the loop's counter.
 void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   Scan scan{line, end};
   if (const std::optional<Counter> loop = LoopBehind(scan)) {

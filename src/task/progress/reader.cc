@@ -241,7 +241,7 @@ void ProgressReader::SetEpoch(Counter epoch, bool completed, bool finished) {
   finished_ = finished && !completed_;
 }
 
-// Converts the counter of epochs to one that begins at 1.
+// Converts the counter of epochs so that it begins at 1.
 Reading ProgressReader::FromOne(Reading reading) const {
   if (from_zero_) {
     ++reading.loop.done;
