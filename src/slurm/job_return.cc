@@ -37,8 +37,8 @@ std::size_t OursIn(std::string_view comment) {
 // The arguments of the scontrol call that changes the job; empty if there is nothing to change.
 std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name};
-  // Slurm refuses the claim if no node has that much memory, for example. Then only the comment is
-  // set.
+  // Slurm may refuse the claim, for example if no node has that much memory. Then only the comment
+  // is set.
   if (back.claim_gib > 0 && job.carma_gib > 0 && back.refusals < kMostRefusals / 2)
     words.push_back("Gres=" + job.GresWith(back.claim_gib));
   std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
@@ -183,7 +183,8 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
     return back;
   }
   if (run.most_retries == 0) return Conflict("it allows no retries");
-  if (run.most_mib > 0 && run.had_mib >= run.most_mib) return Conflict("it had a whole GPU");
+  if (run.most_mib > 0 && run.had_mib >= run.most_mib)
+    return Conflict("it already had a whole GPU");
   const std::int64_t next_mib =
       run.most_mib > 0 ? std::min(run.wanted_mib, run.most_mib) : run.wanted_mib;
   const std::int64_t all_mib = next_mib * std::max(1, run.gpus);

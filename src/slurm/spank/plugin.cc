@@ -155,7 +155,7 @@ spank_option options[] = {
     OptionOf(kSmShare, "carma-sm-share", "SHARE",
              "at most this share of each GPU's multiprocessors, such as 30%"),
     OptionOf(kSummary, "carma-summary", "FILE",
-             "summary of the job's model, from which CARMA estimates the memory"),
+             "summary of the job's model, used to estimate its memory"),
     OptionOf(kBatchSize, "carma-batch-size", "N", "batch size for the estimate of --carma-summary"),
     OptionOf(kRetries, "carma-retries", "N",
              "number of restarts after running out of GPU memory (default 3)"),

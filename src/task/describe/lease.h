@@ -40,7 +40,7 @@ struct LeaseKey {
     field("step", key.step, "batch, interactive, or the number of the step.",
           {.max_bytes = 64, .required = true});
     field("rank", key.rank, "Rank of this machine among those of the step.", {.low = 0});
-    field("restart", key.restart, "How often the job was restarted.", {.low = 0});
+    field("restart", key.restart, "Number of restarts of the job.", {.low = 0});
   }
   // Whether the step is the job's own script or shell, which starts all other steps.
   bool IsBase() const { return step == "batch" || step == "interactive"; }

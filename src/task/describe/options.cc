@@ -229,8 +229,8 @@ Result<Unit> SetProgress(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Parses [B:]SIGNAL[@SECONDS], as in Slurm. Without seconds, the signal comes a minute before the
-// end.
+// Parses [B:]SIGNAL[@SECONDS], as in Slurm. Without SECONDS, the signal is sent one minute before
+// the end.
 Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   constexpr std::string_view kForm = "[B:]SIGNAL[@SECONDS] such as USR1@120";
   constexpr std::int64_t kUsualS = 60;

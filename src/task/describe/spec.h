@@ -110,7 +110,7 @@ struct TaskSpec : core::TaskRequest {
           "Text of a batch script; its first line is #! and the path of its interpreter.",
           {.max_bytes = kMaxScriptBytes});
     field("script_path", task.script_path,
-          "Absolute path where the script was read; shown to people, never opened.",
+          "Absolute path that the script was read from; only shown, never opened.",
           {.max_bytes = kMaxPathBytes});
     field("script_args", task.script_args, "Arguments of the script.",
           {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
@@ -147,7 +147,7 @@ struct TaskSpec : core::TaskRequest {
           "The umask of the task, which also applies to its output files; octal digits.", kUmask);
     field("comment", task.comment, "A one-line note.", kOneLine);
     core::TaskRequest::VisitFields(field, task);
-    field("memory_source", task.memory_source, "Where memory_mib came from.", kOneWord);
+    field("memory_source", task.memory_source, "Source of memory_mib.", kOneWord);
     field(
         "model_summary", task.model_summary,
         "Absolute path of the model-summary file, or of a Hugging Face transformer's config.json.",

@@ -1,5 +1,5 @@
-// A stand-in for NVIDIA's MPS control program: a shell script whose behaviour a test controls by
-// files in the pipe directory.
+// A stand-in for NVIDIA's MPS control program: a shell script whose behaviour a test controls
+// through files in the pipe directory.
 #pragma once
 
 #include <gtest/gtest.h>

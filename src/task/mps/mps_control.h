@@ -30,7 +30,7 @@ struct MpsServer {
   std::string name = {};  // only in protocol 3; empty if the daemon uses protocol 2
 };
 
-// Features of MPS, found by starting a control daemon for a moment.
+// Features of MPS, found by briefly starting a control daemon.
 struct MpsAbilities {
   bool tells_state = false;  // reports the state of a server; only from branch 550 on
   bool logs = false;         // writes lines to its log

@@ -34,8 +34,8 @@ std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const
 // Whether this process can switch users because it runs as root.
 bool CanSwitchUser();
 
-// Sets groups, group and user (real, effective and saved) irreversibly. Only in a child that is
-// about to exec. Errors: the system's.
+// Sets groups, group and user (real, effective and saved) irreversibly. Call it only in a child
+// that is about to exec. Errors: the system's.
 Result<Unit> BecomeUser(const UserInfo& user);
 
 // Limits the user's processes and threads, so that a fork bomb does not use up the processes that

@@ -22,7 +22,7 @@ struct GuardOrder {
   std::vector<std::string> removal;  // as from ContainerRemoval; empty: only the script is removed
   std::vector<std::string> block;    // environment of that command
   std::string group;                 // as from ContainerGroup
-  std::string script;                // file of the user that is removed, or empty
+  std::string script;                // the user's file to remove, or empty
   ContainerLimits limits = {};       // limits of the group
 
   static void VisitFields(auto& field, auto& order) {

@@ -379,8 +379,8 @@ void Shim::MakeGroup() {
   }
 }
 
-// The daemon reports limits that the group cannot enforce. It has determined what the whole tree
-// supports.
+// Limits that the group cannot enforce are reported by the daemon, which has determined what the
+// whole tree supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
   // A cap guarantees nothing. A capped task also needs a weight for times when other tasks keep all

@@ -320,7 +320,7 @@ std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan, const Variables& environmen
       return held;
     }
     held.clear();  // all or nothing; otherwise two steps could wait for each other
-    if (!waited) std::fputs("srun (of CARMA): waits for GPUs that other steps use\n", stderr);
+    if (!waited) std::fputs("srun (of CARMA): waiting for GPUs that other steps use\n", stderr);
     ::usleep(kAskAgainUs);
   }
 }

@@ -262,7 +262,7 @@ void Supervisor::ChangeLimits() {
   rights_.DropPrivileges();
   const std::string trouble = change_limits_();
   WearRights();
-  if (!trouble.empty()) pump_.Note("the limit of its GPU memory could not be changed: " + trouble);
+  if (!trouble.empty()) pump_.Note("its GPU memory limit could not be changed: " + trouble);
 }
 
 // If the main process is spared, a signal that ends processes also goes to the children of srun,

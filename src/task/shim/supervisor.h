@@ -119,8 +119,7 @@ class Supervisor {
   bool told_undying_ = false;
   std::int64_t kill_round_ns_ = 0;
   std::int64_t deadline_ns_ = 0;
-  std::int64_t same_signal_until_ns_ =
-      0;                            // until then, a system shutdown may be the cause of the end
+  std::int64_t same_signal_until_ns_ = 0;  // until then, a system shutdown may have ended the task
   std::int64_t ask_again_ns_ = 0;   // 0: already asked to checkpoint, or no need to repeat it
   std::int64_t warn_again_ns_ = 0;  // 0: already warned, or no need to repeat it
   ShimReport report_;
