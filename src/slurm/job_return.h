@@ -99,8 +99,8 @@ JobReturn After(JobReturn back, ReturnStep done);
 
 // A failed run, and the memory and retries that its job may have.
 struct FailedRun {
-  // False if the job was asked to leave or was ended by a fault of a neighbour or its GPU. In both
-  // cases its claim stays the same.
+  // False if the job was asked to leave or was ended by a fault of a neighbour or its GPU. In
+  // either case its claim stays the same.
   bool out_of_memory = false;
   bool left = false;  // was asked to checkpoint, for example by a drain, and will continue later
   int most_retries = 3;

@@ -93,8 +93,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
     CARMA_TRY(AddLeaseMember(lease, {keeper, {}, true}));
     WatchMember(id, lease.members.back());
-    if (!lease.begun)
-      return Unit{};  // reported later with the other processes, when the lease begins
+    if (!lease.begun) return Unit{};  // reported when the lease begins, with its other processes
     joined_.emplace_back(id, keeper.process);
     poll_.Wake();
     return Unit{};

@@ -23,8 +23,8 @@ struct NoticeOrder {
   std::uint32_t uid = 0;  // the notice is sent with this user's rights
   std::uint32_t gid = 0;
   std::string user;  // the user's name at the submission; empty: not checked
-  std::map<std::string, std::string>
-      environment;  // additional variables, such as proxies for webhooks
+  // Additional variables, such as the proxies for webhooks.
+  std::map<std::string, std::string> environment;
   std::string sendmail = "/usr/sbin/sendmail";
   base::Duration limit{30'000};  // real time of one attempt to send
   // Maximum number of the user's processes and threads, as for a task; 0: no limit.
