@@ -58,7 +58,7 @@ struct Job {
 // The columns for squeue's option -O (with --noheader --array --states=all).
 extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
-inline constexpr std::size_t kMostOfComment = 300;  // longer ones are cut
+inline constexpr std::size_t kMostOfComment = 300;  // longer comments are cut
 
 // Finds the job with this id; empty if there is none. Errors: kInvalid if its line is malformed or
 // does not describe a job.

@@ -52,7 +52,7 @@ inline constexpr std::size_t kMaxNotifyTargetBytes = 2048;
 struct NotifyTarget {
   NotifyKind kind = NotifyKind::kMail;
   // For mail: "ada@lab.org", a user of this machine, or empty for the task's own user. For a
-  // webhook the URL, for a program its absolute path.
+  // webhook: the URL. For a program: its absolute path.
   std::string address;
   WebhookForm form = WebhookForm::kJson;  // only for webhooks
   friend bool operator==(const NotifyTarget&, const NotifyTarget&) = default;

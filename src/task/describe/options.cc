@@ -414,7 +414,7 @@ constexpr std::array kRows{
         SetFlag<&Draft::reads_training, false>},
 };
 
-// All of kRows, and the settings of a training run.
+// All of kRows and the options for a training run.
 const std::vector<Row>& AllRows() {
   static const std::vector<Row> kAll = [] {
     std::vector<Row> rows(kRows.begin(), kRows.end());

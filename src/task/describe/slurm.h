@@ -27,7 +27,7 @@ struct SlurmOption {
 };
 // The option with this long name or letter, both without dashes; null if there is none.
 const SlurmOption* FindSlurmOption(std::string_view name);
-// The same for the options of CARMA's srun.
+// The option of CARMA's srun with this long name or letter; null if there is none.
 const SlurmOption* FindSrunOption(std::string_view name);
 
 // The parts of one word that starts an option: "--gpus=2", "--gpus", "-G2", "-G".

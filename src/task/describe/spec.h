@@ -88,7 +88,7 @@ struct TaskSpec : core::TaskRequest {
   bool append_output = false;  // append to existing output files
   bool no_progress = false;    // do not read progress from the task's output
   bool serve = false;          // latency-sensitive
-  // Name of the signal that is sent `signal_before` before the time limit, such as "USR1".
+  // The signal to send before the time limit (see signal_before), such as "USR1".
   std::optional<std::string> signal;
   bool signal_main = false;  // send the signal to the main process only
   std::optional<std::string> attach;

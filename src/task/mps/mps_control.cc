@@ -154,7 +154,7 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
         "(collocation.mps_servers)");
   }
   const std::string help = CARMA_TRY(Run({"-h"}, "", deadline));
-  // In the manual of protocol 3, the option has the second name.
+  // The manual of protocol 3 uses the second name.
   for (const std::string option : {"--multiuser-server", "--multiuser"}) {
     if (help.find(option) != std::string::npos) return option;
   }

@@ -24,8 +24,8 @@ namespace carma::task {
 // The process that holds the lock of this pipe directory. Never blocks.
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 
-// Whether a control daemon uses protocol 3 (branch 615 and newer), according to its environment or
-// else its options.
+// Whether a control daemon uses protocol 3 (branch 615 and newer), according to its environment or,
+// failing that, its options.
 bool MpsSpeaksThree(pid_t daemon);
 
 // Whether a control daemon was started with static SM partitions, according to its options. This

@@ -108,7 +108,7 @@ std::string MomentIn(const Json& message, const char* name) {
   return ms == 0 ? "" : base::FormatTime(base::FromMs(ms));
 }
 
-// Facts about the task for a person. Unknown facts are left out.
+// Facts about the task, for people. Unknown facts are left out.
 std::string Facts(const Json& message) {
   const std::int64_t peak_mib = NumberIn(message, "peak_mib");
   const std::int64_t attempt = NumberIn(message, "attempt");

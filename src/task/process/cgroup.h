@@ -33,8 +33,8 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 CgroupBase IfWritable(CgroupBase base);
 
 // The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
-// 254). Only then may the service's group control its children. A group whose children are
-// controlled accepts no processes, so carmad could not be restarted in it while tasks run.
+// 254). Only with this subgroup can the service's group control its children. A group that controls
+// its children accepts no processes, so carmad could not be restarted in it while tasks run.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
 // cgroup alive while no task runs, and is moved to the subgroup kKeeperGroup.

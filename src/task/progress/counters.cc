@@ -257,7 +257,7 @@ std::optional<Reading> ReadCounters(string_view line) {
     if (!reading.epoch) return ReadBrackets(line);
     reading.unit = "epoch";
     reading.loop = *reading.epoch;
-    reading.named = HasWord(line, "train epoch");  // then the line is more than a heading
+    reading.named = HasWord(line, "train epoch");  // such a line is more than a heading
     reading.finished = SaysFinished(line, end);
     reading.epoch.reset();
   }

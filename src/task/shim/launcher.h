@@ -33,8 +33,8 @@ struct LaunchOrder {
   std::int64_t max_output_bytes = 0;  // per file before it is rotated; 0: unlimited
   int output_rotations = 1;
   base::Duration kill_grace{30'000};  // real time between TERM and KILL
-  // Maximum processes and threads of the task if its cgroup counts them, otherwise of its user. No
-  // limit if 0.
+  // Maximum processes and threads of the task if its cgroup counts them, otherwise of its user. 0:
+  // no limit.
   std::int64_t max_processes = 0;
   core::HostShare host;  // promised cores and memory, enforced if the task's group can do so
   // Command that sets GPU memory limits of the task's group (task/process/group_limiter.h) before

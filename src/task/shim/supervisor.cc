@@ -287,7 +287,7 @@ int Supervisor::SignalHandlers(int number, bool spares_main) {
   return told;
 }
 
-// Signals the group first, which is one step of the kernel, and then the processes that left the
+// Signals the group first, which the kernel does in one step, and then the processes that left the
 // group. No process gets a signal twice, because some programs treat a second TERM as a request to
 // exit without saving. Once the main process is reaped and its group is empty, its number may
 // belong to another process; from then on, each process is signalled individually.

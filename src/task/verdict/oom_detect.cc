@@ -75,8 +75,8 @@ constexpr std::array<std::string_view, 9> kMpsFaults{
 };
 
 // The forms in which CUDA reports a fault on the GPU (run-time errors 700, 710, 714 to 719): as a
-// sentence, and by the names of the run time and of the driver. A failed launch (719) may also have
-// other causes, such as a broken MPS server.
+// sentence, and by the error names of the run time and of the driver. A failed launch (719) may
+// also have other causes, such as a broken MPS server.
 struct FaultText {
   std::array<std::string_view, 3> forms;
   bool by_program;  // only the program's own code can cause it
