@@ -33,8 +33,8 @@ std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id
 // Why the job must stay on its node, as a clause: its user has chosen the node, or it is not a
 // batch job on one node that Slurm may restart. Empty if the job may move.
 std::string WhyItStays(const Job& job);
-// A node with room for the job; empty if there is none. Either the job is alone there, or at most
-// half of the node's GPU memory is allocated once it has moved.
+// A node with room for the job; empty if there is none. After the move, either the job is alone
+// there, or at most half of the node's GPU memory is allocated.
 std::optional<std::string> NodeFor(const Job& job, std::span<const Node> nodes);
 
 }  // namespace carma::slurm

@@ -67,7 +67,7 @@ std::unexpected<base::Error> NoJob(std::string_view line) {
   return Invalid("not a line of squeue: {}", base::Printable(line, 100));
 }
 
-// Returns the job id at the start of a line, or nothing if the line does not start with a job.
+// Returns the job id at the start of a line, or nothing if the line does not start with a job id.
 std::optional<std::int64_t> JobBegunBy(std::string_view line) {
   const std::vector<std::string_view> raw = base::Split(line, '|');
   if (raw.size() < kColumns) return std::nullopt;

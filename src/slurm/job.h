@@ -1,6 +1,6 @@
 // A job as shown by Slurm's squeue. scontrol shows more, but job owners choose some of its output
-// (names, paths) and could use it to fake other fields. The comment that is read here can only be
-// written by administrators.
+// (names, paths) and could use it to fake other fields. The AdminComment, which is read here, can
+// be written only by administrators.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Job {
   bool batch = false;    // Slurm has the script, so it can restart the job
   bool requeue = false;  // the owner allows a requeue
   int restarts = 0;
-  bool on_hold = false;        // its priority is 0; while it runs, this concerns its next start
+  bool on_hold = false;        // its priority is 0; if it runs, this matters for its next start
   std::int64_t carma_gib = 0;  // requested GPU memory per node; 0: none
   std::string gres;            // everything it requests per node: "nvme:50,carma:12"
   int nodes = 1;
@@ -33,7 +33,7 @@ struct Job {
   std::string asked_nodes;  // from --nodelist, perhaps truncated; empty: any
   std::string partition;
   std::string reservation;      // empty: none
-  bool other_gres = false;      // requests more of a node than GPU memory, for example Slurm's GPUs
+  bool other_gres = false;      // also requests other resources of a node, for example Slurm's GPUs
   std::int64_t cpus = 0;        // allocated
   std::int64_t memory_mib = 0;  // allocated
   std::string admin_comment;    // empty: none; may have several lines
@@ -58,7 +58,7 @@ struct Job {
 // The columns for squeue's option -O (with --noheader --array --states=all).
 extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
-inline constexpr std::size_t kMostOfComment = 300;  // longer ones are cut
+inline constexpr std::size_t kMostOfComment = 300;  // longer comments are cut
 
 // Finds the job with this id; empty if there is none. Errors: kInvalid if its line is malformed or
 // does not describe a job.

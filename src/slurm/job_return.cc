@@ -18,7 +18,7 @@ constexpr int kMostVictimRestarts = 10;
 // be wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
-constexpr std::string_view kBeside = " | carma: ";  // kOurs after somebody else's comment
+constexpr std::string_view kBeside = " | carma: ";  // kOurs after another person's comment
 constexpr std::string_view kRetry = ", retry ";
 
 NextStep Run(ReturnStep step, std::vector<std::string> words) {
@@ -28,7 +28,7 @@ NextStep GiveUp(std::string why) {
   return {NextStep::What::kGiveUp, {}, {}, std::move(why)};
 }
 
-// The offset of CARMA's part of a comment, which follows the text of other people. If CARMA has no
+// The offset of CARMA's part of a comment; other people's text comes before it. If CARMA has no
 // part, returns the comment's size.
 std::size_t OursIn(std::string_view comment) {
   return comment.starts_with(kOurs) ? 0 : std::min(comment.rfind(kBeside), comment.size());
@@ -37,8 +37,8 @@ std::size_t OursIn(std::string_view comment) {
 // The arguments of the scontrol call that changes the job; empty if there is nothing to change.
 std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name};
-  // Slurm refuses the claim if no node has that much memory, for example. Then only the comment is
-  // set.
+  // Slurm may refuse the claim, for example if no node has that much memory. Then only the comment
+  // is set.
   if (back.claim_gib > 0 && job.carma_gib > 0 && back.refusals < kMostRefusals / 2)
     words.push_back("Gres=" + job.GresWith(back.claim_gib));
   std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
@@ -79,7 +79,7 @@ NextStep Watch() {
   return {NextStep::What::kWatch, ReturnStep::kRelease, {}, {}};
 }
 
-// Requeues the job for another node if it is still the same run, waiting for GPUs on this node.
+// Requeues the job for another node, provided that the same run still waits for GPUs on this node.
 NextStep SendElsewhere(const Job& job) {
   if (std::string why = WhyItStays(job); !why.empty()) return GiveUp(std::move(why));
   if (job.excluded != "") return GiveUp("it excludes nodes");
@@ -97,7 +97,7 @@ NextStep NextElsewhere(const JobReturn& back, const Job& job, bool long_in_queue
   const int restart = back.restart.value_or(job.restarts);
   const bool first = job.restarts == restart + 1;
   if (job.restarts == restart) return SendElsewhere(job);
-  // Returning to this node is better for a job than being held for ever.
+  // It is better for the job to return to this node than to be held forever.
   if (back.step == ReturnStep::kRaise && back.refusals >= kMostRefusals / 2 && job.Held())
     return Run(ReturnStep::kRelease, {"release", job.name});
   const bool excludes = job.excluded == back.exclude;
@@ -141,12 +141,12 @@ JobReturn Begun(JobReturn back, const Job& job) {
 
 NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue) {
   const bool raises = back.step == ReturnStep::kRaise && back.exclude.empty();
-  if (back.refusals >= kMostRefusals && !raises) return GiveUp("Slurm refuses it");
+  if (back.refusals >= kMostRefusals && !raises) return GiveUp("Slurm refuses to change the job");
   if (!job && !back.exclude.empty()) return Done();
   if (!job) return GiveUp("Slurm no longer lists the job");
   if (!back.exclude.empty()) return NextElsewhere(back, *job, long_in_queue);
   const int restart = back.restart.value_or(job->restarts);
-  if (job->restarts > restart + 1) return Done();  // the job was restarted without us
+  if (job->restarts > restart + 1) return Done();  // the job was restarted by someone else
   if (job->Waits()) {
     // If Slurm has refused to change the job, the job is released unchanged.
     std::vector<std::string> words = Changes(back, *job);
@@ -162,7 +162,7 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // CARMA can read back the job's claim but not its comment. So kRaise is repeated until scontrol
+  // CARMA can read back the job's claim but not its comment, so kRaise is repeated until scontrol
   // has confirmed it.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
@@ -183,14 +183,15 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
     return back;
   }
   if (run.most_retries == 0) return Conflict("it allows no retries");
-  if (run.most_mib > 0 && run.had_mib >= run.most_mib) return Conflict("it had a whole GPU");
+  if (run.most_mib > 0 && run.had_mib >= run.most_mib)
+    return Conflict("it already had a whole GPU");
   const std::int64_t next_mib =
       run.most_mib > 0 ? std::min(run.wanted_mib, run.most_mib) : run.wanted_mib;
   const std::int64_t all_mib = next_mib * std::max(1, run.gpus);
-  // Rounds down if the claim is all memory of the GPUs, so that it fits; otherwise rounds up.
+  // Rounds down if the claim is all the memory of the GPUs, so that it fits; otherwise rounds up.
   back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
                                             : (all_mib + kMibPerGib - 1) / kMibPerGib;
-  back.comment = fmt::format("carma: out of GPU memory on {} ({} to {})", kNodePlace,
+  back.comment = fmt::format("carma: out of GPU memory on {} (raised from {} to {})", kNodePlace,
                              base::FormatMib(run.had_mib), base::FormatMib(next_mib));
   return back;
 }

@@ -39,10 +39,10 @@ struct JobReturn {
   std::optional<int> restart;
   int retries = 0;             // allowed retries; for a victim, allowed restarts of any cause
   std::int64_t claim_gib = 0;  // the new claim; 0: unchanged
-  std::string comment;         // for sacct, one line; has kNodePlace (waits.h) until Begun()
-  // The node on which a job waits that is moved to another node; otherwise empty. Slurm cannot
-  // change the excluded nodes of a running job, so CARMA removes this one when the job is back in
-  // Slurm's queue.
+  std::string comment;         // for sacct, one line; contains kNodePlace (waits.h) until Begun()
+  // For a job that is moved to another node: the node where it waits now. Otherwise empty. Slurm
+  // cannot change the excluded nodes of a running job, so CARMA excludes this node once the job is
+  // back in Slurm's queue.
   std::string exclude;
   bool on_hold = false;  // a user held the job while it ran, so it is not released
   ReturnStep step = ReturnStep::kAsked;
@@ -99,20 +99,20 @@ JobReturn After(JobReturn back, ReturnStep done);
 
 // A failed run, and the memory and retries that its job may have.
 struct FailedRun {
-  // False if the job was asked to leave or was ended by a fault of a neighbour or its GPU. Its
-  // claim then stays the same.
+  // False if the job was asked to leave or was ended by a fault of a neighbour or its GPU. In
+  // either case its claim stays the same.
   bool out_of_memory = false;
-  bool left = false;  // was asked to checkpoint, as by a drain, and will continue later
+  bool left = false;  // was asked to checkpoint, for example by a drain, and will continue later
   int most_retries = 3;
   int gpus = 1;
   std::int64_t had_mib = 0;     // of each GPU
   std::int64_t wanted_mib = 0;  // of each GPU, for the next run
-  std::int64_t most_mib = 0;    // of a GPU of this node; a run that had all of it is not retried
+  std::int64_t most_mib = 0;    // of one GPU of this node; a run that had all of it is not retried
   std::uint64_t job = 0;
 };
 // Plans the requeue. Errors: kConflict with the reason if the job is not requeued.
 Result<JobReturn> ReturnOf(const FailedRun& run);
-// Plans to move a job off the only node on which it waits.
+// Plans to move a job off the node where it waits, which must be its only node.
 JobReturn LeaveNode(const Job& job);
 
 }  // namespace carma::slurm

@@ -198,7 +198,7 @@ TEST(JobReturn, NextStepFollowsFromSlurmsState) {
   Job component = Seen("RUNNING", 0);
   component.name = "10+1";
   Job tried = Seen("RUNNING", 5), often = Seen("RUNNING", 13);
-  tried.admin_comment = "carma: out of GPU memory on n1 (1.0G to 2.0G), retry 3 of 3";
+  tried.admin_comment = "carma: out of GPU memory on n1 (raised from 1.0G to 2.0G), retry 3 of 3";
   Job victim = tried;
   victim.restarts = 9;
   JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: ended by a neighbour"};
@@ -401,11 +401,11 @@ TEST(JobReturn, ComputesTheClaimOfTheNextRun) {
   const auto back = ReturnOf(run);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->claim_gib, 30);  // of both GPUs, rounded up
-  EXPECT_EQ(back->comment, "carma: out of GPU memory on %n (10.0G to 14.6G)");
+  EXPECT_EQ(back->comment, "carma: out of GPU memory on %n (raised from 10.0G to 14.6G)");
   Job job = Seen("RUNNING", 0);
   job.node_list = "gpu07";
   EXPECT_EQ(Begun(*back, job).comment,
-            "carma: out of GPU memory on gpu07 (10.0G to 14.6G), retry 1 of 3")
+            "carma: out of GPU memory on gpu07 (raised from 10.0G to 14.6G), retry 1 of 3")
       << "by its name in Slurm";
   FailedRun large = run;
   large.wanted_mib = 60'000;

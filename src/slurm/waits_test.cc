@@ -51,7 +51,8 @@ TEST(WaitComments, NameTheNodeOnce) {
 }
 
 TEST(WaitComments, LeavesOtherCommentsAlone) {
-  EXPECT_FALSE(IsOfWaits("carma: out of GPU memory on n1 (1.0G to 2.0G), retry 1 of 3"));
+  EXPECT_FALSE(
+      IsOfWaits("carma: out of GPU memory on n1 (raised from 1.0G to 2.0G), retry 1 of 3"));
   EXPECT_FALSE(IsOfWaits("ada: please leave"));
 }
 

@@ -92,7 +92,7 @@ TEST_F(ReturningJobsTest, GivesUpAndReportsPermanentRefusals) {
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());
   ASSERT_EQ(told_.size(), 2u);
-  EXPECT_EQ(told_.back(), "job 10 is not requeued: Slurm refuses it");
+  EXPECT_EQ(told_.back(), "job 10 is not requeued: Slurm refuses to change the job");
 }
 
 TEST_F(ReturningJobsTest, ReleasesAJobEvenIfSlurmDoesNotRaiseItsClaim) {

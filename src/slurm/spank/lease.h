@@ -71,7 +71,7 @@ class Carmad {
   // Returns once the lease no longer waits, or after `seconds`.
   Standing Await(std::int64_t id, int seconds) const;
   // Adopts the lease for the calling process and returns the environment variables for it. If the
-  // result is empty, standing.trouble explains why.
+  // result is empty, standing.trouble has the reason.
   std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
   // Reports how the lease's process ended. If carmad is away, leaves the report in a file that
   // carmad reads after its restart, and returns false.

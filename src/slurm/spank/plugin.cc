@@ -62,7 +62,7 @@ struct Arguments {
 Arguments arguments;
 Wanted wanted;
 bool used = false;           // at least one option was given
-std::string option_trouble;  // about an unreadable option; fails the step on its node
+std::string option_trouble;  // about an invalid option; makes the step fail on its node
 
 // Data that a task's process shares with slurmstepd.
 struct Shared {
@@ -155,7 +155,7 @@ spank_option options[] = {
     OptionOf(kSmShare, "carma-sm-share", "SHARE",
              "at most this share of each GPU's multiprocessors, such as 30%"),
     OptionOf(kSummary, "carma-summary", "FILE",
-             "summary of the job's model, from which CARMA estimates the memory"),
+             "summary of the job's model, used to estimate its memory"),
     OptionOf(kBatchSize, "carma-batch-size", "N", "batch size for the estimate of --carma-summary"),
     OptionOf(kRetries, "carma-retries", "N",
              "number of restarts after running out of GPU memory (default 3)"),
@@ -298,7 +298,8 @@ std::string LastWords(std::uint32_t task) {
 }
 
 // Since 24.11 slurmstepd has signal handlers, which its child keeps until it executes its program.
-// With them a waiting child would survive scancel, and scontrol suspend would not stop it.
+// With these handlers, a waiting child would survive scancel, and scontrol suspend would not stop
+// the child.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);
@@ -364,8 +365,8 @@ int TakeLease(spank_t spank) {
 
 using namespace carma::slurm;
 
-// The version of the Slurm headers used for the build. `carma slurm check` looks for this string in
-// the file.
+// The version of the Slurm headers used for the build. `carma slurm check` searches the file for
+// this string.
 CARMA_EXPORT const char carma_slurm_release[];
 const char carma_slurm_release[] = "carma for Slurm " CARMA_SLURM_RELEASE;
 

@@ -23,7 +23,7 @@ using base::UniqueFd;
 using Kind = AttachMessage::Kind;
 
 constexpr std::size_t kNameBytes = 16;
-constexpr int kMostRows = 65'535;  // limit of the kernel's winsize
+constexpr int kMostRows = 65'535;  // limit of struct winsize
 constexpr std::array kSignals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 struct Address {
@@ -96,7 +96,7 @@ bool Take(std::string_view text, AttachMessage& message) {
   return false;
 }
 
-// The descriptor that came with the message. The buffer holds only one; the kernel closes any
+// Returns the descriptor sent with the message. The buffer has room for one; the kernel closes any
 // others.
 UniqueFd DescriptorOf(msghdr& header) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
@@ -213,7 +213,7 @@ Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner) {
   if (!fd) return FailErrno(errno, "socket for the task's terminal");
   const Address at = AddressOf(name);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&at.address), at.length) != 0) {
-    if (errno == ECONNREFUSED) return NotFound("the 'carma run' that waited for it is gone");
+    if (errno == ECONNREFUSED) return NotFound("the 'carma run' that waited for the task is gone");
     return FailErrno(errno, "terminal of the task");
   }
   const uid_t peer = CARMA_TRY(PeerOf(fd.get()));

@@ -40,7 +40,7 @@ Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
     if (heard && heard->message.kind == Kind::kHello) return std::move(*heard);
     if (heard) return Invalid("terminal's socket: expected a greeting first");
   }
-  return Unavailable("the 'carma run' that waited for it does not answer");
+  return Unavailable("the 'carma run' that waited for the task does not answer");
 }
 
 // Retries for a while: connections of other users may fill the listener's queue until the listener
@@ -113,7 +113,7 @@ void Attachment::Flush() {
   while (socket_ && !unsent_.empty()) {
     const Result<bool> sent = socket_.Send(unsent_.front());
     if (sent && !*sent) return;
-    // The next Handle() notices that the user has gone.
+    // The next call of Handle() notices that the client is gone.
     if (!sent) return unsent_.clear();
     unsent_.pop_front();
   }

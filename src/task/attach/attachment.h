@@ -33,13 +33,13 @@ class Attachment {
   // The output of the task's terminal; -1 without a terminal.
   base::UniqueFd TerminalOutput() const;
 
-  // Descriptors to poll in addition to the task's output: the socket, and the terminal while it is
-  // slow.
+  // Descriptors to poll in addition to the task's output: the socket, and the terminal while typed
+  // input is pending.
   int socket_fd() const { return socket_.fd(); }
   short socket_events() const;
   int terminal_fd() const { return typed_.empty() ? -1 : master_.get(); }
 
-  // Returns false while the client is slow; the task's output must wait then.
+  // Returns false while the client is slow; then the task's output is not read.
   bool Ready() const { return unsent_.empty(); }
   // Sends the message immediately or later, in order. Messages are dropped once the client is gone.
   void Tell(AttachMessage message);
@@ -47,7 +47,7 @@ class Attachment {
     std::vector<int> signals;
     bool gone = false;  // the client has gone since the last call
   };
-  // Sends and receives what is possible without blocking.
+  // Sends and receives as much as possible without blocking.
   Asked Handle();
   // Waits until the client has received everything, but at most for `patience`.
   void Finish(std::chrono::milliseconds patience);

@@ -19,8 +19,8 @@ struct ContainerImage {
   std::string image;                  // in the tool's syntax
   friend bool operator==(const ContainerImage&, const ContainerImage&) = default;
 };
-// Parses "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is a prefix of Apptainer, not
-// of Docker. Errors: kInvalid.
+// Parses "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is a prefix that Apptainer
+// uses, not Docker. Errors: kInvalid.
 Result<ContainerImage> ParseContainer(std::string_view text);
 std::string ContainerText(const ContainerImage& container);
 
@@ -28,8 +28,8 @@ std::string ContainerText(const ContainerImage& container);
 // ".sif".
 bool IsImageFile(std::string_view image);
 
-// The tools that can run it, best first. Files and "docker://…" are for Apptainer. Names in a
-// registry are for Podman, which needs no privileges, then Docker, then Apptainer.
+// The tools that can run the image, best first. Files and "docker://…" are for Apptainer. Names in
+// a registry are for Podman, which needs no privileges, then Docker, then Apptainer.
 std::vector<ContainerTool> ToolsFor(const ContainerImage& container);
 
 struct ContainerMount {
@@ -41,7 +41,7 @@ struct ContainerMount {
 // Parses "SOURCE[:DESTINATION][:ro]". The default destination is the source. Errors: kInvalid.
 Result<ContainerMount> ParseMount(std::string_view text);
 
-// Whether the text is a valid container or mount, for the field rules of a description.
+// Whether the text is a valid container or mount. Used by the field rules of a description.
 bool IsContainer(std::string_view text);
 bool IsMount(std::string_view text);
 

@@ -110,8 +110,8 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
-    // Without a stated amount of memory, the task gets whole GPUs of any size. If its user allowed
-    // sharing, only the GPU's measured use counts.
+    // No amount of memory is stated, so by default the task gets whole GPUs of any size. If its
+    // user allows sharing, only the measured memory use of the GPU counts.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;
@@ -170,7 +170,7 @@ Result<std::vector<TaskSpec>> Expand(TaskSpec spec, const std::optional<std::str
 Result<Unit> Description::Set(std::string_view option, std::string_view value,
                               std::string_view file) {
   const OptionInfo* info = FindOption(option);
-  // The text as the user typed it.
+  // The option as the user typed it, for messages.
   std::string place = fmt::format("{}{}", option.size() == 1 ? "-" : "--", option);
   if (!file.empty() && info == nullptr) place = file;
   if (!file.empty() && info != nullptr) place = fmt::format("{}: --{}", file, info->name);

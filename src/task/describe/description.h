@@ -92,8 +92,8 @@ class Description {
   const std::vector<std::string>& warnings() const { return warnings_; }
   // The text of --array as given, such as "0-9:2%4". With it, Finish() makes several tasks.
   const std::optional<std::string>& array() const { return draft_.array; }
-  // A sweep: values by parameter, and a file with a table of values, or empty. Finish() makes one
-  // task, which ApplyParameters (task/describe/sweep.h) expands.
+  // A sweep: values by parameter, and optionally a file with a table of values. Finish() makes one
+  // task; ApplyParameters (task/describe/sweep.h) expands it.
   const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters() const {
     return draft_.parameters;
   }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxKey = 200;
 
-// Without a boot id from the kernel, the start time alone identifies the process.
+// If the kernel has no boot id, the start time alone identifies the process.
 LeaseProcess OfThisBoot(const base::ProcessId& id) {
   const std::string boot = base::BootId();
   return {id, boot.empty() ? "-" : boot};

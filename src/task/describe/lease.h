@@ -40,7 +40,7 @@ struct LeaseKey {
     field("step", key.step, "batch, interactive, or the number of the step.",
           {.max_bytes = 64, .required = true});
     field("rank", key.rank, "Rank of this machine among those of the step.", {.low = 0});
-    field("restart", key.restart, "How often the job was restarted.", {.low = 0});
+    field("restart", key.restart, "Number of restarts of the job.", {.low = 0});
   }
   // Whether the step is the job's own script or shell, which starts all other steps.
   bool IsBase() const { return step == "batch" || step == "interactive"; }
@@ -53,16 +53,16 @@ std::string TextOf(const LeaseKey& key);
 std::optional<LeaseKey> ParseLeaseKey(std::string_view text);
 bool IsLeaseKey(std::string_view text);
 
-// Identifies a running process of this machine; empty if there is none.
+// Identifies a running process of this machine. Empty if no such process runs.
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
-// Whether this process still runs. Returns false for a later process with the same pid.
+// Whether this process still runs. Returns false if another process has reused its pid.
 bool Alive(const LeaseProcess& process);
 
 // A process that has adopted a lease counts as not started as long as it has this name. Its name
 // changes when it execs the real program.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
-// Whether the process no longer has the name kWaitsForLease; empty if unknown. This works until the
-// parent has reaped the process.
+// Whether the process no longer has the name kWaitsForLease; empty if unknown. The name can be read
+// until the parent has reaped the process.
 std::optional<bool> HasBegun(const LeaseProcess& process);
 
 }  // namespace carma::task

@@ -17,7 +17,7 @@ namespace carma::task {
 enum class NotifyEvent {
   kStart,        // the task's process runs
   kEnd,          // the task has ended in any way
-  kFail,         // the task ended neither by success nor by a cancel
+  kFail,         // the task neither succeeded nor was cancelled
   kOutOfMemory,  // an attempt ran out of GPU memory, retried or not
   kRequeue,      // the task was requeued for another reason
 };
@@ -52,7 +52,7 @@ inline constexpr std::size_t kMaxNotifyTargetBytes = 2048;
 struct NotifyTarget {
   NotifyKind kind = NotifyKind::kMail;
   // For mail: "ada@lab.org", a user of this machine, or empty for the task's own user. For a
-  // webhook the URL, for a program its absolute path.
+  // webhook: the URL. For a program: its absolute path.
   std::string address;
   WebhookForm form = WebhookForm::kJson;  // only for webhooks
   friend bool operator==(const NotifyTarget&, const NotifyTarget&) = default;
@@ -98,13 +98,13 @@ bool Wants(const NotifyRule& rule, NotifyEvent event);
 // The rule without secrets: "me: end, fail".
 std::string ShownRule(const NotifyRule& rule);
 
-// Slurm's --mail-type: the events, and the words that have no effect in CARMA.
+// The value of Slurm's --mail-type: events, and words without effect in CARMA.
 struct MailTypes {
   std::vector<std::string> events;
   bool each_task = false;
   std::vector<std::string> passed_over;
 };
-// Errors: kInvalid for a word that is unknown to Slurm too.
+// Errors: kInvalid for a word that Slurm does not define either.
 Result<MailTypes> ParseMailTypes(std::string_view text);
 
 }  // namespace carma::task

@@ -22,7 +22,7 @@ using base::Time;
 constexpr std::string_view kBeginForms =
     "a time like 14:05, 2026-03-01T14:05, now+1hour, tomorrow or +30m";
 
-// Parses a number of at most two digits that is at most `high`.
+// Parses a number of at most two digits and at most `high`.
 std::optional<int> TwoDigits(std::string_view text, int high) {
   if (text.empty() || text.size() > 2) return std::nullopt;
   const std::optional<std::int64_t> number = ParseInt(text);

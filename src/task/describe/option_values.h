@@ -46,14 +46,14 @@ Result<GpuCount> ParseGpus(std::string_view text);
 // "shard:4" and "mps:50" mean one GPU.
 Result<GpuCount> ParseGres(std::string_view text);
 
-// Parses names of GPUs without repetition, such as "2,3" or "GPU-5d6e…".
+// Parses a list of GPUs without duplicates, such as "2,3" or "GPU-5d6e…".
 Result<std::vector<std::string>> ParseGpuNames(std::string_view text);
 // Parses a part of a GPU's name: "a100", "RTX 6000". Returns empty for "any".
 Result<std::optional<std::string>> ParseGpuType(std::string_view text);
 
 struct Constraint {
   std::optional<std::string> gpu_type;
-  std::vector<std::string> others;  // words that are no known GPU type
+  std::vector<std::string> others;  // words that are not a known GPU type
 };
 // Parses Slurm's node features, such as "a100" or "a100&ib". Only GPU types have a meaning on a
 // single server.
@@ -64,7 +64,7 @@ Result<double> ParseShare(std::string_view text);
 
 struct ExportPlan {
   bool all = true;  // start with the submitter's environment
-  // Names with their values; an empty value stands for the value in the submitter's environment.
+  // Names with their values. A missing value is taken from the submitter's environment.
   std::vector<std::pair<std::string, std::optional<std::string>>> variables;
 };
 // Parses "ALL", "NONE", "NAME,NAME=value" or "ALL,NAME=value".

@@ -75,7 +75,7 @@ Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
   if (!count->counted) return Unit{};
   draft.spec.gpus = count->gpus;
   draft.gpus_counted = true;
-  // A later "2" replaces the whole of an earlier "a100:1", including its type.
+  // A later "2" completely replaces an earlier "a100:1", including its type.
   if (count->type || draft.type_with_count) draft.spec.gpu_type = count->type;
   draft.type_with_count = count->type.has_value();
   return Unit{};
@@ -168,7 +168,7 @@ Result<Unit> AddContainerMount(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds one parameter to the earlier ones. Each has its own name.
+// Adds one parameter to the earlier ones. Each parameter must have a different name.
 Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};
@@ -229,8 +229,8 @@ Result<Unit> SetProgress(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Parses [B:]SIGNAL[@SECONDS], as in Slurm. Without seconds, the signal comes a minute before the
-// end.
+// Parses [B:]SIGNAL[@SECONDS], as in Slurm. Without SECONDS, the signal is sent one minute before
+// the end.
 Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   constexpr std::string_view kForm = "[B:]SIGNAL[@SECONDS] such as USR1@120";
   constexpr std::int64_t kUsualS = 60;
@@ -251,8 +251,8 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal = ::sigabbrev_np(*number);
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
-  // A program that handles this signal will save its state on receiving it, as batch scripts on
-  // clusters do.
+  // A program that handles this signal is expected to save its state on receiving it, like batch
+  // scripts on clusters.
   if (!draft.spec.checkpoint_signal && base::IsHandledSignal(*draft.spec.signal))
     draft.spec.checkpoint_signal = draft.spec.signal;
   return Unit{};
@@ -298,21 +298,20 @@ constexpr std::array kRows{
         SetGpuNames<&TaskSpec::on_gpus>},
     Row{{"not-on", 0, "LIST", "none of these GPUs, by index or UUID", false},
         SetGpuNames<&TaskSpec::not_on_gpus>},
-    Row{{"linked", 0, "", "only GPUs that are connected with each other by NVLink", false},
+    Row{{"linked", 0, "", "only GPUs connected to each other by NVLink", false},
         SetFlag<&TaskSpec::linked_gpus>},
     Row{{"memory", 0, "SIZE", "peak GPU memory on each GPU: 800M, 12G, or MiB", false}, SetMemory},
     Row{{"gpu-mem", 0, "SIZE", "the same as --memory", false}, SetMemory},
-    Row{{"cpus", 'c', "N", "CPU cores reserved for all its processes together", false},
+    Row{{"cpus", 'c', "N", "CPU cores reserved for the task (all its processes together)", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
     Row{{"cpus-per-task", 0, "N", "Slurm's form of --cpus", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
-    Row{{"mem", 0, "SIZE", "main memory reserved for it, which is also its limit: 800M, 64G",
-         false},
+    Row{{"mem", 0, "SIZE", "main memory reserved for the task, also its limit: 800M, 64G", false},
         SetHostMemory},
     Row{{"own-cpus", 0, "", "reserve dedicated cores for the task", false},
         SetFlag<&TaskSpec::own_cpus>},
     Row{{"exclusive", 0, "", "no other task on its GPUs", true}, SetFlag<&Draft::exclusive>},
-    Row{{"collocated", 0, "", "share GPUs where that pays (default)", false},
+    Row{{"collocated", 0, "", "share GPUs when worthwhile (default)", false},
         SetFlag<&Draft::exclusive, false>},
     Row{{"sm-share", 0, "P", "at most this share of each GPU's SMs: 30% or 0.3 (under MPS)", false},
         SetParsed<&TaskSpec::sm_share, ParseShare>},
@@ -359,7 +358,7 @@ constexpr std::array kRows{
         SetNumber<&TaskSpec::priority, -core::kMaxPriority, core::kMaxPriority>},
     Row{{"qos", 0, "CLASS", "class of the task: interactive, normal (default), background", false},
         SetText<&TaskSpec::qos>},
-    Row{{"account", 0, "NAME", "account that is charged for its use of the GPUs", false},
+    Row{{"account", 0, "NAME", "account charged for the task's GPU use", false},
         SetText<&TaskSpec::account>},
     Row{{"requeue", 0, "", "restart if its machine or GPU is lost (default)", true},
         SetFlag<&TaskSpec::requeue>},
@@ -387,16 +386,18 @@ constexpr std::array kRows{
     Row{{"mail-user", 0, "ADDRESS", "address for --mail-type (default: me)", true}, SetMailUser},
     Row{{"open-mode", 0, "MODE", "existing output files: truncate (default) or append", true},
         SetOpenMode},
-    Row{{"progress", 0, "WORD", "read its progress from its output: auto (default) or none", true},
+    Row{{"progress", 0, "WORD", "read the task's progress from its output: auto (default) or none",
+         true},
         SetProgress},
     Row{{"signal", 0, "[B:]SIGNAL[@S]",
-         "send it S seconds (default 60) before the time limit; B: only to the script's shell",
+         "send SIGNAL S seconds (default 60) before the time limit; B: only to the script's shell",
          true},
         SetSignal},
     Row{{"checkpoint-signal", 0, "SIGNAL",
-         "signal that asks it to save before it makes room for others: USR1 …", false},
+         "signal that asks the task to checkpoint before it is preempted: USR1 …", false},
         SetCheckpointSignal},
-    Row{{"no-slots", 0, "", "do not end it after a time slice, where that is allowed", false},
+    Row{{"no-slots", 0, "", "do not end the task after a time slice, if the server allows that",
+         false},
         SetFlag<&TaskSpec::no_slots>},
     Row{{"comment", 0, "TEXT", "a note shown with the task", true}, SetText<&TaskSpec::comment>},
     Row{{"wrap", 0, "COMMAND", "run this line with /bin/sh", false}, SetText<&Draft::wrap>},
@@ -413,7 +414,7 @@ constexpr std::array kRows{
         SetFlag<&Draft::reads_training, false>},
 };
 
-// All of kRows, and the settings of a training run.
+// All of kRows and the options for a training run.
 const std::vector<Row>& AllRows() {
   static const std::vector<Row> kAll = [] {
     std::vector<Row> rows(kRows.begin(), kRows.end());

@@ -23,8 +23,8 @@ std::span<const OptionInfo> SubmitOptions();
 const OptionInfo* FindOption(std::string_view name_or_letter);
 
 // Stores a value in the draft of a description; on an error the draft stays unchanged. file: where
-// an option about the training was read. Errors: kInvalid, which states what was expected but not
-// where.
+// an option about the training was read. Errors: kInvalid with the expected value, but without the
+// place.
 struct Draft;
 Result<Unit> StoreOption(const OptionInfo& option, std::string_view value, std::string_view file,
                          Draft& draft);

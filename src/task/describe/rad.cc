@@ -63,7 +63,7 @@ class Parser {
   }
 
  private:
-  // `line` counts from 1, as editors do.
+  // `line` counts from 1, as in editors.
   std::unexpected<base::Error> Wrong(std::size_t line, std::string_view what) const {
     return Invalid(path_ + ":" + std::to_string(line) + ": " + std::string(what));
   }

@@ -19,15 +19,16 @@ class Description;
 // task then gets a whole GPU.
 inline constexpr std::int64_t kRadWholeGpu = 40'000;
 
-// Peaks per GPU in MiB as the columns state them, rounded up. (The original's "MB" are the MiB of
-// nvidia-smi.) Empty if the file lacks the column.
+// Peaks per GPU in MiB as the columns state them, rounded up. (The original writes "MB" for the MiB
+// of nvidia-smi.) Empty if the file lacks the column.
 struct RadMemory {
   std::optional<std::int64_t> oracle;      // line 9, or "memory:" of the named form
   std::optional<std::int64_t> horus;       // line 10
   std::optional<std::int64_t> faketensor;  // line 11
   std::optional<std::int64_t> gpumemnet;   // line 12
 };
-// A memory column, with its name for --rad-estimate. kRadColumns is in file order.
+// A memory column, with its name for --rad-estimate. kRadColumns has the columns in the order of
+// the file.
 struct RadColumn {
   std::string_view name;
   std::optional<std::int64_t> RadMemory::*mib;

@@ -49,7 +49,7 @@ std::string_view KeywordOf(std::string_view line) {
   return "";
 }
 
-// Recognises "#carma -G 2", "#CARMA: -G 2", "#CARMA-G 2".
+// Recognises misspelt directives: "#carma -G 2", "#CARMA: -G 2", "#CARMA-G 2".
 bool IsMisspelt(std::string_view line) {
   if (base::ToLower(line.substr(0, 6)) != "#carma") return false;
   const std::size_t option = line.find_first_not_of(": \t", 6);
@@ -237,7 +237,7 @@ Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
   for (std::string& warning : directives.warnings) description.Warn(std::move(warning));
   if (directives.sbatch) {
     description.AddSlurm(directives.slurm);
-    // Set first, because the settings below override it.
+    // Set before the directives, which may override it.
     if (const std::optional<int> gpus = GpusOf(*description.slurm()))
       CARMA_TRY(description.Set("gpus", std::to_string(*gpus), place));
   }

@@ -30,7 +30,7 @@ struct Directives {
 //   #CARMA --gpus=2 --time 12h -J "my name"     several options per line, = or blank, '…' and "…"
 //   #SBATCH --partition=gpu                     known, but without effect here: a warning
 // Lines starting with "##" or "# " are plain comments; a blank and '#' end a directive line.
-// Errors: kInvalid "path:line: …": unknown #CARMA option, missing or surplus value, unclosed
+// Errors: kInvalid "path:line: …": unknown #CARMA option, a missing or unexpected value, unclosed
 // quote, a directive line longer than 8 KiB, NUL bytes, more than kMaxScriptBytes, no "#!" line.
 Result<Directives> ReadDirectives(std::string_view text, std::string_view path);
 

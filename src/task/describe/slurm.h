@@ -13,8 +13,8 @@
 
 namespace carma::task {
 
-// Options of #SBATCH lines by their long names. The last value of each option counts; it is "" for
-// a switch.
+// Options of #SBATCH lines by their long names. If an option occurs several times, its last value
+// counts. A switch has the value "".
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
@@ -27,7 +27,7 @@ struct SlurmOption {
 };
 // The option with this long name or letter, both without dashes; null if there is none.
 const SlurmOption* FindSlurmOption(std::string_view name);
-// The same for the options that CARMA's srun accepts.
+// The option of CARMA's srun with this long name or letter; null if there is none.
 const SlurmOption* FindSrunOption(std::string_view name);
 
 // The parts of one word that starts an option: "--gpus=2", "--gpus", "-G2", "-G".

@@ -152,7 +152,7 @@ bool IsOneOf(std::string_view word, const std::array<std::string_view, kCount>& 
   return std::ranges::find(words, word) != words.end();
 }
 
-// Programs that run the file that their arguments name.
+// Programs that run the file named in their arguments.
 bool IsInterpreter(std::string_view program) {
   constexpr std::array<std::string_view, 11> kNames{
       "bash", "sh", "zsh", "dash", "ksh", "Rscript", "perl", "ruby", "node", "lua", "julia"};
@@ -167,7 +167,7 @@ bool IsTrainingLauncher(std::string_view program) {
   return IsOneOf(program, kNames) || program.starts_with("torch.distributed.") ||
          program.starts_with("accelerate.commands.");
 }
-// Programs that run the command that follows them.
+// Programs that run the command given after their own options.
 bool IsWrapper(std::string_view program) {
   constexpr std::array<std::string_view, 12> kNames{"env",     "nice",    "nohup", "time",
                                                     "stdbuf",  "ionice",  "uv",    "poetry",
@@ -280,7 +280,7 @@ bool IsParameterName(std::string_view text) {
 
 std::string NameOfCommand(const std::vector<std::string>& command) {
   std::string name = base::Printable(NameOf(command), 200);
-  // "python3 ''" and similar commands give an empty name, but a task must have a name.
+  // "python3 ''" and similar commands give an empty name, but every task needs a name.
   return name.empty() ? base::Printable(base::BaseName(command.front()), 200) : name;
 }
 

@@ -23,7 +23,7 @@
 
 namespace carma::task {
 
-// Limits on what a description may contain. All code that reads descriptions enforces them.
+// Limits on descriptions, enforced wherever a description is read.
 inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxPathBytes = 4096;
 inline constexpr std::size_t kMaxArgBytes = 131'072;      // for one argument or variable
@@ -82,15 +82,15 @@ struct TaskSpec : core::TaskRequest {
   std::string stderr_path;
   std::string umask = "022";  // octal, as umask(1) writes it
   std::optional<std::int64_t> array_index;
-  bool slurm = false;                             // a script written for Slurm
+  bool slurm = false;                             // the script was written for Slurm
   std::map<std::string, std::string> parameters;  // the task's values in a sweep
   std::vector<NotifyRule> notify;
   bool append_output = false;  // append to existing output files
   bool no_progress = false;    // do not read progress from the task's output
   bool serve = false;          // latency-sensitive
-  // The name of the signal that is sent signal_before its time limit, such as "USR1".
+  // The signal to send before the time limit (see signal_before), such as "USR1".
   std::optional<std::string> signal;
-  bool signal_main = false;  // send it to the main process only
+  bool signal_main = false;  // send the signal to the main process only
   std::optional<std::string> attach;
   bool terminal = false;
   std::optional<std::string> comment;
@@ -107,10 +107,10 @@ struct TaskSpec : core::TaskRequest {
     field("command", task.command, "argv, run without a shell; absent when there is a script.",
           {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
     field("script", task.script,
-          "Text of a batch script that starts with #!, which names its interpreter.",
+          "Text of a batch script; its first line is #! and the path of its interpreter.",
           {.max_bytes = kMaxScriptBytes});
     field("script_path", task.script_path,
-          "Absolute path where the script was read; shown to people, never opened.",
+          "Absolute path that the script was read from; only shown, never opened.",
           {.max_bytes = kMaxPathBytes});
     field("script_args", task.script_args, "Arguments of the script.",
           {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
@@ -147,7 +147,7 @@ struct TaskSpec : core::TaskRequest {
           "The umask of the task, which also applies to its output files; octal digits.", kUmask);
     field("comment", task.comment, "A one-line note.", kOneLine);
     core::TaskRequest::VisitFields(field, task);
-    field("memory_source", task.memory_source, "Where memory_mib came from.", kOneWord);
+    field("memory_source", task.memory_source, "Source of memory_mib.", kOneWord);
     field(
         "model_summary", task.model_summary,
         "Absolute path of the model-summary file, or of a Hugging Face transformer's config.json.",
@@ -157,13 +157,15 @@ struct TaskSpec : core::TaskRequest {
           "Training optimiser, one word: sgd, sgd-momentum, adam, adamw …", kOneWord);
     field("precision", task.precision, "Number format of the training, one word: fp32, amp, bf16 …",
           kOneWord);
-    field("training", task.training,
-          "How a transformer is trained, for the memory estimate; of two values for one name, the "
-          "later is used.",
-          {.max_items = kMaxTrainingWords, .unless_empty = true});
+    field(
+        "training", task.training,
+        "How a transformer is trained, for the memory estimate. If a name occurs twice, the later "
+        "value is used.",
+        {.max_items = kMaxTrainingWords, .unless_empty = true});
     field("array_index", task.array_index, "Index of this task in its array.",
           {.low = 0, .high = core::kMaxArrayIndex});
-    field("slurm", task.slurm, "A script written for Slurm: it gets variables as Slurm sets them.",
+    field("slurm", task.slurm,
+          "A script written for Slurm; it gets the environment variables that Slurm would set.",
           {.unless_empty = true});
     field("parameters", task.parameters,
           "Values of this task in a sweep by name: variables CARMA_PARAM_NAME, and {NAME} in its "
@@ -188,10 +190,11 @@ struct TaskSpec : core::TaskRequest {
           "Send that signal only to the main process (with a script: its shell); otherwise to all "
           "processes except a script's shell.",
           {.unless_empty = true});
-    field("attach", task.attach,
-          "Name under which carma run waits for the task: its input comes from there, its output "
-          "goes there as well as to its files. Not for arrays.",
-          {.max_bytes = 32, .fits = IsAttachName, .expected = "32 hexadecimal digits"});
+    field(
+        "attach", task.attach,
+        "Name under which carma run waits for the task. The task's input comes from carma run; its "
+        "output goes to carma run and to its files. Not for arrays.",
+        {.max_bytes = 32, .fits = IsAttachName, .expected = "32 hexadecimal digits"});
     field("terminal", task.terminal, "With attach: the task gets its own terminal.",
           {.unless_empty = true});
     field("lease", task.lease,
@@ -237,8 +240,8 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
 // One JSON object, as in the body of POST /v1/tasks and in the store's column. Absent fields take
 // their defaults.
 std::string ToJsonText(const TaskSpec& spec);
-// Writes JSON that is equivalent to ToJsonText's, but does not convert the same environment twice
-// in a row. In a batch of thousands of tasks, all environments are equal and make up most of each
+// Writes JSON equivalent to ToJsonText's, but reuses the text of the last environment if it is
+// unchanged. In a batch of thousands of tasks, all environments are equal and make up most of each
 // description.
 class SpecWriter {
  public:
@@ -252,7 +255,7 @@ class SpecWriter {
 // with JSON pointer.
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
-// Values for the placeholders in the names of a task's files.
+// Values of the placeholders in a task's file names.
 struct PathWords {
   core::TaskId id{};
   core::TaskId array{};  // first task of its array, or the task itself

@@ -18,10 +18,10 @@ nlohmann::json ToJson(const TaskSpec& spec);
 // fields. Errors: those of SpecFromJsonText.
 Result<TaskSpec> SpecFromJson(const nlohmann::json& json, const std::string& pointer,
                               const TaskSpec& common = {});
-// Parses fields that many tasks share; they need not be a complete description.
+// Parses fields shared by many tasks; they need not be a complete description.
 Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& pointer);
 
-// Parses a stored description without its environment, which is most of the text.
+// Parses a stored description without its environment, which makes up most of the text.
 Result<TaskSpec> SpecButEnvironment(std::string_view spec_json);
 // The stored description if it belongs to a lease. The descriptions of other tasks are not parsed.
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json);

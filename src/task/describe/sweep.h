@@ -25,7 +25,7 @@ Result<std::vector<Parameters>> Combinations(
     const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters,
     const std::vector<Parameters>& table);
 
-// Gives the task these values: "{lr}" becomes the value of lr in the task's command, in the
+// Inserts these values into the task: "{lr}" becomes the value of lr in the task's command, in the
 // arguments of its script, in its name and in its output paths. Other text in braces stays
 // unchanged.
 void ApplyParameters(const Parameters& parameters, TaskSpec& spec);

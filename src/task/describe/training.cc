@@ -9,11 +9,11 @@ namespace carma::task {
 namespace {
 
 constexpr std::array kOptions{
-    TrainingOption{"seq-len", "N", "tokens per sample; of the longest sample if they vary"},
+    TrainingOption{"seq-len", "N", "tokens per sample; of the longest if lengths vary"},
     TrainingOption{"target-len", "N",
                    "tokens of the decoder's sequence in an encoder-decoder (default: --seq-len)"},
     TrainingOption{"mean-len", "N",
-                   "tokens of the other samples, if a batch is laid out without padding"},
+                   "mean tokens of the samples other than the longest, if batches have no padding"},
     TrainingOption{"tokenizer-len", "N",
                    "length at which the tokenizer cuts samples, without --seq-len (default: "
                    "tokenizer_config.json)"},
@@ -58,7 +58,7 @@ constexpr std::array kOptions{
     TrainingOption{"packed", "", "every sample is as long as --seq-len (the default)"},
     TrainingOption{"variable-length", "", "samples vary in length"},
     TrainingOption{"expandable-segments", "",
-                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: fewer gaps"},
+                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set (less fragmentation)"},
     TrainingOption{"dp", "NAME", "ddp (default), fsdp, zero1, zero2, zero3"},
     TrainingOption{
         "megatron", "",

@@ -12,8 +12,8 @@
 
 namespace carma::task {
 
-// One word about the training. Lists are in increasing precedence: of several words with the same
-// name, the last is used.
+// One word about the training. If a list has several words with the same name, the last word is
+// used.
 struct TrainingWord {
   std::string name;   // a name in TrainingOptions()
   std::string value;  // "on" for a switch

@@ -33,9 +33,9 @@ class LeaseBook {
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
   // Errors: kConflict: the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const;
-  // Reports which processes of a step's lease are on its GPUs according to the driver. For each new
-  // process, records the files that it writes to, because Outputs() needs them after the process
-  // has ended.
+  // Takes the pids of processes that use the GPUs of a step's lease, as reported by the driver. For
+  // each new process of the lease, records the files that it writes to, because Outputs() needs
+  // them after the process has ended.
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
   std::vector<std::string> Outputs(core::TaskId id) const;
 
@@ -47,8 +47,8 @@ class LeaseBook {
   Lease* Find(core::TaskId id);
   const Lease* Find(core::TaskId id) const;
   Lease* Find(core::TaskId id, int attempt);
-  // Checks that the process may adopt the lease. Returns true if it has already adopted it. Errors:
-  // those of LeaseLauncher::AdoptLease.
+  // Checks that the process may adopt the lease. Returns true if the process has already adopted
+  // the lease. Errors: those of LeaseLauncher::AdoptLease.
   Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
 
   std::map<core::TaskId, Lease> leases_;
@@ -65,7 +65,7 @@ Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 // The environment variables for the process of a granted lease.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
 
-// The assumed end of a lease whose processes have gone without reporting to carmad.
+// The end to assume for a lease whose processes have gone without a report to carmad.
 LeaseEnd UnreportedEnd(const std::string& ends_dir, core::TaskId id, const Lease& lease);
 
 }  // namespace carma::task

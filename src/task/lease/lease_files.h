@@ -1,6 +1,6 @@
 // The record of a granted lease in its attempt's folder, and the reports that keepers leave while
-// no carmad runs. The record is one file to which lines are appended, because creating files would
-// be the main cost of a lease.
+// no carmad runs. Lines are appended to one file per lease, because creating files would be the
+// main cost of a lease.
 #pragma once
 
 #include <chrono>
@@ -56,14 +56,14 @@ struct Lease {
   std::optional<int> status;         // exit status of `main`, as from waitpid()
   bool begun = false;
   std::vector<std::string> outputs;  // last result of OutputsOf()
-  std::vector<pid_t> on_gpus;        // its processes that were on GPUs when OutputsOf() was called
+  std::vector<pid_t> on_gpus;        // processes of the lease on GPUs at that time
   // The start of the program may have been missed, because the process was not watched for a while.
   bool missed = false;
   bool stopped = false;  // a signal had stopped the process when the lease was granted
   Moment withdraw_at, kill_at;
-  Moment leave_at;  // when it counts as ended
-  Moment begin_by;  // when it counts as started
-  Moment look_at;   // when to check next whether it has started
+  Moment leave_at;  // when the lease counts as ended
+  Moment begin_by;  // when the lease counts as started
+  Moment look_at;   // when to check next whether the lease has started
   std::chrono::milliseconds look_in{};
 };
 
@@ -75,9 +75,9 @@ Result<Unit> KeepGrant(const Lease& lease);
 Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);
 Result<Unit> KeepEnd(const Lease& lease, const LeaseEnd& end);
 
-// Reads the lease without its members. Empty if the folder does not belong to a lease.
+// Reads the lease without its members. Returns empty if the folder does not belong to a lease.
 std::optional<Lease> ReadGrant(const std::string& dir);
-// Empty if the lease was not adopted.
+// Returns empty if the lease was not adopted.
 std::vector<LeaseMember> ReadMembers(const std::string& dir);
 std::optional<LeaseEnd> ReadEnd(const std::string& dir);
 

@@ -93,7 +93,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
     CARMA_TRY(AddLeaseMember(lease, {keeper, {}, true}));
     WatchMember(id, lease.members.back());
-    if (!lease.begun) return Unit{};  // its processes are reported together when the lease begins
+    if (!lease.begun) return Unit{};  // reported when the lease begins, with its other processes
     joined_.emplace_back(id, keeper.process);
     poll_.Wake();
     return Unit{};
@@ -163,7 +163,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SignalThatCatch(*lease, *number, options_.daemon);
   }
 
-  // After a restart, the daemon gets the same answers as before.
+  // Restores the lease, so that a restarted daemon gets the same answers as before.
   void Adopt(const KnownAttempt& attempt) override {
     std::optional<Lease> known = ReadGrant(attempt.dir);
     if (!known) return others_->Adopt(attempt);
@@ -242,7 +242,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  // Determines from its members whether an adopted lease still runs.
+  // Decides whether an adopted lease still runs by checking its members.
   void TakeAdopted(core::TaskId id, Lease& lease) {
     lease.adopted = true;
     lease.withdraw_at.reset();
@@ -274,8 +274,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
     // After this time the task counts as started even if the process still has the name
-    // kWaitsForLease. Slurm's task prolog may take long, but no process may hold GPUs forever by
-    // keeping that name.
+    // kWaitsForLease. A process must not hold GPUs forever by keeping this name, although Slurm's
+    // task prolog may take long.
     if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;
     lease.look_in = std::min(2 * lease.look_in, kLook);
@@ -338,7 +338,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // This is recorded immediately, because the lease and the cause of its end are soon forgotten.
+  // Records this immediately, because the process and the cause of its end cannot be queried for
+  // long.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {
@@ -372,7 +373,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // The lease could not be ended, because its process now belongs to another user or hangs in the
-  // kernel. From now on, its use of the GPUs counts as foreign.
+  // kernel. From now on, its GPU use counts as foreign use.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", Find(id)->members.front().process.process.pid}});

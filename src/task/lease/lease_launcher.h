@@ -4,8 +4,8 @@
 // report.
 //
 // A lease with a key (LeaseKey) is for a step of a workload manager's job, and the process that
-// requested it is the step's keeper. One or more processes below the keeper may adopt the lease. It
-// ends when all of them and the keeper are gone. A keeper is never signalled.
+// requested it is the step's keeper. One or more processes below the keeper may adopt the lease.
+// The lease ends when all of these processes and the keeper are gone. A keeper is never signalled.
 //
 // A process that adopts the lease under the name kWaitsForLease has not started yet. The attempt
 // starts when the process has another name, or after Options::adoption_limit. If the process ends
@@ -42,10 +42,9 @@ class LeaseLauncher : public Launcher, public LeaseBook {
  public:
   using Environment = std::map<std::string, std::string>;
   struct Options {
-    // Real time after which an unadopted grant is withdrawn, and after which an adopted lease
-    // counts as started.
+    // Real time until an unadopted grant is withdrawn, or until an adopted lease counts as started.
     std::chrono::milliseconds adoption_limit{30'000};
-    // Real time after KILL after which a lease counts as ended even if its process is still alive.
+    // Real time from KILL until a lease counts as ended even if its process is still alive.
     std::chrono::milliseconds kill_limit{10'000};
     // This process and its ancestors cannot have a lease (lease_processes.h).
     pid_t daemon = ::getpid();
@@ -70,16 +69,16 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   // restart.
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;
-  // Lets another step of the same job share an adopted lease that has a key. keeper: the keeper
-  // process of that step. Errors: kConflict: the lease is not adopted or has no key, or the process
-  // has ended; errors of the disk.
+  // Lets another step of the same job share an adopted lease that has a key. keeper: identifies the
+  // step. Errors: kConflict: the lease is not adopted or has no key, or the process has ended;
+  // errors of the disk.
   virtual Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
   // Makes the process the task and returns its environment. The same process may repeat the call.
   // Errors: kConflict: the lease is not granted, was adopted by another process or has ended, or
   // this process cannot have a lease; kDenied: the process is not below a keeper of the lease;
   // errors of the disk (then nothing has happened).
   virtual Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
-  // Takes the owner's report of how the lease has ended. Errors: kConflict: the lease is not
+  // Takes the owner's report on how the lease has ended. Errors: kConflict: the lease is not
   // adopted; errors of the disk.
   virtual Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
 

@@ -130,7 +130,7 @@ class LeaseLauncherTest : public ::testing::Test {
   }
   ~LeaseLauncherTest() override { std::filesystem::remove_all(folder_); }
 
-  // Replaces a killed daemon by a new one.
+  // Replaces a killed daemon with a new one.
   void Restart() {
     auto others = std::make_unique<FakeLauncher>();
     others_ = others.get();
@@ -181,7 +181,7 @@ class LeaseLauncherTest : public ::testing::Test {
   }
 
   std::string folder_;
-  // 0: this process's own children must be able to have leases.
+  // daemon is 0, because children of this process must be able to have leases.
   LeaseLauncher::Options options_{.daemon = 0};
   FakeLauncher* others_ = nullptr;
   std::unique_ptr<LeaseLauncher> launcher_;
@@ -514,7 +514,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessThatContinuesAtItsGrantAdoptsIt) {
   stranger.Stop();
   launcher_->Start(Order(stranger.process()));
   stranger.GoOn();
-  // The timer of a grant to a stopped process expires immediately.
+  // The timer for a grant to a stopped process expires immediately.
   pollfd ready{launcher_->PollFd(), POLLIN, 0};
   ::poll(&ready, 1, 60'000);
   Poll();

@@ -41,8 +41,8 @@ bool IsAbove(pid_t pid, pid_t below) {
   return false;
 }
 
-// The children of all threads of the process, as listed by the kernel. This avoids reading every
-// process of the machine.
+// The children of all threads of the process, as listed by the kernel. This avoids a scan of all
+// processes of the machine.
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   std::error_code ignored;

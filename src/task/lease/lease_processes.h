@@ -15,7 +15,7 @@
 namespace carma::task {
 
 // Why this process cannot have a lease, as the rest of a sentence: it is process 1, carmad, an
-// ancestor of carmad, or one of carmad's helpers. Empty if it can have one.
+// ancestor of carmad, or one of carmad's helpers. Empty if it can have a lease.
 std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon);
 
 // Whether `process` is `above` or a descendant of it.
@@ -25,7 +25,7 @@ bool IsBelow(const base::ProcessId& process, const base::ProcessId& above);
 // helpers, or processes of a member that cannot have a lease.
 std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon);
 // Sends a signal to all of these processes that run as the lease's owner. Processes of other users
-// (for example those started with su) get none.
+// (for example those started with su) get no signal.
 void SignalProcesses(const Lease& lease, int number, pid_t daemon);
 // Like SignalProcesses(), but only for processes that have a handler for this signal.
 void SignalThatCatch(const Lease& lease, int number, pid_t daemon);

@@ -1,5 +1,5 @@
-// A stand-in for NVIDIA's MPS control program: a shell script whose behaviour a test controls by
-// files in the pipe directory.
+// A stand-in for NVIDIA's MPS control program: a shell script whose behaviour a test controls
+// through files in the pipe directory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,10 +24,10 @@ namespace carma::task {
 //   status: the output of get_server_status. clients: the list of clients.
 //   ready: the line in control.log about a new server.
 //   reason: the line in server.log about a server that does not start.
-//   no-partitions: sm_partition fails. partitions: the existing ones, of 27 chunks of 4 SMs.
+//   no-partitions: sm_partition fails. partitions: the existing partitions, 27 chunks of 4 SMs.
 //   terminate: the output of terminate_client.
 // The script writes its input to the files terminated, asked and variables. The daemon is a Python
-// process that only holds the lock; -d returns once it holds it.
+// process that only holds the lock; -d returns once the daemon holds the lock.
 inline constexpr char kFakeMpsScript[] = R"sh(#!/bin/sh
 P=$CUDA_MPS_PIPE_DIRECTORY
 L=$CUDA_MPS_LOG_DIRECTORY

@@ -133,7 +133,7 @@ Result<MpsServerState> ParseMpsServerState(std::string_view text) {
   if (word.starts_with("Unknown command")) return MpsServerState::kUnknown;
   return Fail(
       word.ends_with("not found") ? ErrorCode::kNotFound : ErrorCode::kInvalid,
-      "the MPS control daemon reports about its server: '" + base::Printable(word, 100) + "'");
+      "the MPS control daemon reports this server state: '" + base::Printable(word, 100) + "'");
 }
 
 Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {

@@ -53,8 +53,8 @@ std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogName(const std::string& gpus);  // last part of the log directory's path
 
-// Whether MPS can enforce a memory limit per process. It can only if the server has one GPU, which
-// is device 0 in every process. CUDA silently ignores a list of limits for several devices in a
+// Whether MPS can enforce a memory limit per process. This requires a server with one GPU, which is
+// then device 0 in every process. CUDA silently ignores a list of limits for several devices in a
 // process that sees fewer of them, such as a launcher's worker.
 bool MpsLimitHolds(const std::string& gpus);
 // Environment of a client task. It includes the task's limits and its priority among the clients of
@@ -70,7 +70,7 @@ std::map<std::string, std::string> WithoutMpsEnvironment();
 
 // Parses processes, one per line, as in the answers of get_server_list and get_client_list. With
 // protocol 3, a process is the first value of each CSV line of `client list`. Errors: kInvalid with
-// the wrong line; kInvalid beyond 4096 lines.
+// the malformed line; kInvalid beyond 4096 lines.
 Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
 
 enum class MpsServerState {
@@ -89,7 +89,7 @@ struct MpsServerRow {
   pid_t pid = 0;
   MpsServerState state = MpsServerState::kStarting;
 };
-// Errors: kInvalid with the wrong line.
+// Errors: kInvalid with the malformed line.
 Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
 
 // The SMs of a GPU under a server with static SM partitions (CUDA 13.1 and newer), as lspart
@@ -106,14 +106,14 @@ struct MpsPartitions {
   int used_chunks = 0;
   std::vector<MpsPartition> partitions;
 };
-// gpu: the GPU's UUID; the answer contains only a prefix of it. Errors: kInvalid with the wrong
+// gpu: the GPU's UUID; the answer contains only a prefix of it. Errors: kInvalid with the malformed
 // line; kUnavailable with the answer if it has no line for this GPU.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
 // The id of a new partition, from the answer of `sm_partition add`. Errors: kUnavailable with the
 // answer.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
-// Number of chunks for this share of the SMs, 0..1. It is at least one. Otherwise it is rounded
-// down, so that shares that fit together also fit as chunks.
+// Number of chunks for this share of the SMs, 0..1. At least one; otherwise rounded down, so that
+// shares that add up to at most 1 also fit as chunks.
 int MpsChunks(double share, const MpsPartitions& of);
 
 // Checks the answer of terminate_client, which is empty or 0 on success. Errors: kUnavailable with

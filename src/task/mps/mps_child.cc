@@ -27,7 +27,7 @@ constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
 // Opens mps_dir, in which only carmad can replace files.
 Result<UniqueFd> OpenBase(const std::string& dir) {
-  // Every user must be able to reach their own folder below.
+  // Every user must be able to reach their own folder below it.
   const bool root = ::geteuid() == 0;
   CARMA_TRY(base::MakeDirs(dir, root ? 0755 : 0700));
   UniqueFd fd(::open(dir.c_str(), kFolderFlags));
@@ -88,8 +88,8 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
 
 std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user) {
   std::map<std::string, std::string> environment = order.environment;
-  // The control daemon looks for the server on PATH. The server in the program's own folder has the
-  // same version.
+  // The control daemon looks for the server program on PATH. The control program's own folder has a
+  // server program of the same version.
   const std::string& program = order.argv.front();
   environment["PATH"] = program.substr(0, program.rfind('/')) +
                         ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -145,7 +145,7 @@ Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments) {
         "expected DIR UID GID GPU [NAME=VALUE…] -- PROGRAM [ARGUMENT…], DIR and PROGRAM absolute");
   };
   if (arguments.size() < 6) return fail();
-  // The next number would mean "leave unchanged" to the kernel.
+  // The next number means "leave unchanged" to the kernel.
   constexpr std::int64_t kMaxId = 0xfffffffe;
   const std::optional<std::int64_t> uid = base::ParseInt(arguments[1]);
   const std::optional<std::int64_t> gid = base::ParseInt(arguments[2]);

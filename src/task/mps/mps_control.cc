@@ -74,7 +74,8 @@ std::string LastWords(const RunResult& ran) {
 
 // The result for a server that did not become active.
 Result<MpsServer> NotActive(const MpsServer& server) {
-  // The control daemon lets clients wait for a server that does not report its state.
+  // A server that does not report its state counts as ready, because its control daemon makes
+  // clients wait for it.
   if (server.state == MpsServerState::kUnknown) return server;
   if (server.state == MpsServerState::kFault) {
     return Unavailable(
@@ -138,8 +139,8 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
-// Ends a control daemon that did not answer in time. The daemon may have left the session of its
-// starter before the starter was killed, and may take its lock only after that.
+// Ends a control daemon that did not answer in time. The daemon may have left its starter's session
+// before the starter was killed, and may take its lock only now.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);
@@ -153,7 +154,7 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
         "(collocation.mps_servers)");
   }
   const std::string help = CARMA_TRY(Run({"-h"}, "", deadline));
-  // In the manual of protocol 3, the option has the second name.
+  // The manual of protocol 3 uses the second name.
   for (const std::string option : {"--multiuser-server", "--multiuser"}) {
     if (help.find(option) != std::string::npos) return option;
   }
@@ -255,8 +256,8 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
     starting = *server;
     if (!starting) {
       if (asked) return std::unexpected(WhyNoServer(*asked, said));
-      // Starts a server now. Otherwise the first client would wait for it, or silently run without
-      // it.
+      // Starts a server now. Otherwise the first client would wait for the server, or silently run
+      // without it.
       asked = logs_.Mark();
       said = CARMA_TRY(StartServer(deadline));
       continue;
@@ -318,7 +319,7 @@ void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
   for (const base::ProcessStat& each : Descendants(daemon.pid)) {
     if (BelongsTo(each.id.pid, id_.uid)) processes.push_back(each.id);
   }
-  // The command also fails if a server failed while ending.
+  // The command also fails if a server failed while shutting down.
   const bool heard = MpsSpeaksThree(daemon.pid) ? Run({"-q"}, "", deadline).has_value()
                                                 : Ask("quit -t 1", deadline).has_value();
   const Deadline patience = heard ? deadline : std::min(deadline, Clock::now() + kUnaskedEnd);
@@ -358,8 +359,8 @@ Result<MpsPartition> MpsControl::AddPartition(double share, Deadline deadline) c
   return Unavailable("the MPS control daemon does not list the SM partition that it has made");
 }
 
-// The list of partitions shows whether this worked, because the text of the answer is not
-// documented.
+// Success is not checked here, because the text of the answer is not documented. The list of
+// partitions shows whether the partition is gone.
 Result<Unit> MpsControl::RemovePartition(const std::string& partition, Deadline deadline) const {
   const Result<std::string> said = Ask("sm_partition rm " + id_.gpus + " " + partition, deadline);
   if (!said) return std::unexpected(said.error());

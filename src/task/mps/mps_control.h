@@ -1,6 +1,6 @@
 // Communicates with the control daemon of one server through NVIDIA's control program, in the
-// daemon's protocol (2 if carmad started it). Every call may block until its deadline, so it
-// belongs on workers and never on the loop.
+// daemon's protocol (2 if carmad started it). Every call may block until its deadline, so calls
+// belong on worker threads, never on the loop.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ struct MpsServer {
   std::string name = {};  // only in protocol 3; empty if the daemon uses protocol 2
 };
 
-// Features of MPS, found by starting a control daemon for a moment.
+// Features of MPS, found by briefly starting a control daemon.
 struct MpsAbilities {
   bool tells_state = false;  // reports the state of a server; only from branch 550 on
   bool logs = false;         // writes lines to its log
@@ -88,7 +88,7 @@ class MpsControl {
   // option, or this process is not root; other errors: its help could not be read.
   Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
-  // asked: marks of the logs from before the server was requested; said: the daemon's answer.
+  // asked: log positions from before the server was requested. said: the daemon's answer.
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
   base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
   void End(const base::ProcessId& daemon, Deadline deadline) const;

@@ -24,8 +24,8 @@ namespace carma::task {
 // The process that holds the lock of this pipe directory. Never blocks.
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 
-// Whether a control daemon uses protocol 3 (branch 615 and newer), according to its environment or
-// else its options.
+// Whether a control daemon uses protocol 3 (branch 615 and newer), according to its environment or,
+// failing that, its options.
 bool MpsSpeaksThree(pid_t daemon);
 
 // Whether a control daemon was started with static SM partitions, according to its options. This
@@ -46,7 +46,7 @@ class MpsLogs {
   // The last 64 KiB added since the mark; empty if nothing was added or there is no such file.
   std::string ControlSince(const MpsLogMark& mark) const;
   std::string ServerSince(const MpsLogMark& mark) const;
-  // Empties a log that exceeds 8 MiB: daemons write several lines per command, and the folder is
+  // Empties a log that exceeds 8 MiB. Daemons write several lines per command, and the folder is
   // often in memory (/run).
   void Bound() const;
 
@@ -56,7 +56,7 @@ class MpsLogs {
 };
 
 // Removes the pipe directory of a server whose daemon has ended, with the daemon's files, but not
-// the logs. If the directory contains other files, it stays with them.
+// the logs. If the directory contains other files, the directory and these files stay.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

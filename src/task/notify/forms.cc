@@ -36,7 +36,7 @@ std::string ForSlack(std::string_view text) {
   return escaped;
 }
 
-// The client API of Matrix takes a PUT to a URL that ends in a number of our choice. The server
+// The client API of Matrix expects a PUT to a URL that ends in a number of our choice. The server
 // accepts each number only once.
 std::string MatrixUrl(const std::string& url, const std::string& key) {
   constexpr std::string_view kSend = "/send/m.room.message";
@@ -68,7 +68,7 @@ std::string MailDate(base::Time now) {
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
   char text[64];
-  // The text is in the C locale, because CARMA's programs never change it.
+  // The text is in the C locale, because CARMA's programs never change the locale.
   std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S +0000", &parts);
   return text;
 }
@@ -108,7 +108,7 @@ std::string MomentIn(const Json& message, const char* name) {
   return ms == 0 ? "" : base::FormatTime(base::FromMs(ms));
 }
 
-// Facts about the task for the reader. Unknown facts are left out.
+// Facts about the task, for people. Unknown facts are left out.
 std::string Facts(const Json& message) {
   const std::int64_t peak_mib = NumberIn(message, "peak_mib");
   const std::int64_t attempt = NumberIn(message, "attempt");

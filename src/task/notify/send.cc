@@ -103,7 +103,8 @@ SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const 
   return trouble.empty() ? SendResult{} : Again(order.sendmail + " " + trouble);
 }
 
-// The URL contains secrets, and all users can read command lines. So it is never in a command line.
+// The URL contains secrets, and all users can read command lines. So the URL never appears on a
+// command line.
 std::string CurlConfig(const WebhookRequest& request, const NoticeOrder& order) {
   std::string text = fmt::format(
       "url = \"{}\"\nrequest = {}\nproto = \"=http,https\"\nmax-time = {}\nmax-redirs = 0\n"
@@ -173,7 +174,7 @@ Result<Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   return Unit{};
 }
 
-// Ends all processes that an ended program has left running.
+// Ends all processes that a finished program has left running.
 void EndWhatIsLeft() {
   constexpr int kRounds = 100;
   constexpr int kPauseMs = 10;

@@ -16,9 +16,9 @@ struct RunRequest {
   std::string more_input = {};  // content of its descriptor 3; empty: not opened
   // "NAME=value" each; empty: this process's own.
   std::optional<std::vector<std::string>> environment = {};
-  std::string folder = "/";  // working folder; empty: this process's own
-  std::size_t kept = 4096;   // maximum bytes returned of its output, and of its errors
-  std::chrono::milliseconds limit{10'000};  // after this time it is killed with its children
+  std::string folder = "/";                 // working folder; empty: this process's own
+  std::size_t kept = 4096;                  // maximum bytes returned of `output`, and of `errors`
+  std::chrono::milliseconds limit{10'000};  // then the program and its children are killed
   bool session = false;                     // run it in a new session
   bool together = false;                    // standard error becomes part of `output`
 };

@@ -13,11 +13,11 @@
 
 namespace carma::task {
 
-// Where groups may be made.
+// The place where groups may be made.
 struct CgroupBase {
-  std::string root;  // mount point of the v2 tree, for example "/sys/fs/cgroup"
-  std::string path;  // folder below it in which this process may make groups; empty: there is none
-  std::string reason;  // why there is none
+  std::string root;    // mount point of the v2 tree, for example "/sys/fs/cgroup"
+  std::string path;    // folder below `root` where this process may make groups; empty: none
+  std::string reason;  // why `path` is empty
   friend bool operator==(const CgroupBase&, const CgroupBase&) = default;
 };
 
@@ -33,8 +33,8 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 CgroupBase IfWritable(CgroupBase base);
 
 // The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
-// 254). Only then may the service's group control its children. A group that does so accepts no
-// processes itself, so carmad could not be restarted in it while tasks run.
+// 254). Only with this subgroup can the service's group control its children. A group that controls
+// its children accepts no processes, so carmad could not be restarted in it while tasks run.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
 // cgroup alive while no task runs, and is moved to the subgroup kKeeperGroup.
@@ -63,8 +63,8 @@ class TaskCgroup {
   // Makes <base>/<name>. Errors: the system's, for example if the tree is read-only.
   static Result<TaskCgroup> Create(const std::string& base, const std::string& name);
   const std::string& path() const { return path_; }
-  // The group's folder, for clone3(CLONE_INTO_CGROUP). A child that is born into its group costs
-  // nothing, while moving a living process makes the kernel wait for all processors (tens of ms
+  // The group's folder, for clone3(CLONE_INTO_CGROUP). Creating a child inside its group costs
+  // nothing, while moving a running process makes the kernel wait for all processors (tens of ms
   // were observed).
   int folder_fd() const { return folder_.get(); }
   // Moves the calling process into the group, in case it could not be created inside the group.

@@ -1,4 +1,4 @@
-// Finds processes of an attempt that process groups do not show.
+// Finds processes of an attempt that cannot be found by their process group.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,8 @@
 namespace carma::task {
 
 // Descendants of `root` in any session, without zombies. Reading the process table takes a while,
-// so repeat the call until it returns none. It costs one small read per process of the machine.
+// so repeat the call until it returns no process. It costs one small read per process of the
+// machine.
 std::vector<base::ProcessStat> Descendants(pid_t root);
 
 // Whether the process belongs to this user. This check prevents a process's claims about itself
@@ -23,12 +24,12 @@ bool BelongsTo(pid_t pid, uid_t uid);
 // started. Finds the orphans of an attempt whose shim is gone.
 std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string& assignment);
 
-// Processes of this user that were started with exactly this one argument. Finds shims whose folder
-// is gone.
+// Processes of this user that were started with exactly this one argument. Finds shims after their
+// folder was removed.
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
 
-// Returns false if the process has ended. Also returns true if the process cannot be distinguished
-// from a later one with its pid (no free descriptor).
+// Returns false if the process has ended. Also returns true if no descriptor is free to distinguish
+// the process from a later process with the same pid.
 bool MayLive(const base::ProcessId& process);
 
 // Sends signals to the process. Does nothing if it has ended, even if another process has reused
@@ -39,8 +40,8 @@ void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 bool Catches(const base::ProcessId& process, int signal);
 
 // This user's processes in the session that `leader` created, whether or not the leader still
-// lives. Empty if the leader's pid now belongs to another process, because then the session is gone
-// too.
+// lives. Empty if the leader's pid now belongs to another process, because the session is then gone
+// as well.
 std::vector<base::ProcessId> SessionMembers(uid_t uid, const base::ProcessId& leader);
 
 }  // namespace carma::task

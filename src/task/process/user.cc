@@ -36,7 +36,8 @@ std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const
   const std::string number = std::to_string(uid);
   if (then.empty() || then == number || then == now) return "";
   if (now.empty() || now == number) return fmt::format("there is no user {} any more", then);
-  return fmt::format("user id {} was {} at the submission and is {} now", uid, then, now);
+  return fmt::format("user id {} belonged to {} at submission and now belongs to {}", uid, then,
+                     now);
 }
 
 bool CanSwitchUser() {

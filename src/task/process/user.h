@@ -26,25 +26,26 @@ struct UserInfo {
 // group. Errors: kUnavailable if the database cannot answer.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
-// Explains that a user's number now belongs to another person, as may happen after the user was
+// Explains that a user's number now belongs to another person, which can happen after the user was
 // deleted. Empty if the submitter is still the same user or had no name at the submission. then,
-// now: the names; an empty name, or the number, means no name.
+// now: the names at the submission and now. An empty name, or the number as a name, means that
+// there is no name.
 std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now);
 
 // Whether this process can switch users because it runs as root.
 bool CanSwitchUser();
 
-// Sets groups, group and user (real, effective and saved) irreversibly. Only in a child that is
-// about to exec. Errors: the system's.
+// Sets groups, group and user (real, effective and saved) irreversibly. Call it only in a child
+// that is about to exec. Errors: the system's.
 Result<Unit> BecomeUser(const UserInfo& user);
 
 // Limits the user's processes and threads, so that a fork bomb does not use up the processes that
 // the daemon and other users need. Call it only in a child that is about to exec. 0: no limit.
 void LimitProcesses(std::int64_t most);
-// Resets this process's inherited protection from the kernel's memory kills (a negative value). A
-// positive value, which makes the process a likelier victim, stays. file: only set in tests.
+// Resets this process's inherited protection from the kernel's memory kills (a negative value).
+// Keeps a positive value, which makes the process a likelier victim. file: only set in tests.
 void GiveUpMemoryProtection(const std::string& file = "/proc/self/oom_score_adj");
-// Gives all signals their default actions and blocks none.
+// Resets all signals to their default actions and unblocks them.
 void ResetSignals();
 
 // Accesses files with the user's rights instead of root's, in a process with a single thread. Only

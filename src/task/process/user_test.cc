@@ -54,7 +54,7 @@ TEST(User, DetectsThatANumberBelongsToAnotherPerson) {
   EXPECT_EQ(WhyNotTheSubmitter(7, "", "bob"), "") << "not recorded";
   EXPECT_EQ(WhyNotTheSubmitter(7, "7", "bob"), "") << "had no name then";
   EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "bob"),
-            "user id 7 was ada at the submission and is bob now");
+            "user id 7 belonged to ada at submission and now belongs to bob");
   EXPECT_EQ(WhyNotTheSubmitter(7, "ada", ""), "there is no user ada any more");
   EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "7"), "there is no user ada any more");
 }

@@ -11,7 +11,7 @@ namespace {
 
 using std::string_view;
 
-// No training loop is this fast. A higher rate is that of a download, which counts bytes.
+// No training loop is faster than this. A higher rate belongs to a download, which counts bytes.
 constexpr double kMostRate = 50'000;
 
 // A bar whose description begins with one of these words shows a preparation, unless it shows a
@@ -25,7 +25,7 @@ constexpr std::array<string_view, 58> kPreparations{
     "merg",     "import",     "install", "push",    "pull",   "clon",    "receiv",  "count",
     "compress", "updat",      "warm",    "profil",  "init",   "process", "casting", "group",
     "pars",     "render"};
-// These words mean the same anywhere in the description.
+// Words that indicate a preparation anywhere in the description.
 constexpr std::array<string_view, 20> kPreparationWords{
     "download", "downloading",   "shards",     "tokenizing", "tokenizer", "scanning", "caching",
     "dataset",  "safetensors",   "cuda graph", "split",      "examples",  "prompts",  "files",
@@ -48,7 +48,7 @@ bool IsThinBar(string_view text) {
          text.starts_with("\xe2\x95\xb8") || text.starts_with("\xe2\x95\xba");
 }
 
-// Removes the head of a label such as "(Worker pid=7) Capturing".
+// Removes the prefix of a label such as "(Worker pid=7) Capturing".
 string_view WithoutHead(string_view label) {
   label = base::Trim(label);
   if (label.empty() || (label.front() != '(' && label.front() != '[')) return label;
@@ -82,7 +82,7 @@ string_view UnitOf(string_view printed, string_view label, const std::optional<C
 }
 
 // A rate such as "12.35it/s", "1.75s/it", "2.1kB/s", "?it/s" or "2.31": its unit, and its value if
-// there is one.
+// it has one.
 struct Rate {
   string_view unit;
   std::optional<double> per_s;
@@ -111,7 +111,7 @@ std::optional<Rate> ReadRate(Scan& scan) {
     const string_view each = scan.While(IsLetter);
     return Rate{each, number && *number > 0 ? std::optional(1 / *number) : std::nullopt};
   }
-  // Here, "s" follows, or the line was cut off.
+  // "s" must follow, unless the line was cut off.
   if (!scan.Skip("s") && !scan.done()) {
     scan.at = before;
     return std::nullopt;
@@ -256,7 +256,7 @@ std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   const std::optional<CounterBefore> counter = CounterAtEnd(line.substr(0, bracket));
   if (!counter || !counter->counter.total) return std::nullopt;
   Reading bar{.loop = counter->counter, .bar = true};
-  // Versions before 2.0 counted samples if they trained from arrays.
+  // Versions before 2.0 counted samples when they trained from arrays.
   const double total = *bar.loop.total;
   const auto done = static_cast<std::int64_t>(bar.loop.done);
   bar.unit = total > 2000 && done > 0 && (done % 32 == 0 || done == total) ? "sample" : "step";
@@ -312,7 +312,7 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
     const std::optional<double> span = scan.Span();
     const bool over = bar.loop.done == *bar.loop.total;
     if (!over) bar.eta_s = span;
-    // Span() may have taken the step time too: "12s 35ms".
+    // Span() may have consumed the step time as well: "12s 35ms".
     if (const std::optional<double> each = ReadStepTime(line.substr(end))) {
       bar.rate_per_s = 1 / *each;
       if (!over && span) bar.eta_s = std::max(0.0, *span - *each);
@@ -399,7 +399,7 @@ std::optional<Reading> LoggedBar(string_view line) {
                    rate ? rate->unit : "", line.substr(scan.at));
 }
 
-// In a list of figures, "val: 0.61" is a result and not the phase.
+// In a list of metrics, "val: 0.61" is a result and not the phase.
 bool IsFigure(string_view label, std::size_t behind) {
   Scan scan{label, behind};
   scan.SkipAny(" ");
@@ -430,7 +430,7 @@ std::optional<Reading> ReadBar(string_view line) {
     for (const auto read : {TqdmAt, FastProgressAt, KerasAt, XluaAt, MmcvAt}) {
       std::optional<Reading> bar = read(line, at);
       if (!bar) continue;
-      // If a line has two bars, the later one counts.
+      // If a line has several bars, the last bar counts.
       const std::size_t end = line.find(']', at);
       const std::optional<Reading> next =
           end == string_view::npos ? std::nullopt : ReadBar(line.substr(end + 1));

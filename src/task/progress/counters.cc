@@ -149,8 +149,8 @@ bool ThousandsAt(string_view text, std::size_t at) {
   return digits && (at + 4 == text.size() || !IsDigit(text[at + 4]));
 }
 
-// Takes the loop that follows the counter of an epoch. That counter ends at `end`, which is moved
-// past the loop.
+// Reads the counter of the loop after the counter of an epoch. The epoch's counter ends at `end`,
+// which is moved past the loop's counter.
 void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   Scan scan{line, end};
   if (const std::optional<Counter> loop = LoopBehind(scan)) {
@@ -162,7 +162,7 @@ void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
     reading.whole_run = brackets;
     end = scan.at;
   } else if (reading.epoch->total && line.find("Epoch(test)") != string_view::npos) {
-    // Here, MMEngine counts iterations, not epochs.
+    // In test lines, MMEngine counts iterations, not epochs.
     reading.unit = "iter";
     reading.loop = *std::exchange(reading.epoch, std::nullopt);
   }
@@ -257,7 +257,7 @@ std::optional<Reading> ReadCounters(string_view line) {
     if (!reading.epoch) return ReadBrackets(line);
     reading.unit = "epoch";
     reading.loop = *reading.epoch;
-    reading.named = HasWord(line, "train epoch");  // if true, the line is more than a heading
+    reading.named = HasWord(line, "train epoch");  // such a line is more than a heading
     reading.finished = SaysFinished(line, end);
     reading.epoch.reset();
   }

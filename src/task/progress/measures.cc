@@ -26,7 +26,7 @@ std::size_t FindLoss(string_view line, std::size_t from) {
   return string_view::npos;
 }
 
-// Whether the text ends with "val" or "test". The loss after it is then not a training loss.
+// Whether the text ends with "val" or "test". A loss that follows is not a training loss.
 bool OfOtherData(string_view before) {
   before = before.substr(0, before.find_last_not_of(' ') + 1);
   std::size_t first = before.size();
@@ -45,7 +45,7 @@ std::optional<double> SpanAfter(string_view line, string_view word) {
   return scan.Span();
 }
 
-// Computes the rate from the time of each step, or reads the steps per second.
+// Takes the rate from the steps per second, or computes it from the time of each step.
 std::optional<double> ReadStepRate(string_view line) {
   constexpr string_view kTimes[] = {
       "time", "elapsed time per iteration", "step_time", "iter_time", "ms/batch", "seconds"};

@@ -25,7 +25,7 @@ struct Progress {
   std::optional<double> eta_s;         // as printed
   std::optional<double> loss;          // the latest training loss
   std::optional<double> run_fraction;  // 0..1
-  std::optional<double> run_left_s;    // by the printed rates; does not include evaluations
+  std::optional<double> run_left_s;    // from the printed rates; evaluations are not included
   std::optional<double> epoch;         // the current epoch, counted from 1
 
   bool found() const { return done.has_value(); }

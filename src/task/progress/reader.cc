@@ -118,7 +118,7 @@ void ProgressReader::Take(string_view whole) {
     if (line) TakeContext(*line);
     return;
   }
-  if (line->starts_with("wandb: ")) return;  // such lines repeat earlier values
+  if (line->starts_with("wandb: ")) return;  // these lines repeat earlier values
   if (line->starts_with(kExact)) return TakeExact(line->substr(kExact.size()));
   if (exact_) return;
   const std::optional<std::string> english = InEnglish(*line);
@@ -187,7 +187,7 @@ bool ProgressReader::IsEvaluationBar(const Reading& bar) {
 void ProgressReader::TakeCounters(Reading reading) {
   if (reading.weak && !epoch_ && !train_) return;
   if (reading.unit == "percent" && train_ && train_->loop.total && train_->unit != "percent")
-    return;  // a less exact counter
+    return;  // less exact than the current counter
   if (reading.phase == Phase::kEval) {
     if (reading.loop.total) TakeEvaluation(reading);
     return;
@@ -198,7 +198,7 @@ void ProgressReader::TakeCounters(Reading reading) {
   const bool heading = reading.unit == "epoch" && !reading.loss && !reading.loop.total &&
                        !reading.eta_s && !reading.result && !reading.named;
   if (!reading.loop.total && !heading && train_ && train_->loop.total) {
-    // Takes only the loss, because the counter is less exact.
+    // This counter is less exact than the current one, so only the loss is taken.
     if (reading.loss) loss_ = reading.loss;
     return;
   }
@@ -241,7 +241,7 @@ void ProgressReader::SetEpoch(Counter epoch, bool completed, bool finished) {
   finished_ = finished && !completed_;
 }
 
-// Converts the counter of epochs to one that begins at 1.
+// Converts the counter of epochs so that it begins at 1.
 Reading ProgressReader::FromOne(Reading reading) const {
   if (from_zero_) {
     ++reading.loop.done;
@@ -391,7 +391,7 @@ double ProgressReader::EpochsDone() const {
   return std::max(0.0, epoch_->done - (completed_ || from_zero_ ? 0 : 1) + (finished_ ? 1 : 0));
 }
 
-// Whether the loop spans the whole run, although the program also prints epochs.
+// Whether the loop spans the whole run although the program also prints epochs.
 bool ProgressReader::SpansEpochs() const {
   return run_loops_ && train_ && train_->unit != "epoch" && train_->loop.total == run_loops_;
 }

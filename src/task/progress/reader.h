@@ -17,7 +17,7 @@ class ProgressReader {
   // stream: 0 is stdout, 1 is stderr. `bytes` may begin and end within a line.
   void Feed(int stream, std::string_view bytes);
   // The current progress. Also reads unfinished lines, because a bar's line ends only when the next
-  // one begins.
+  // bar begins.
   Progress Now();
 
  private:
@@ -25,19 +25,19 @@ class ProgressReader {
   void TakeExact(std::string_view line);
   void TakeBar(Reading bar);
   void TakeCounters(Reading reading);
-  // Reads lines that explain neighbouring lines.
+  // Reads a line that gives context for neighbouring lines.
   void TakeContext(std::string_view line);
   void TakeTable(std::string_view line);    // table of Stable-Baselines3
   void TakeColumns(std::string_view line);  // table of nerfstudio, OpenMM or LAMMPS
   void TakeRow(std::string_view line);      // table row of fastai, skorch, Chainer or spaCy
-  // Reads the bars of Chainer. Returns true if the line is part of one.
+  // Reads the bars of Chainer. Returns true if the line is part of such a bar.
   bool TakeChainer(std::string_view line);
   void TakeTraining(Reading reading);
   void TakeEvaluation(const Reading& reading);
   // Whether an unnamed bar beside another bar belongs to an evaluation.
   bool IsEvaluationBar(const Reading& bar);
-  // completed: the counter shows the number of finished epochs. finished: the current epoch is over
-  // too.
+  // completed: the counter shows the number of finished epochs. finished: the current epoch is also
+  // over.
   void SetEpoch(Counter epoch, bool completed, bool finished = false);
   Reading FromOne(Reading reading) const;
   double EpochsDone() const;
@@ -48,7 +48,7 @@ class ProgressReader {
   std::array<OutputLines, 2> streams_;
   std::optional<Reading> train_;
   std::optional<Reading> eval_;
-  std::optional<Reading> outer_;  // an unnamed bar around the bar that is followed
+  std::optional<Reading> outer_;  // an unnamed bar that encloses the current bar
   std::optional<double> loss_;
   std::optional<Counter> epoch_;
   bool completed_ = false;   // epoch_ counts finished epochs
@@ -65,7 +65,7 @@ class ProgressReader {
   std::size_t steps_at_ = 0;            // column of the steps in such a table; 0: none
   bool columns_ = false;                // a table of TakeColumns has begun
   bool labelled_ = false;               // lines begin with the rank
-  std::optional<double> epochs_total_;  // printed separately from the epoch
+  std::optional<double> epochs_total_;  // a total printed separately from the epoch
   std::optional<double> loops_total_;
   std::optional<double> run_loops_;  // loops of all epochs together
   std::optional<double> rate_;       // rate in a table

@@ -27,7 +27,7 @@ struct Reading {
   std::optional<Counter> epoch;
   std::optional<double> row;  // finished share of the current epoch, 0..1
   bool bar = false;
-  bool weak = false;       // only a count of batches, which is used only within training
+  bool weak = false;       // a bare count of batches, used only within training
   bool named = false;      // the bar has a description
   bool result = false;     // from a dictionary of results, "{'eval_loss': 0.7, 'epoch': 1.0}"
   bool whole_run = false;  // eta_s is for the whole run instead of the loop
@@ -57,7 +57,7 @@ std::optional<double> ReadLoss(std::string_view line);
 std::optional<double> ReadEta(std::string_view line);
 // Reads the time of a step in seconds: "35ms/step".
 std::optional<double> ReadStepTime(std::string_view line);
-// Adds the line's loss, remaining time and rate if the reading has none.
+// Adds the line's loss, remaining time and rate if the reading lacks them.
 void AddMeasures(Reading& reading, std::string_view line);
 // Reads the epoch anywhere in the text: "Epoch 3/10", "[Epoch 3]", "Epoch: [0]". Sets `end` to the
 // position after it.
@@ -66,8 +66,8 @@ std::optional<Counter> ReadEpoch(std::string_view text, std::size_t* end = nullp
 struct Scan;
 std::optional<Counter> ReadPair(Scan& scan);
 
-// The line with words for epoch, loss and the like translated to English. Empty if it has no words
-// in another language to translate.
+// The line with its words for epoch, loss and the like translated to English. Empty if there is
+// nothing to translate.
 std::optional<std::string> InEnglish(std::string_view line);
 
 // The phase according to the description of a bar or the beginning of a line.

@@ -30,7 +30,7 @@ struct ProgressReport {
     field("phase", report.phase, "The present phase.",
           {.max_bytes = 16, .fits = IsPhase, .words = "train,eval"});
     field("unit", report.unit, "What the innermost loop counts: step, iter, epoch, sample …",
-          {.max_bytes = 16, .fits = IsUnit, .expected = "up to 16 small letters"});
+          {.max_bytes = 16, .fits = IsUnit, .expected = "up to 16 lowercase letters"});
     field("done", report.done, "Number of units done.", kCount);
     field("total", report.total, "Total number of units; null: not known.", kCount);
     field("rate_per_s", report.rate_per_s, "Units per second, as the program prints them.", kCount);

@@ -16,7 +16,7 @@ struct Scan {
   char peek() const { return done() ? '\0' : text[at]; }
   bool Skip(std::string_view word);  // skips exactly this word
   void SkipAny(std::string_view these, std::size_t most = 1024);
-  // Takes the characters up to the first for which `holds` is false.
+  // Takes characters as long as `holds` is true for them.
   std::string_view While(bool (*holds)(char));
   // "12", "0.5", "1.07E+01", "-0.4"; neither "nan" nor "inf".
   std::optional<double> Number();
@@ -31,8 +31,8 @@ bool IsDigit(char c);
 bool IsLetter(char c);
 // Whether the character can be part of a name such as "train_loss".
 bool IsNameChar(char c);
-// Find `word` as a whole word in upper or lower case; FindWord returns npos if it does not occur.
-// `word` must be in lower case and begin with a letter.
+// Find `word` as a separate word in upper or lower case. FindWord returns npos if there is no such
+// word. `word` must be in lower case and begin with a letter.
 bool IsWordAt(std::string_view text, std::string_view word, std::size_t at);
 std::size_t FindWord(std::string_view text, std::string_view word, std::size_t from = 0);
 bool HasWord(std::string_view text, std::string_view word);

@@ -62,7 +62,7 @@ std::optional<ProgressReport> ProgressTracker::Look(std::int64_t now_ms) {
   for (std::size_t stream = 0; stream < kept_.size(); ++stream) {
     std::string_view data = kept_[stream];
     if (torn_[stream]) {
-      // What remains of a torn line could be misread as another number.
+      // The rest of a truncated line could be misread as a different number.
       const std::size_t end = std::min(data.find_first_of("\r\n"), data.size());
       reader_.Feed(static_cast<int>(stream), "\n");
       data.remove_prefix(end);

@@ -27,8 +27,7 @@ class ProgressTracker {
   std::optional<ProgressReport> Look(std::int64_t now_ms);
 
  private:
-  // The progress at one moment of the run. Two moments give the rate, from which the end is
-  // estimated.
+  // The progress at one moment of the run. The rate between two moments gives the expected end.
   struct Moment {
     std::int64_t at_ms = 0;
     double fraction = 0;

@@ -11,7 +11,7 @@ namespace {
 using std::string_view;
 using Words = std::pair<string_view, string_view>;
 
-// Words that name a counter. A line with one of them is about training.
+// Words that name a counter. A line with such a word is about training.
 constexpr Words kCounterWords[] = {
     {"Epoche", "Epoch"},   {"Epoca", "Epoch"},    {"epoca", "epoch"},  {"Epoka", "Epoch"},
     {"Época", "Epoch"},    {"época", "epoch"},    {"Époque", "Epoch"}, {"époque", "epoch"},

@@ -26,9 +26,9 @@ namespace {
 
 using base::UniqueFd;
 
-constexpr int kKillRounds = 3;  // a process that is just forking may escape the first rounds
+constexpr int kKillRounds = 3;  // a process that is being forked may escape the first rounds
 constexpr std::size_t kMaxLogBytes = 65'536;
-// This is short, because the caller has other work.
+// Short, because the caller has other work to do.
 constexpr std::chrono::milliseconds kLostPatience{1'000};
 
 ShimOrder ToShimOrder(const LaunchOrder& order, const CgroupBase& cgroup) {
@@ -52,7 +52,7 @@ Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mod
   return Unit{};
 }
 
-// Whether a later read may succeed. That is not the case if the file is missing or invalid.
+// Whether reading may succeed later. Returns false if the file is missing or invalid.
 bool CannotReadNow(const base::Error& error) {
   return error.code == ErrorCode::kIo || error.code == ErrorCode::kUnavailable;
 }
@@ -155,7 +155,7 @@ Outcome NeverBegan(std::string text) {
 
 // Ensures that no shim will run the attempt. Returns empty if a shim claimed the attempt first.
 std::optional<Outcome> Abandon(const std::string& dir) {
-  // Shims are started only after their folder is made.
+  // A shim is started only after its folder has been made.
   if (!base::Exists(dir)) return NeverBegan("carmad ended before the task was started");
   const std::string complaint = LastComplaint(dir);
   const std::string text = complaint.empty() ? "its shim ended before the task began" : complaint;
@@ -201,7 +201,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   if (!read) return Unknown(read.error());
   const ShimOwner& owner = *read;
   if (owner.abandoned) return NeverBegan("it was abandoned before the task began");
-  // Whether the shim lives must be checked before the report is read. If it lives and reports in
+  // Check whether the shim is alive before reading the report. If the shim reports and exits in
   // between, its end is noticed later.
   const bool lives = OwnerLives(owner);
   outcome.shim = owner.process;

@@ -33,8 +33,8 @@ struct Outcome {
   std::string leftover_group;  // for kLost: cgroup folder that must be removed later, or empty
 };
 // Determines the outcome of an attempt. An attempt without owner is claimed and thereby abandoned,
-// so that a late shim cannot run it. An attempt that certainly started is never kNeverBegan: if its
-// folder no longer shows the start, the attempt is lost. cgroup: as in PrepareAttempt.
+// so that a late shim cannot run it. An attempt that is known to have started is never kNeverBegan.
+// If its folder no longer shows the start, the attempt is lost. cgroup: as in PrepareAttempt.
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 
 // The attempt's time between TERM and KILL; empty if its order cannot be read.

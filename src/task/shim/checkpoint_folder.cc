@@ -22,7 +22,7 @@ using base::Json;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxOwnerFileBytes = 4096;
-// File servers show this user id for files of users that they do not have.
+// File servers show this user id for files of users that do not exist there.
 constexpr uid_t kNobody = 65534;
 
 UniqueFd OpenFolder(const std::string& path) {
@@ -66,7 +66,7 @@ std::string CheckpointFolder(const ShimOrder& order) {
 }
 
 // The folder's owner must be checked. Any user with write access to the working directory could
-// have made the folder, so that the task would load that user's files.
+// have made the folder, and the task would load that user's files.
 Result<Unit> PrepareCheckpoints(const ShimOrder& order) {
   const std::string path = CheckpointFolder(order);
   if (order.saves && ::mkdir(path.c_str(), 0777) == 0) return Unit{};

@@ -32,7 +32,7 @@ struct ChildPlan {
   int cgroup_fd = -1;              // folder of the task's group; -1: none
   const UserInfo* user = nullptr;  // rights to switch to; null: keep the shim's
   // Descriptor of a batch script, whose path is argv[script_argument]. If the user has no access to
-  // the folders above the script, it is passed through this descriptor instead.
+  // the folders above the script, the child gets the script through this descriptor instead.
   int script_fd = -1;
   std::size_t script_argument = 0;
 };

@@ -89,7 +89,7 @@ Words Docker(const ContainerRun& run) {
   return words;
 }
 
-// Apptainer passes the variables, network and shared memory to the container by default.
+// By default, Apptainer passes the variables, network and shared memory to the container.
 Words Apptainer(const ContainerRun& run) {
   Words words{run.program, "exec"};
   if (!run.order.gpu_uuids.empty()) words.emplace_back("--nv");

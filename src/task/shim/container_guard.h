@@ -22,7 +22,7 @@ struct GuardOrder {
   std::vector<std::string> removal;  // as from ContainerRemoval; empty: only the script is removed
   std::vector<std::string> block;    // environment of that command
   std::string group;                 // as from ContainerGroup
-  std::string script;                // file of the user that is removed, or empty
+  std::string script;                // the user's file to remove, or empty
   ContainerLimits limits = {};       // limits of the group
 
   static void VisitFields(auto& field, auto& order) {
@@ -54,7 +54,7 @@ class ContainerGuard {
   base::UniqueFd done_;   // closed when the guard has ended
 };
 
-// The body of carma-shim --guard, which returns the exit status.
+// Runs carma-shim --guard and returns the exit status.
 int RunGuard();
 
 }  // namespace carma::task

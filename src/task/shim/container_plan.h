@@ -20,8 +20,7 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                    Environment& environment);
 
 // Whether only root can change which program runs here: the program, its folder and all folders
-// above belong to root and are not writable for others. (`/tmp` may be above, because it is
-// sticky.)
+// above belong to root and are not writable by others. (`/tmp` may be above, because it is sticky.)
 bool OnlyRootChanges(const std::string& program);
 
 // Copies the script to /tmp so that the task's user can read it; the shim's folder is closed to

@@ -21,15 +21,15 @@
 namespace carma::task {
 namespace {
 
-// Helper programs of the tools, as the kernel names them (at most 15 letters). If squashfuse got a
-// signal, it would unmount the image while the program still uses it.
+// Helper programs of the tools, as the kernel names them (at most 15 letters). A signal to
+// squashfuse would unmount the image while the program still uses it.
 constexpr std::array<std::string_view, 20> kHelpers{
     "apptainer",   "appinit",     "catatonit",     "conmon",         "crun",
     "docker",      "docker-init", "dumb-init",     "fuse-overlayfs", "fuse2fs",
     "gocryptfs",   "pasta",       "podman",        "rootlessport",   "runc",
     "slirp4netns", "squashfuse",  "squashfuse_ll", "starter",        "tini"};
 constexpr int kRounds = 50;
-constexpr int kRoundsForFolders = 5;  // we may have no right to remove the folders
+constexpr int kRoundsForFolders = 5;  // this process may have no right to remove the folders
 constexpr int kRoundMs = 20;
 
 bool IsHelper(const base::ProcessStat& process) {

@@ -23,7 +23,7 @@ bool IsInContainerGroup(pid_t pid, const std::string& group);
 // process is not root.
 std::vector<std::string> MakeContainerGroups(const std::string& group);
 
-// A group's limits of GPU memory (group_limiter.h).
+// The program that limits a group's GPU memory, and its arguments (group_limiter.h).
 struct ContainerLimits {
   std::vector<std::string> limiter;  // empty: no limits
   std::vector<std::string> words;

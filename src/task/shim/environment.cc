@@ -149,7 +149,7 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir) {
   Environment environment = order.spec.environment;
-  // insert() keeps what the submitter has set.
+  // insert() keeps variables that the submitter has set.
   environment.insert({{"HOME", user.home}, {"SHELL", user.shell}, {"PATH", kDefaultPath}});
   // Output goes to a file, so Python would buffer it until the end.
   environment.insert({"PYTHONUNBUFFERED", "1"});

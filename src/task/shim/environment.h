@@ -43,7 +43,7 @@ std::string Lookup(const Environment& environment, const std::string& name);
 // "NAME=value" each, as execve() expects them.
 std::vector<std::string> ToBlock(const Environment& environment);
 
-// Folder with the srun, sbatch, scancel and scontrol that a script written for Slurm finds.
+// Folder with the srun, sbatch, scancel and scontrol for scripts written for Slurm.
 std::string StandInFolder();
 
 // The interpreter line of a script.

@@ -27,7 +27,7 @@ class FakeLauncher : public Launcher {
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return -1; }
-  // As in the real launcher, events that the sink causes are delivered by the next call.
+  // As in the real launcher, events caused by the sink are delivered by the next call.
   void Poll(const Sink& sink) override;
 
   // Queues an event for the next Poll().

@@ -33,8 +33,8 @@ struct LaunchOrder {
   std::int64_t max_output_bytes = 0;  // per file before it is rotated; 0: unlimited
   int output_rotations = 1;
   base::Duration kill_grace{30'000};  // real time between TERM and KILL
-  // Maximum processes and threads of the task if its cgroup counts them, otherwise of its user. No
-  // limit if 0.
+  // Maximum processes and threads of the task if its cgroup counts them, otherwise of its user. 0:
+  // no limit.
   std::int64_t max_processes = 0;
   core::HostShare host;  // promised cores and memory, enforced if the task's group can do so
   // Command that sets GPU memory limits of the task's group (task/process/group_limiter.h) before
@@ -85,7 +85,7 @@ struct ShimEvent {
   int exit_code = 0;
   int signal = 0;
   bool lost = false;               // no report: the shim or the machine died
-  bool untold = false;             // only the process's parent knows how it ended
+  bool untold = false;             // only the process's parent received its exit status
   bool host_oom = false;           // the cgroup counted an oom_kill
   std::string stderr_tail;         // last bytes that the task wrote to stderr, at most 64 KiB
   std::int64_t ended_boot_ns = 0;  // CLOCK_BOOTTIME when the process ended; 0: unknown
@@ -98,9 +98,9 @@ class Launcher {
   // Starts an attempt that the caller has already stored. Never blocks for long. An event reports
   // the outcome.
   virtual void Start(LaunchOrder order) = 0;
-  // Lets the shim send TERM to the whole group and, after the grace, KILL. If the shim fails to do
-  // so, it is later killed together with its task, and the attempt is lost. Unknown attempts are
-  // ignored.
+  // Lets the shim send TERM to the whole group and, after the grace period, KILL. If the shim fails
+  // to do so, it is later killed together with its task, and the attempt is lost. Unknown attempts
+  // are ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
   // Restricts the attempt's processes to these cores (LaunchOrder::cores) if their group supports
   // this. Unknown attempts are ignored.

@@ -28,7 +28,7 @@ class OutputFile {
   // Bytes that cannot be written (disk full, quota, file size limit) are dropped and counted; the
   // next call tries again.
   void Write(std::string_view data);
-  // Notes dropped bytes at the end of the file, if that can still be written.
+  // Writes a note about dropped bytes at the end of the file, if possible.
   void Close();
   std::int64_t dropped_bytes() const { return dropped_bytes_; }
   int last_error() const { return last_error_; }  // errno; 0: everything was written

@@ -26,7 +26,7 @@ class OutputPump {
   // The task's end of a stream: 0 is stdout, 1 is stderr. A terminal serves as both.
   int task_end(int stream) const;
   void CloseTaskEnds();
-  // Descriptor for poll(); -1 once the stream has ended, and as long as its receiver is not ready.
+  // Descriptor for poll(); -1 once the stream has ended, or while its receiver is not ready.
   int poll_fd(int stream) const;
   // Moves available data, at most one buffer, so that both streams make progress. Returns false if
   // there is no data.
@@ -44,7 +44,7 @@ class OutputPump {
 
   std::string StderrTail() const { return tail_.Text(); }
   std::int64_t DroppedBytes() const;
-  int WriteError() const;  // errno of the last bytes that were dropped; 0 if no bytes were
+  int WriteError() const;  // errno of the last dropped bytes; 0: none were dropped
 
  private:
   OutputPump(OutputFile out, std::optional<OutputFile> err, Attachment* attachment);

@@ -17,7 +17,7 @@ class ProgressFile {
  public:
   // Needs the rights of carmad's user. If the file cannot be created, progress is not read.
   void Open(const std::string& attempt_dir);
-  // This call and the following ones do not depend on rights. stream: 0 is stdout, 1 is stderr.
+  // From here on, calls work with any user's rights. stream: 0 is stdout, 1 is stderr.
   void Take(int stream, std::string_view data);
   // Milliseconds until LookIfDue() has work; empty if it has none.
   std::optional<int> DueInMs() const;
@@ -28,7 +28,7 @@ class ProgressFile {
   ProgressTracker tracker_;
 };
 
-// The shim's latest report; empty if there is none yet, or if it is just being written.
+// The shim's latest report; empty if there is none yet, or if it is currently being written.
 std::optional<ProgressReport> ReadProgressFile(const std::string& attempt_dir);
 
 }  // namespace carma::task

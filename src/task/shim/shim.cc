@@ -69,7 +69,7 @@ class Shim {
   int Run();
 
  private:
-  // If this fails, the attempt has no owner yet, and the daemon abandons it.
+  // After an error the attempt has no owner yet, and the daemon abandons it.
   Result<bool> Claim();
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();
@@ -92,7 +92,7 @@ class Shim {
   Result<Unit> LimitGpuMemoryOf(const std::string& folder, bool guarantees);
   bool MayCallDocker() const;
   std::string ChangeGpuMemoryLimits();
-  // Also removes the limits, which would otherwise stay in the groups above.
+  // Also removes the limits, which would otherwise remain in the parent groups.
   void RemoveGroup();
   void TellStarted(pid_t main);
   void LeaveReport(const ShimReport& report);
@@ -113,7 +113,7 @@ class Shim {
   std::optional<OutputPump> pump_;
   std::optional<TaskCgroup> group_;
   std::string no_limit_;
-  std::map<std::string, bool> limited_;  // by group; true: memory is guaranteed to it
+  std::map<std::string, bool> limited_;  // by group; true: the group is guaranteed memory
   UniqueFd script_;
   std::string script_text_;
   std::optional<ContainerRun> container_;
@@ -174,8 +174,8 @@ void Shim::TellRunner(AttachMessage message) {
 
 Result<bool> Shim::Claim() {
   if (base::Exists(dir_ + "/" + kOwnerFile)) return false;
-  // Reserved before the claim, while the attempt can still be reported as not started. A disk that
-  // is too full for a report is also too full for a task.
+  // Reserved before the claim, because until then the attempt can still be reported as not started.
+  // A disk that is too full for a report is also too full for a task.
   for (auto [file, name, bytes] : {std::tuple{&started_file_, kStartedFile, kStartedReserveBytes},
                                    std::tuple{&exit_file_, kExitFile, kReportReserveBytes}}) {
     CARMA_TRY(file->Reserve(dir_, name, bytes));
@@ -193,7 +193,7 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
   LimitGpuMemoryOfGroups();
-  // Without this, the daemon might conclude after a power failure that a task that ran had never
+  // Without this, the daemon might wrongly conclude after a power failure that the task had never
   // begun.
   if (Result<Unit> synced = SyncClaim(dir_); !synced)
     return Refuse(synced.error(), /*retryable=*/true);
@@ -351,8 +351,8 @@ std::expected<Unit, LaunchError> Shim::EnterContainer() {
   return Unit{};
 }
 
-// A tool that ended by itself has removed its container, unless its exit code is 125 or more, which
-// may mean an error of the tool. report: null if nothing has run.
+// A tool that exited by itself has removed its container. If its exit code is 125 or more, the tool
+// may have failed, and the guard removes the container. report: null if nothing has run.
 void Shim::EndContainer(const ShimReport* report) {
   constexpr int kFirstOfTheTool = 125;
   if (guard_) {
@@ -379,8 +379,8 @@ void Shim::MakeGroup() {
   }
 }
 
-// The daemon reports limits that the group cannot enforce. It has determined what the whole tree
-// supports.
+// Limits that the group cannot enforce are reported by the daemon, which has determined what the
+// whole tree supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
   // A cap guarantees nothing. A capped task also needs a weight for times when other tasks keep all
@@ -454,7 +454,7 @@ void Shim::RemoveGroup() {
 void Shim::TellStarted(pid_t main) {
   ShimStarted started;
   started.process.pid = main;
-  // The process is not yet reaped, so its entry exists, even if it is a zombie.
+  // The process is not yet reaped, so it still has an entry in /proc, even as a zombie.
   if (const auto stat = base::ReadProcessStat(main)) started.process = stat->id;
   if (group_ && group_->path().starts_with(order_.cgroup_root))
     started.cgroup = group_->path().substr(order_.cgroup_root.size());
@@ -472,8 +472,7 @@ void Shim::LeaveReport(const ShimReport& report) {
     const Result<Unit> written = exit_file_.Commit(text, /*durable=*/true);
     if (written) return;
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
-    // If the daemon that started this shim still runs, it need not wait until the report is on
-    // disk.
+    // A daemon that is still connected need not wait until the report is on disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
     if (!base::IsFolder(dir_)) return;  // no program would look for the report anywhere else
     if (written.error().code == ErrorCode::kNotFound)

@@ -1,6 +1,6 @@
-// The body of carma-shim: one process per attempt that starts the task, owns its exit status and
-// its output, and outlives carmad. task/shim/shim_protocol.h has the rules that ensure that an
-// attempt runs only once.
+// The implementation of carma-shim: one process per attempt that starts the task, owns its exit
+// status and its output, and outlives carmad. task/shim/shim_protocol.h has the rules that ensure
+// that an attempt runs only once.
 #pragma once
 
 #include <string>

@@ -126,7 +126,8 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
 
 TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
   // The child reports that it runs. But before it starts its own program, it still has the shell's
-  // handler, which ignores the signal. It would then live until the end of the grace period.
+  // handler, which ignores the signal. In that case, it would live until the end of the grace
+  // period.
   LaunchOrder order = Attached(
       "trap 'echo bye > $TELL; exit 4' HUP; sh -c 'echo up; exec sleep 1000' & wait", true);
   order.kill_grace = base::Duration(kPatienceMs);
@@ -157,7 +158,7 @@ TEST_F(ShimAttachTest, RunsNothingWithoutAWaitingClient) {
   listener_ = AttachListener::Open().value();
   launcher_->Start(std::move(order));
   const ShimEvent failed = NextFailed();
-  EXPECT_THAT(failed.text, HasSubstr("the 'carma run' that waited for it is gone"));
+  EXPECT_THAT(failed.text, HasSubstr("the 'carma run' that waited for the task is gone"));
   EXPECT_FALSE(failed.retryable);
 }
 

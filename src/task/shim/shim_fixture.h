@@ -118,7 +118,7 @@ class ShimLauncherTest : public ::testing::Test {
   }
 
   // Creates a named pipe. The task's environment names two such pipes, $TELL and $GO. The task
-  // reports a certain point on the first, and continues when the second is written to.
+  // writes to $TELL at a certain point, and continues when something is written to $GO.
   static base::UniqueFd MakeFifo(const std::string& path) {
     CARMA_CHECK(::mkfifo(path.c_str(), 0666) == 0, "mkfifo");
     ::chmod(path.c_str(), 0666);
@@ -140,7 +140,7 @@ class ShimLauncherTest : public ::testing::Test {
         .process;
   }
 
-  // Waits until the process is gone, no matter which process reaps it.
+  // Waits until the process is gone, whichever process reaps it.
   static bool Gone(const base::ProcessId& process) {
     const base::UniqueFd fd = base::OpenPidfd(process.pid);
     if (!fd || !base::Alive(process)) return true;

@@ -33,7 +33,7 @@ using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
 // Time between two checks of an attempt that produces no events. Either its shim had not yet
-// reported when it was adopted, or no descriptor was left for its shim.
+// reported when the attempt was adopted, or no descriptor was left for the shim.
 constexpr std::chrono::milliseconds kLook{20};
 
 // A shim that survives a kill (because a disk does not answer) is killed again after this time.
@@ -47,13 +47,13 @@ constexpr std::uint64_t kSources = 2;
 
 struct Attempt : KnownAttempt {
   base::ProcessId shim;
-  UniqueFd shim_fd;           // pidfd: readable when the shim is gone; empty: none was free
-  UniqueFd answers;           // the early answers of a shim that we started
-  std::string unread;         // an unfinished line of the answers
-  bool adopted = false;       // from an earlier run of the daemon
+  UniqueFd shim_fd;      // pidfd: readable when the shim is gone; empty: no descriptor was free
+  UniqueFd answers;      // the early answers of a shim that we started
+  std::string unread;    // an unfinished line of the answers
+  bool adopted = false;  // from an earlier run of the daemon
   bool told_started = false;  // kStarted has been reported
   bool reported = false;      // kExited was reported early, so the shim must only be reaped
-  bool unsettled = false;     // the shim is gone or never was, so the folder must be read again
+  bool unsettled = false;     // the shim is gone or never existed, so the folder must be read again
   std::optional<base::Duration> grace;             // empty: as in the attempt's order
   std::optional<SteadyClock::time_point> kill_at;  // set once the attempt was asked to stop
 };
@@ -80,7 +80,7 @@ class ShimLauncher final : public Launcher {
   Attempt* Find(core::TaskId id, int attempt);
   void Track(Attempt attempt);
   void Settle(Attempt attempt);
-  static void Signal(const Attempt& attempt, int number);  // sends it to the shim
+  static void Signal(const Attempt& attempt, int number);  // sends the signal to the shim
   bool Watch(int fd, std::uint64_t serial, Source source);
   void Push(ShimEvent event);
   void PushStarted(Attempt& attempt, const ShimStarted& started);
@@ -89,7 +89,7 @@ class ShimLauncher final : public Launcher {
   void OnShimGone(std::uint64_t serial);
   void OnTimer();
   void KillHung(Attempt& attempt);
-  // Whether no descriptor reports the attempt's events.
+  // Whether the attempt must be polled because no descriptor reports its events.
   static bool NeedsLooking(const Attempt& attempt);
   static bool ShimHasEnded(const Attempt& attempt);
   void SetTimer();
@@ -249,10 +249,10 @@ void ShimLauncher::Settle(Attempt attempt) {
       case OutcomeKind::kLives: {
         attempt.shim = outcome.shim;
         attempt.shim_fd = base::OpenPidfd(outcome.shim.pid);
-        // The descriptor is used only if the process still is the shim after the descriptor was
-        // opened.
+        // The descriptor refers to the shim if the process is still the shim after the descriptor
+        // was opened.
         if (MayLive(outcome.shim)) return Track(std::move(attempt));
-        break;  // gone between two checks; the next check finds what it left
+        break;  // the shim has just ended; the next check reads what it left
       }
       case OutcomeKind::kUnknown:
         attempt.unsettled = true;
@@ -296,8 +296,8 @@ void ShimLauncher::Poll(const Sink& sink) {
     if (static_cast<Source>(key % kSources) == Source::kShim) return OnShimGone(serial);
     ReadAnswers(found->second);
   });
-  // The sink may call this launcher. Events that these calls add also wake the loop, and are
-  // delivered in its next turn.
+  // The sink may call this launcher. Events added by these calls wake the loop and are delivered in
+  // its next turn.
   for (const ShimEvent& event : std::exchange(pending_, {})) sink(event);
 }
 
@@ -357,7 +357,7 @@ void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
   if (const Result<ShimStarted> started = ParseShimStarted(line)) {
     if (!attempt.told_started) PushStarted(attempt, *started);
   } else if (const Result<ShimReport> report = ParseShimReport(line)) {
-    // The shim could not write its report yet and sent it here. Its end will not report anything
+    // The shim could not write its report yet and sent it here. The end of the shim adds nothing
     // new.
     attempt.reported = true;
     serials_.erase({attempt.id, attempt.number});

@@ -19,8 +19,8 @@ struct ShimLauncherOptions {
 
 // The launcher is for one thread. Destroying the launcher stops monitoring, while shims and tasks
 // continue. As root, it gives the attempts' folders mode 0711, so that a user's interpreter can
-// open its own script by path if the folders above allow it; everything else in them is readable
-// only by root. Errors: kUnavailable: no free descriptors.
+// open its own script by path if the folders above allow it; everything else in the attempts'
+// folders is readable only by root. Errors: kUnavailable: no free descriptors.
 Result<std::unique_ptr<Launcher>> MakeShimLauncher(ShimLauncherOptions options);
 
 }  // namespace carma::task

@@ -1,4 +1,4 @@
-// Tests with real shims and real processes: requests of users, and how tasks are stopped.
+// Tests with real shims and real processes: requests by users, and how tasks are stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -393,7 +393,8 @@ TEST_F(ShimLauncherTest, RefusesAnotherUserWithTheSubmittersNumber) {
   order.user = "somebody-else";
   launcher_->Start(order);
   const ShimEvent failed = NextFailed();
-  EXPECT_THAT(failed.text, testing::HasSubstr("was somebody-else at the submission and is"));
+  EXPECT_THAT(failed.text,
+              testing::HasSubstr("belonged to somebody-else at submission and now belongs to"));
   EXPECT_FALSE(failed.retryable);
 
   launcher_->Forget(kTask, 1, Dir());

@@ -157,7 +157,7 @@ TEST_F(ShimMachineTest, StopsAllProcessesOfAUsersTask) {
 
 class FullDiskTest : public ShimLauncherTest {
  protected:
-  // Mounts a small disk of our own, in our own namespace.
+  // Mounts a small disk in a private mount namespace.
   bool MountDisk(const std::string& path, const char* options) {
     return base::MakeDirs(path) && ::unshare(CLONE_NEWNS) == 0 &&
            ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -219,7 +219,7 @@ TEST_F(FullDiskTest, SendsAReportThatCannotBeWritten) {
 
 TEST_F(FullDiskTest, ADiskFullAtTheStartIsRetryable) {
   if (!MountDisk(root_ + "/attempts", "size=64k")) GTEST_SKIP() << "needs root and namespaces";
-  // 64 KiB have room for an order, but not for the report's reserve.
+  // 64 KiB is enough for an order, but not for the report's reserve.
   launcher_->Start(Order("true"));
   const ShimEvent failed = NextFailed();
   EXPECT_TRUE(failed.retryable);

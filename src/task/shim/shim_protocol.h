@@ -34,8 +34,8 @@ inline constexpr char kScriptFile[] = "script";
 inline constexpr char kOwnerFile[] = "owner";
 inline constexpr char kStartedFile[] = "started.json";
 inline constexpr char kExitFile[] = "exit.json";
-// Limits of GPU memory that replace the order's limits, in the form of group_limiter.h, separated
-// by spaces.
+// New limits of GPU memory that replace the order's limits, in the form of group_limiter.h,
+// separated by spaces.
 inline constexpr char kLimitsFile[] = "limits";
 inline constexpr char kShimLogFile[] = "shim.log";
 
@@ -225,8 +225,8 @@ Result<ShimOwner> ParseShimOwner(std::string_view text);
 Result<ShimStarted> ParseShimStarted(std::string_view text);
 Result<ShimReport> ParseShimReport(std::string_view text);
 
-// Makes this process the owner of the attempt, which it can then run or abandon. The link appears
-// with its whole content or not at all. Returns false if the attempt already has an owner.
+// Makes this process the owner of the attempt, so that it can run or abandon the attempt. The link
+// appears with its whole content or not at all. Returns false if the attempt already has an owner.
 Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon);
 // Makes the claim durable, so it survives a power failure.
 Result<Unit> SyncClaim(const std::string& attempt_dir);

@@ -77,8 +77,9 @@ TEST(ShimProtocol, OwnerStartedAndReportParseBackUnchanged) {
 }
 
 TEST(ShimProtocol, FilesNameEveryMember) {
-  // The member `process` has two names. An empty ShimReport describes a successful start, so it
-  // lacks the three members of a failed start. It also lacks the tail, which is written separately.
+  // The member `process` is written as two fields. An empty ShimReport describes a successful
+  // start, so it lacks the three members of a failed start. It also lacks the tail, which is
+  // written separately.
   EXPECT_EQ(base::NamesOf<ShimOwner>().size(), base::MemberCount<ShimOwner>() + 1);
   EXPECT_EQ(base::NamesOf<ShimStarted>().size(), base::MemberCount<ShimStarted>() + 1);
   EXPECT_EQ(base::NamesOf<ShimReport>().size(), base::MemberCount<ShimReport>() - 4);

@@ -218,7 +218,7 @@ TEST_F(ShimRestartTest, KillingAShimKillsItsTaskAndLosesTheAttempt) {
 
 TEST_F(ShimRestartTest, FindsRemainingProcessesWithoutCgroups) {
   launcher_ = MakeShimLauncher({ShimPath(), {}}).value();
-  // One process leaves the session, and another clears its environment.
+  // One process leaves the session, and another process clears its environment.
   launcher_->Start(
       Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; "
             "env -i sh -c \"echo \\$\\$ > $TELL; exec sleep 1000\" & sleep 1000"));
@@ -281,7 +281,7 @@ TEST_F(ShimRestartTest, AShutdownCountsAsLostNotAsFailed) {
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
-// A cluster ends a job like this: it signals each process separately, and the shim last.
+// A cluster ends a job like this: it signals each process separately, the shim last.
 TEST_F(ShimRestartTest, AShutdownThatReachesTheTaskFirstCountsAsLost) {
   launcher_->Start(Order("exec sleep 1000"));
   const ShimEvent started = NextStarted();
@@ -310,7 +310,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
     order.attempt = attempt;
     order.attempt_dir = root_ + "/attempts/5/" + std::to_string(attempt);
     launcher_->Start(order);
-    // A busy loop, because this does not wait for an event: the moment is the test's random input.
+    // A busy loop, because the test does not wait for an event. The moment is its random input.
     const auto moment = Clock::now() + std::chrono::microseconds(rng.Below(6000));
     while (Clock::now() < moment) {
     }

@@ -229,7 +229,7 @@ int Run(const char* program, const Result<CarmaCall>& call) {
   std::fflush(stdout);
   if (call->words.empty()) return 0;
   if (call->show == CarmaCall::Show::kAsItIs) {
-    // Slurm's programs print nothing here.
+    // Slurm's programs print nothing in this case, so the output of carma is discarded.
     const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (null >= 0) ::dup2(null, STDOUT_FILENO);
     BecomeCarma(call->words);
@@ -352,7 +352,7 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
       (!own.empty() && script.starts_with(own + "/")) || script.starts_with("/proc/");
   if (again)
     options.insert(options.begin(), "--job-name=" + Lookup(environment, "CARMA_TASK_NAME"));
-  // An option marks the task as written for Slurm.
+  // At least one such option is needed, because it marks the task as written for Slurm.
   if (options.empty()) options.emplace_back("--quiet");
   for (const std::string& option : options) call.words.push_back("--sbatch=" + option);
   if (!script.empty()) call.words.push_back(script);

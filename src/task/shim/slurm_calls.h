@@ -22,9 +22,9 @@ struct CarmaCall {
   } show = Show::kAsItIs;
 };
 
-// arguments: without the program's name. environment: the task's own; its array resolves 81_3.
-// Supports `show hostnames [LIST]`, `show job [ID]`, requeue, hold, release, and update of
-// TimeLimit, JobName and Priority. Errors: kInvalid, one line.
+// arguments: without the program's name. environment: the task's own, which names the array that
+// 81_3 refers to. Supports `show hostnames [LIST]`, `show job [ID]`, requeue, hold, release, and
+// update of TimeLimit, JobName and Priority. Errors: kInvalid, one line.
 Result<CarmaCall> PlanScontrol(const std::vector<std::string>& arguments,
                                const std::map<std::string, std::string>& environment);
 // scancel selects tasks by number, --me, --name or --state. Errors: kInvalid, one line.

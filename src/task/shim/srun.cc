@@ -180,9 +180,9 @@ class Reader {
 // Signals that end a script or announce its end, and SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-// The signals in kPassedOn and SIGCHLD. They are blocked and waited for. So no signal arrives
-// between a fork and the child's entry in the list, and no signal is sent to a pid that now belongs
-// to another process.
+// The signals in kPassedOn and SIGCHLD. They are blocked and received by sigwaitinfo(). So no
+// signal arrives between a fork and the child's entry in the list, and no signal is sent to a pid
+// that now belongs to another process.
 sigset_t WaitedFor() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -211,7 +211,7 @@ std::string PathFor(const std::string& pattern, int rank, const Variables& envir
                      .rank = rank});
 }
 
-// Opens the file to append, because copies may share it. It was emptied before the first copy
+// Opens the file to append, because copies may share it. The file was emptied before the first copy
 // began.
 void Redirect(const std::string& path, int descriptor) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -254,8 +254,8 @@ void EmptyFiles(const SrunPlan& plan, const Variables& environment) {
   ::_exit(kCannotRun);
 }
 
-// Takes a name that only one process of this machine can have until it ends. Empty if another
-// process has the name.
+// Takes a name that at most one process of this machine can hold. The name is released when that
+// process ends. Returns empty if another process holds the name.
 base::UniqueFd TakeName(std::string_view name) {
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -319,8 +319,8 @@ std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan, const Variables& environmen
       plan.gpus = std::move(own);
       return held;
     }
-    held.clear();  // all or nothing, because two steps could wait for each other
-    if (!waited) std::fputs("srun (of CARMA): waits for GPUs that other steps use\n", stderr);
+    held.clear();  // all or nothing; otherwise two steps could wait for each other
+    if (!waited) std::fputs("srun (of CARMA): waiting for GPUs that other steps use\n", stderr);
     ::usleep(kAskAgainUs);
   }
 }

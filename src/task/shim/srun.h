@@ -15,14 +15,15 @@ namespace carma::task {
 // Which of the task's GPUs a process sees.
 struct GpuBinding {
   int gpus = 0;          // number of GPUs per process, assigned in turn; 0: all
-  int processes = 1;     // number of processes that share them
-  std::vector<int> map;  // alternatively, the GPU of each rank, as a position
+  int processes = 1;     // number of processes that share these GPUs
+  std::vector<int> map;  // alternatively, the position of each rank's GPU
   bool counts = false;   // whether the binding also determines the step's number of GPUs
 };
 
 struct SrunPlan {
   int ntasks = 1;
-  // The task's GPUs, as in CUDA_VISIBLE_DEVICES. TakeGpus() reduces them to the GPUs of the step.
+  // The task's GPUs, as in CUDA_VISIBLE_DEVICES. TakeGpus() reduces this list to the GPUs of the
+  // step.
   std::vector<std::string> gpus;
   std::optional<int> step_gpus;  // number of GPUs that the step requests; empty: all of the task's
   GpuBinding binding;

@@ -23,8 +23,8 @@
 namespace carma::task {
 namespace {
 
-// Time between two rounds of KILL. There are several rounds, because a process that was being
-// forked may have escaped the previous one.
+// Time between two rounds of KILL. Several rounds are needed, because a process that was being
+// forked may have escaped the previous round.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
 // Longest time between two rounds if processes do not end, because each round reads every process
 // of the machine.
@@ -47,7 +47,7 @@ std::int64_t WallMs() {
       .count();
 }
 
-// The earlier of two moments, where 0 means none.
+// The earlier of two moments; 0 means no moment.
 std::int64_t Earlier(std::int64_t a_ns, std::int64_t b_ns) {
   return a_ns == 0 || b_ns == 0 ? a_ns + b_ns : std::min(a_ns, b_ns);
 }
@@ -202,7 +202,7 @@ void Supervisor::ServeAttachment() {
     if (!status_) ::kill(-main_, number);
   }
   if (!asked.gone) return;
-  // Sends the signal that a terminal sends when it is closed.
+  // Sends the signal that the kernel sends when a terminal is closed.
   pump_.Note("the 'carma run' of this task is gone");
   BeginStop(SIGHUP);
 }
@@ -215,8 +215,8 @@ void Supervisor::BeginStop(int number) {
 }
 
 // Sends the signal only to the script's shell, or to all other processes that handle it. A process
-// without a handler would die of it: a `tee` of the output, or a training process that has not
-// saved.
+// without a handler would be killed by it, such as a `tee` of the output, or a training process
+// that has not saved.
 void Supervisor::Warn() {
   if (warning_.number == 0 || stopping_ || status_) {
     warn_again_ns_ = 0;
@@ -262,11 +262,11 @@ void Supervisor::ChangeLimits() {
   rights_.DropPrivileges();
   const std::string trouble = change_limits_();
   WearRights();
-  if (!trouble.empty()) pump_.Note("the limit of its GPU memory could not be changed: " + trouble);
+  if (!trouble.empty()) pump_.Note("its GPU memory limit could not be changed: " + trouble);
 }
 
-// A signal that ends processes also ends what srun has started, with or without a handler. As in
-// Slurm, the script continues after its steps.
+// If the main process is spared, a signal that ends processes also goes to the children of srun,
+// even to those without a handler. As in Slurm, the script continues after its steps.
 int Supervisor::SignalHandlers(int number, bool spares_main) {
   const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
   rights_.DropPrivileges();
@@ -287,10 +287,10 @@ int Supervisor::SignalHandlers(int number, bool spares_main) {
   return told;
 }
 
-// Signals the group first, which is one step of the kernel, and then the processes that left the
-// group. No process gets a signal twice, because some programs take a second TERM as "at once,
-// without saving". Once the main process is reaped and its group is empty, its number may belong to
-// another process; from then on, each process is signalled individually.
+// Signals the group first, which the kernel does in one step, and then the processes that left the
+// group. No process gets a signal twice, because some programs treat a second TERM as a request to
+// exit without saving. Once the main process is reaped and its group is empty, its number may
+// belong to another process; from then on, each process is signalled individually.
 void Supervisor::SignalAll(std::initializer_list<int> numbers) {
   rights_.DropPrivileges();
   // While the container has no process yet, the signal goes to the tool itself.

@@ -39,8 +39,8 @@ int LimitSignal();
 // The signal that a task gets before its time limit.
 struct WarningSignal {
   int number = 0;  // 0: no signal
-  // Whether to send it only to the main process. Otherwise all processes that handle it get it;
-  // `spares_main` excludes the main process, for example a script's shell.
+  // Whether to send the signal only to the main process. Otherwise all processes that handle the
+  // signal get it; `spares_main` excludes the main process, for example a script's shell.
   bool main_only = false;
   bool spares_main = false;
 };
@@ -67,8 +67,8 @@ class Supervisor {
   // Declares that the main process is a container tool. Signals then go once to each process inside
   // the container; the tool and its helpers end after these. group: as from ContainerGroup.
   void WatchContainer(std::string group) { container_ = std::move(group); }
-  // change: called at LimitSignal() with the shim's own rights. It returns why it failed, or
-  // nothing.
+  // change: called at LimitSignal() with the shim's own rights. It returns the reason for a
+  // failure, or "".
   void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
   // Returns when the main process and all its descendants are gone. The report is then complete
   // except for the start.
@@ -92,9 +92,9 @@ class Supervisor {
   void SignalAll(std::initializer_list<int> numbers);
   // Processes in the container, without the tool and its helpers.
   std::vector<base::ProcessStat> Inside() const;
-  // Called when the tool has ended. Ends its helpers without grace.
+  // Called when the tool has ended. Ends its helpers without a grace period.
   void HurryHelpers();
-  // Sends KILL to every process. It is called repeatedly until no process is left.
+  // Sends KILL to every process. Called repeatedly until no process is left.
   void KillAll();
   void CheckDeadline();
   int PollTimeoutMs() const;
@@ -119,7 +119,7 @@ class Supervisor {
   bool told_undying_ = false;
   std::int64_t kill_round_ns_ = 0;
   std::int64_t deadline_ns_ = 0;
-  std::int64_t same_signal_until_ns_ = 0;  // until then, a shutdown may be what ends the task
+  std::int64_t same_signal_until_ns_ = 0;  // until then, a system shutdown may have ended the task
   std::int64_t ask_again_ns_ = 0;   // 0: already asked to checkpoint, or no need to repeat it
   std::int64_t warn_again_ns_ = 0;  // 0: already warned, or no need to repeat it
   ShimReport report_;

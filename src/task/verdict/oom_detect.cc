@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 constexpr std::size_t kTailLines = 200;
 
-constexpr double kFull = 0.98;        // the device was at its limit, which needs no supporting text
+constexpr double kFull = 0.98;        // the device was at its limit; no supporting text is needed
 constexpr double kNearlyFull = 0.90;  // supports a text that only suggests a lack of memory
 
 enum class Strength {
@@ -75,8 +75,8 @@ constexpr std::array<std::string_view, 9> kMpsFaults{
 };
 
 // The forms in which CUDA reports a fault on the GPU (run-time errors 700, 710, 714 to 719): as a
-// sentence, and by the names of the run time and of the driver. A failed launch (719) may also have
-// other causes, such as a broken MPS server.
+// sentence, and by the error names of the run time and of the driver. A failed launch (719) may
+// also have other causes, such as a broken MPS server.
 struct FaultText {
   std::array<std::string_view, 3> forms;
   bool by_program;  // only the program's own code can cause it
@@ -116,7 +116,7 @@ bool Has(std::string_view line, std::string_view part) {
   return line.find(part) != std::string_view::npos;
 }
 
-// The last lines. No line is longer than the tail.
+// The last kTailLines lines within the last kTailBytes bytes of the text.
 std::vector<std::string_view> LastLines(std::string_view text) {
   if (text.size() > kTailBytes) {
     text.remove_prefix(text.size() - kTailBytes);
@@ -213,8 +213,8 @@ bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }
 
-// The last line for which `says` is true. A line that only points to an explanation is used only if
-// no other line matches.
+// The last line that satisfies `says`. A line that only points to an explanation is used only if no
+// other line matches.
 template <class Says>
 std::optional<std::size_t> LastThat(const std::vector<std::string_view>& lines, Says says) {
   std::optional<std::size_t> pointer;
@@ -251,8 +251,8 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Whether a user or the kernel sends this signal. Such an end is not the task's own fault, and is
-// never caused by a lack of GPU memory.
+// Whether a user or the kernel sends this signal. Such an end is not the task's own fault, and its
+// cause is never a lack of GPU memory.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();

@@ -59,18 +59,19 @@ bool SpeaksOfCudaError(std::string_view stderr_tail);
 // in printable form, or empty.
 std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 
-// The verdict, with the deciding line or number. It is the first of these that fits an abnormal end
-// that was neither a stop by CARMA nor for host memory:
-//   kOutOfMemory: a text about it. A log line of TensorFlow counts only if no Python exception of
-//     another kind and no text of a broken MPS server follows; a failed allocation of cuBLAS or
-//     cuDNN only if the device was at least 90 % full (or this is unknown).
-//   kDeviceFault: device_fault.
-//   kVictim: never if made_fault. One of: a text about an MPS server fault; server_broke, unless
-//     the last line names an error unrelated to GPUs, or names the fault itself while no other
-//     task was blamed; a text about the fault of an mps_client, if fault_of names the task that
-//     caused it.
+// The verdict, with the deciding line or number. For an abnormal end that was neither a stop by
+// CARMA nor due to a lack of host memory, the first matching rule decides:
+//   kOutOfMemory: the output reports a lack of GPU memory. A log line of TensorFlow counts only if
+//     no Python exception of another kind and no text of a broken MPS server follows. A failed
+//     allocation of cuBLAS or cuDNN counts only if the device was at least 90 % full (or this is
+//     unknown).
+//   kDeviceFault: device_fault is set.
+//   kVictim: never if made_fault. Otherwise one of: the output reports an MPS server fault;
+//     server_broke, unless the last line names an error unrelated to GPUs, or names the fault
+//     itself while no other task was blamed; the output of an mps_client reports a fault, and
+//     fault_of names the task that caused it.
 //   kGpuFault: the output names a fault that only a program can cause, or any fault together with
-//     program_fault; without such a text, made_fault, or program_fault without neighbours.
+//     program_fault. Without such a text: made_fault, or program_fault without neighbours.
 //   kOutOfMemory: the device was at least 98 % full, unless the last line names another error or
 //     the task was ended from outside (HUP, INT, QUIT, KILL, TERM).
 //   kFailed: otherwise.

@@ -90,8 +90,9 @@ TEST_F(TasksTest, AnotherUserWithAReusedUserIdDoesNotOwnTheTask) {
   const Caller bob{kAda.uid, kAda.gid, "bob", false};
   const Heard heard = Ask(Services(), &ShowSpec, By(bob, "1"));
   EXPECT_EQ(heard.status, 403);
-  EXPECT_EQ(heard.Message(),
-            "task 1 belongs to ada: user id 1000 was ada at the submission and is bob now");
+  EXPECT_EQ(
+      heard.Message(),
+      "task 1 belongs to ada: user id 1000 belonged to ada at submission and now belongs to bob");
   EXPECT_EQ(Change(bob, "cancel").status, 403);
   const Caller unnamed{kAda.uid, kAda.gid, "1000", false};
   EXPECT_THAT(Change(unnamed, "cancel").Message(), HasSubstr("there is no user ada any more"));
