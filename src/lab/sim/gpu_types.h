@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxNvmlNameBytes = 63;
 struct MigSlices {
   int compute = 0;
   int memory = 0;
-  int profile = -1;  // NVIDIA's number of the profile; -1: unknown
+  int profile = -1;  // NVIDIA's profile number; -1: unknown
   friend bool operator==(const MigSlices&, const MigSlices&) = default;
 };
 inline constexpr int kMigComputeSlices = 7;

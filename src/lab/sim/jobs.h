@@ -81,7 +81,7 @@ struct Job {
   JobAttempt attempt;
 
   // ---- sums over all attempts ----
-  int slots = 0;  // number of times it was sent back
+  int slots = 0;  // number of times that a time slice ended
   std::int64_t attempts = 0;
   double executed_s = 0;
   std::optional<core::ExpectedStart> told;  // expected start; only if requested

@@ -102,7 +102,7 @@ class Machines {
   std::vector<SimDevice> cards_;
   std::vector<Host> hosts_;      // by server
   std::vector<Pace> residents_;  // by task number
-  // Buffers of one recomputation.
+  // Scratch buffers for one recomputation.
   std::vector<Load> loads_;
   std::vector<double> speeds_;
 };

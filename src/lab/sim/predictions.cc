@@ -150,7 +150,7 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   return profile;
 }
 
-// A user's tasks of one workload count as one program, so they are of one kind.
+// A user's tasks of one workload count as runs of one program, so they share a kind.
 core::EstimateReady Predictions::AnswerFor(const Job& job) {
   const std::optional<core::Estimate> estimate =
       job.above.raised_mib ? core::Estimate{*job.above.raised_mib, "raised"} : EstimateOf(job);

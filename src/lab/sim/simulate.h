@@ -241,10 +241,10 @@ struct RunResult {
 // that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors: kInvalid
 // if
 // - options are out of range (the parsers of their words check the ranges of numbers),
-// - a task wants more GPUs than any server has ("line 7 (bert-8gpu): wants 8 GPUs, the largest
+// - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all
 //   servers of one kind have together,
-// - arrivals go back in time,
+// - arrivals are not in order of time,
 // - reservations cannot all have their GPUs, or leave tasks no time.
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options);

@@ -136,11 +136,11 @@ TEST(Simulate, RefusesInvalidOptions) {
            Case{"more GPUs than any server has",
                 {{Duration{0}, &fine}, {Duration{0}, &wide}},
                 nothing,
-                "task 2 (bert-8gpu): wants 8 GPUs, the largest server has 4"},
+                "task 2 (bert-8gpu): needs 8 GPUs, but the largest server has 4"},
            Case{"the same, of a file",
                 {{Duration{0}, &wide, std::nullopt, 17}},
                 nothing,
-                "line 17 (bert-8gpu): wants 8 GPUs"},
+                "line 17 (bert-8gpu): needs 8 GPUs"},
            Case{"time goes back",
                 {{Duration{5}, &fine}, {Duration{4}, &fine}},
                 nothing,
@@ -159,7 +159,7 @@ TEST(Simulate, RefusesInvalidOptions) {
            Case{"several instances for one task",
                 {{Duration{0}, &fine}, {Duration{0}, &pair}},
                 [](RunOptions& o) { o.collocation = core::SharingMethod::kMig; },
-                "task 2 (bert-2gpu): wants 2 GPUs, but MIG instances never work together"},
+                "task 2 (bert-2gpu): needs 2 GPUs, but MIG instances never work together"},
            Case{"policy", one, [](RunOptions& o) { o.policy.mapper = "best"; }, "mapper"},
            Case{"a slot too short to begin", one,
                 [](RunOptions& o) { o.time_slot = Duration{14'000}; }, "time slot: 14 s"},
@@ -213,7 +213,8 @@ TEST(Simulate, AFloodDelaysANewUserOnlyUntilOneTaskEnds) {
     return longest_s;
   };
   EXPECT_GT(longest_wait_s(core::QueueOrder::kFifo), 600'000);
-  EXPECT_LT(longest_wait_s(core::QueueOrder::kFair), 2 * 420);  // each of four tasks once
+  EXPECT_LT(longest_wait_s(core::QueueOrder::kFair),
+            2 * 420);  // each GPU becomes free within 420 s
 }
 
 TEST(AsPublished, SetsTheRulesOfThePublishedVersion) {

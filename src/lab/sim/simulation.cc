@@ -121,16 +121,18 @@ Result<RunResult> Simulation::Run() {
   SendReservations();
   while (next_arrival_ < arrivals_.size() || jobs_.size() > 0) {
     if (still_days_ > kMostStillDays)
-      return Invalid("tasks wait and none has run for a year: reservations leave no time for them");
+      return Invalid(
+          "tasks wait, but none has run for a year: reservations leave no time for them");
     if (InVain()) {
       return Invalid(
-          "no progress: the last {} starts of tasks, until {} after the first submission, were "
-          "ended before anything was saved; time slices are too short (slots.length), or tasks "
-          "save too rarely (--model checkpoint, checkpoint_on_stop)",
+          "no progress: the last {} attempts, until {} after the first submission, were ended "
+          "before "
+          "they saved anything; time slices are too short (slots.length), or tasks save too rarely "
+          "(--model checkpoint, checkpoint_on_stop)",
           results_.starts_in_vain(), base::FormatSpan(now() - first_));
     }
     if (agenda_.empty()) {
-      return Invalid("{} can never start: rules of the policy (require, limits) forbid it",
+      return Invalid("{} can never start: the policy's rules (require, limits) forbid it",
                      base::Counted(jobs_.size(), "task"));
     }
     const Agenda::Event event = agenda_.Next();

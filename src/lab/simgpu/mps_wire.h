@@ -37,7 +37,7 @@ MpsFolders MpsFoldersFromEnvironment();
 enum class MpsError {
   kNone = 0,
   kForeignAccess = 700,  // all clients get this error after one of them has accessed foreign memory
-  kLaunchFailed = 719,   // many programs' own faults also give this error
+  kLaunchFailed = 719,   // also caused by many programs' own faults
   kConnectionFailed = 805,
   kRpcFailure = 806,
   kServerNotReady = 807,

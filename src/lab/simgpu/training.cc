@@ -162,7 +162,7 @@ Run::Ending Run::ServeMps() {
   const MpsError trouble = mps_->Trouble();
   if (trouble == MpsError::kNone) return std::nullopt;
   if (hanging_) {
-    // The context is gone, but a program notices this only when it makes a CUDA call.
+    // The context is gone, but the program would notice this only at its next CUDA call.
     residency_.reset();
     return std::nullopt;
   }
@@ -270,7 +270,7 @@ Run::Ending Run::Allocate() {
   arrival.start_ticks = self.start_ticks;
   arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (mps_) {
-    // The pipe directory identifies the server as long as the client uses it.
+    // The pipe directory identifies the server for as long as the client uses that server.
     arrival.mps_server =
         static_cast<std::uint32_t>(std::hash<std::string>{}(options_.mps_pipes)) | 1;
     // If the SMs are partitioned, the thread percentage has no effect.

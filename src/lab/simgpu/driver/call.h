@@ -50,8 +50,8 @@ enum class Takes { kGpus, kInstances, kBoth };
 
 // Begins every call that does not concern a single GPU.
 Call Enter(const char* function);
-// Begins every call on one GPU or instance. arguments: false if one of them is null. The function
-// is inline so that static analysers see that null arguments are rejected.
+// Begins every call on one GPU or instance. arguments: false if a pointer argument of the call is
+// null. The function is inline so that static analysers see that null arguments are rejected.
 Call EnterPlace(const char* function, Device device, Takes takes);
 inline Call Enter(const char* function, Device device, bool arguments, Takes takes = Takes::kGpus) {
   return arguments ? EnterPlace(function, device, takes) : Call{.code = kInvalidArgument};

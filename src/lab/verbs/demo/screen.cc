@@ -176,9 +176,9 @@ std::string DemoChart(const report::Metrics& exclusive, const report::Metrics& c
     double divisor;
   };
   std::vector<Quantity> quantities{
-      {"all tasks done after", exclusive.trace_total_s, carma.trace_total_s, "h", 3600},
-      {"a task is done after", exclusive.jct.mean, carma.jct.mean, "min", 60},
-      {"of which it waits", exclusive.waiting.mean, carma.waiting.mean, "min", 60}};
+      {"time for all tasks", exclusive.trace_total_s, carma.trace_total_s, "h", 3600},
+      {"mean completion time", exclusive.jct.mean, carma.jct.mean, "min", 60},
+      {"mean waiting time", exclusive.waiting.mean, carma.waiting.mean, "min", 60}};
   if (exclusive.sm_active && carma.sm_active)
     quantities.push_back({"SM activity", *exclusive.sm_active, *carma.sm_active, "%", 0.01});
   const int shown = screen.width == 0 ? 80 : std::min(screen.width, 100);

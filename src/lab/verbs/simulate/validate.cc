@@ -289,7 +289,7 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
   verb.AddOption("--seed", "S", flags->seed, "seed of the first run (default: 1)")
       .Range(std::int64_t{0}, INT64_MAX);
   verb.Footer(
-      "Without a trace the models alone are compared. Exit code 1: something disagrees.\n"
+      "Without a trace, only the models are compared. Exit code 1: some figures disagree.\n"
       "  carma simulate validate --trace heavy60.csv --workloads catalog.csv");
   verb.OnRun([&context, flags] { RunValidate(context, *flags); });
 }

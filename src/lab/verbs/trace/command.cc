@@ -25,7 +25,7 @@ Syntax AddSubVerb(Syntax trace, Context& context, const char* name, const char* 
 }
 
 std::string FormatHelp() {
-  std::string help = "format of the trace, instead of detecting it:";
+  std::string help = "format of the trace (default: detected):";
   for (const trace::TraceFormat& format : trace::TraceFormats())
     help += " " + std::string(format.name);
   return help;
@@ -70,7 +70,7 @@ void AddReplay(Syntax trace, Context& context) {
                "wait until all tasks have ended; exit code 1 if one failed");
   verb.AddFlag("--progress", flags->progress, "show the progress in one line on stderr");
   verb.AddFlag("--parsable", flags->parsable, "print only the tasks' numbers");
-  verb.AddFlag("-q,--quiet", flags->quiet, "print nothing but errors");
+  verb.AddFlag("-q,--quiet", flags->quiet, "print only errors");
   verb.Footer(
       "Times are those of the daemon's clock, which runs faster on a simulated server.\n"
       "  carma trace replay demo60 --estimate gpumemnet --wait --progress");
