@@ -60,10 +60,11 @@ class AskedPlacing {
   std::unique_ptr<core::Mapper> mapper_;  // its score ranks the answers
   std::vector<Seen> seen_;                // one per server
   base::Time reported_{};
-  // Servers whose answers may have changed, in order; a new epoch means all of them.
+  // Servers whose answers may have changed, in order. A new epoch means that all answers may have
+  // changed.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
-  // The task for which servers are kept free, because other tasks have passed it for too long.
+  // The task that servers are kept free for, because other tasks have passed it for too long.
   std::optional<std::uint64_t> kept_for_;
   std::vector<std::uint32_t> kept_;
 };

@@ -58,7 +58,7 @@ struct ShownProgress {
   double share = 0;     // share of tasks that print their progress
   double noise = 0.05;  // standard deviation of a random factor on the speed that the daemon reads
   base::Duration every{600'000};  // time between two evaluations of a task
-  // Length of an evaluation, during which the task prints nothing new.
+  // Duration of an evaluation. Meanwhile the task prints nothing new.
   base::Duration evaluates{60'000};
 };
 

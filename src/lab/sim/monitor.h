@@ -17,8 +17,8 @@ namespace carma::sim {
 
 // Samples are taken in the last millisecond of each period, and most of them cannot change a
 // decision. So, on demand, a GPU is sampled only in three cases: at the first tick after each
-// change (when the scheduler would have seen its memory), at every tick while tasks wait and
-// something changes, and once before a decision after a quiet time. The scheduler then decides as
+// change (when the scheduler would have seen the memory change), at every tick while tasks wait and
+// something changes, and once before a decision after a quiet period. The scheduler then decides as
 // if it had seen every sample.
 class Monitor {
  public:

@@ -98,7 +98,7 @@ struct EstimateOptions {
   // Advance knowledge of tasks' GPU use and run times.
   enum class Profiles {
     kNone,      // nothing
-    kActivity,  // SM activity and traits, from which s and p are guessed
+    kActivity,  // SM activity and traits; s and p are guessed from them
     kMeasured,  // everything that the catalogue has
   };
   Profiles profiles = Profiles::kNone;

@@ -20,15 +20,15 @@ constexpr int kMostStillDays = 400;
 // the first submission. The window is the longest of these periods.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// The run is given up after this many stops per task in which no task saved any work. By then, time
-// slices that started at one second have grown to their maximum.
+// The run is given up after this many stops per task during which no task saved any work. By then,
+// time slices that started at one second have grown to their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of the tasks' output.
 constexpr base::Duration kProgressGap{30'000};
 
-// The policy for tasks whose GPUs Slurm has already chosen: they start on these GPUs immediately,
-// without CARMA's checks.
+// The policy for tasks when Slurm has already chosen their GPUs: they start on these GPUs
+// immediately, without CARMA's checks.
 core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   policy.mapper = gres == Gres::kGpu ? core::kNeverSharing : "first-fit";
   policy.sm_cap.reset();

@@ -25,7 +25,7 @@ class ControlDaemon {
  public:
   ControlDaemon(MpsFolders folders, base::UniqueFd lock, const MpsDaemonOptions& options);
 
-  // Creates the daemon's sockets and files; from then on, clients wait to be served.
+  // Creates the daemon's sockets and files. From this point on, clients can connect and wait.
   Result<Unit> Open();
   // Serves clients and commands until a command ends the daemon. Returns the exit code of the
   // process.

@@ -69,7 +69,7 @@ std::string FormatMpsWelcome(const MpsWelcome& welcome);
 // Errors: kInvalid.
 Result<MpsWelcome> ParseMpsWelcome(std::string_view line);
 
-// Errors: those of connect(2); kInvalid: a path too long for a socket.
+// Errors: those of connect(2); kInvalid if the path is too long for a socket.
 Result<base::LineSocket> ConnectTo(const std::string& path);
 // Creates a listening socket at this path, which must not exist yet. Errors: those of bind(2),
 // kInvalid.

@@ -76,7 +76,7 @@ T PerGpu(const std::vector<T>& values, std::size_t i) {
   return values[std::min(i, values.size() - 1)];
 }
 
-// A point in the training at which something happens.
+// A point in the training where something happens.
 struct Milestone {
   enum Event { kEpoch, kGrow, kFail, kKillSelf, kHang, kFault, kEnd };
   double at;  // share of the work
@@ -101,8 +101,8 @@ std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   return plan;
 }
 
-// One run of the task on its GPUs. Every step returns the exit code if the process must end,
-// otherwise nothing.
+// One run of the task on its GPUs. Every step returns the exit code if the process must end, and
+// otherwise an empty value.
 class Run {
  public:
   Run(const TrainingOptions& options, Server& server, std::vector<int> gpus)

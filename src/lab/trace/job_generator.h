@@ -14,7 +14,7 @@ namespace carma::trace {
 
 struct GeneratorOptions {
   std::uint64_t seed = 1;
-  std::optional<double> mean_gap_s;  // mean gap to which all gaps are stretched or compressed
+  std::optional<double> mean_gap_s;  // all gaps are scaled to have this mean
   int max_gpus = kMaxJobGpus;        // larger jobs are not generated
 };
 

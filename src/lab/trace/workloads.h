@@ -21,7 +21,7 @@ inline constexpr double kMinSoloS = 0.001;
 inline constexpr double kMaxWorkloadCpus = 10'000;
 inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 
-// Published estimators whose figures a catalogue may have, each in a column NAME_mib.
+// Published estimators whose estimates a catalogue may contain, each in a column NAME_mib.
 inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "faketensor",
                                                                   "gpumemnet"};
 // Parses the source of a replayed task's memory estimate: "none", "oracle" or one of

@@ -17,7 +17,7 @@ namespace carma::simgpu::driver {
 
 using namespace gpu::nvml;
 
-// Every GPU instance here has one compute instance, which covers all of it.
+// Every simulated GPU instance has one compute instance, which covers all of it.
 inline constexpr std::uint32_t kOnlyComputeInstance = 0;
 inline constexpr std::uint32_t kMaxInstances = 7;
 

@@ -412,7 +412,7 @@ Result<Unit> ProfileCall::Run() {
   const NotedSignals signals;
   Result<Unit> measured = Calibrate();
   if (measured) measured = Measure();
-  // The measurements taken so far are useful even after an error.
+  // The measurements so far are useful even after an error.
   if (!folder_.runs().empty()) CARMA_TRY(WriteTables());
   return measured;
 }

@@ -54,7 +54,7 @@ struct Prepared {
   std::vector<SimPolicy> policies;
 };
 
-// Reads the settings of the file and overrides them with those of the flags.
+// Reads the settings of the file and overrides them with the flags' settings.
 Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {

@@ -72,7 +72,7 @@ struct Quantity {
 };
 
 std::string SlowdownText(const SimOutcome& outcome) {
-  std::vector<double> means;  // runs in which no task succeeded are left out
+  std::vector<double> means;  // without runs in which no task succeeded
   for (const Metrics& run : outcome.runs) {
     if (run.slowdown) means.push_back(run.slowdown->mean);
   }
