@@ -40,7 +40,7 @@ RunResult PlayAbove(std::string_view servers, const std::vector<Arrival>& arriva
   return result ? *std::move(result) : RunResult{};
 }
 
-// The GPU of each task's first attempt, numbered in the whole cluster.
+// The GPU of each task's first attempt, numbered across the cluster.
 std::vector<int> GpusOf(const RunResult& run) {
   std::vector<int> gpus;
   for (const report::RunTask& task : run.record->tasks)

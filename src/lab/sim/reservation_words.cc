@@ -49,7 +49,7 @@ struct Word {
 // The setter of "to" stores a time, which ParseReservation turns into a length.
 constexpr std::array kReservationWords{
     Word{"for", "users, or nobody", SetUsers},
-    Word{"gpus", "the numbers of GPUs, or all", SetGpus},
+    Word{"gpus", "GPU numbers or all", SetGpus},
     Word{"type", "a part of a GPU's name",
          [](Reservation& booking, std::string_view value) {
            const auto type = task::ParseGpuType(value);

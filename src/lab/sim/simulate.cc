@@ -171,7 +171,7 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     if (arrival.at < Duration{0} || arrival.at > kMaxSpan)
       return wrong("is submitted more than a year after the first task");
     if (i > 0 && arrival.at < arrivals[i - 1].at)
-      return wrong("is submitted before the task above it");
+      return wrong("is submitted before the previous task");
   }
   return Unit{};
 }

@@ -159,7 +159,7 @@ struct RunOptions {
 
   // With kMps: limits each task to its promise plus the policy's margin, like
   // collocation.mps_memory_limit. A task that needs more runs out of memory even if the GPU has
-  // some left.
+  // memory left.
   bool mps_memory_limit = false;
 
   MemoryModel memory;
@@ -212,7 +212,7 @@ struct Totals {
   std::int64_t oom_crashes = 0;
   std::int64_t requeues = 0;  // number of times that tasks were sent back to the common queue
   double makespan_s = 0;
-  double waiting_s = 0;    // mean over executed tasks, like the next three
+  double waiting_s = 0;    // mean over executed tasks, like the next three values
   double execution_s = 0;  // launch to end, including all attempts
   double jct_s = 0;
   // Mean over successful attempts: time from first allocation to end, divided by the time that the

@@ -144,7 +144,7 @@ TEST(Simulate, RefusesInvalidOptions) {
            Case{"time goes back",
                 {{Duration{5}, &fine}, {Duration{4}, &fine}},
                 nothing,
-                "task 2 (fine): is submitted before the task above it"},
+                "task 2 (fine): is submitted before the previous task"},
            Case{"a negative duration", {{Duration{0}, &fine, -1.0}}, nothing, "lasts -1 s"},
            Case{"estimator", one, [](RunOptions& o) { o.estimates.method = "crystal-ball"; },
                 "no estimator 'crystal-ball'"},

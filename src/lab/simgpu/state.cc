@@ -421,7 +421,7 @@ Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[limit.gpu].mig != 0)
-    return Invalid("the driver has no memory limits");
+    return Invalid("memory limits are not supported on this GPU");
   if (!SetLimit(world, limit.gpu, Text(limit.group), limit.soft_mib, limit.hard_mib))
     return Unavailable("too many memory limits, or the path is too long");
   return Unit{};
@@ -432,7 +432,7 @@ Result<Server::GroupLook> Server::LookAtGroup(int gpu, const std::string& group)
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   const World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[gpu].mig != 0)
-    return Invalid("the driver has no memory limits");
+    return Invalid("memory limits are not supported on this GPU");
   GroupLook look;
   if (const GroupLimit* limit = FindLimit(world, gpu, group))
     look = {limit->soft_mib, limit->hard_mib, 0};

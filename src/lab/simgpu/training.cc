@@ -40,14 +40,13 @@ std::atomic<Server*> waiting_server = nullptr;
 
 void NoteSignal(std::atomic<bool>& note) {
   note = true;
-  // Wakes the sleep even if the signal arrives after the last check of the flags but before the
-  // sleep.
+  // Ends the sleep even if the signal arrives between the last check of the flags and the sleep.
   if (Server* server = waiting_server) server->Poke();
 }
 void OnTerm(int) {
   NoteSignal(stop_asked);
 }
-// The handler only wakes the sleep. The loops then check for messages of the MPS server.
+// The handler only interrupts the sleep. The loops then check for messages of the MPS server.
 void OnMpsNews(int) {
   if (Server* server = waiting_server) server->Poke();
 }

@@ -358,8 +358,8 @@ std::int64_t SoftLimit(const World& world, int gpu, const std::string& group) {
   return limit == nullptr ? 0 : limit->soft_mib;
 }
 
-// Finds a client that holds memory of this GPU and belongs to another group above its soft limit;
-// -1 if there is none.
+// Finds a client that holds memory on this GPU and belongs to another group that exceeds its soft
+// limit; -1 if there is none.
 int FindVictim(const World& world, int gpu, const std::string& group) {
   for (int slot = 0; slot < world.slots; ++slot) {
     const Resident& resident = world.residents[slot];

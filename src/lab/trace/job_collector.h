@@ -55,7 +55,7 @@ class JobCollector {
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
   // Adds a job. Jobs are numbered in the order of their lines in the trace.
   void Add(const Job& job);
-  // The job that Add() stored at this position, so that it can be changed.
+  // Returns the job that Add() stored at this position, for changes.
   Job& At(std::size_t place) { return trace_.jobs[place]; }
   std::size_t jobs() const { return trace_.jobs.size(); }
   // text: a comment line without its '#'. It contains provenance or the start date.

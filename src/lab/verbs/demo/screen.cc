@@ -119,8 +119,9 @@ std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size) {
   both([&](const DemoSide& side) { return CountLine(side, data.tasks, half); });
   both([&](const DemoSide& side) { return DoneBar(side, data.tasks, half); });
   lines.push_back({});
-  lines.push_back(Whole("GPU memory: | in use, : promised; then tasks, SM activity now and lately.",
-                        size.columns, TopStyle::kFaint));
+  lines.push_back(
+      Whole("GPU memory: | in use, : promised; then tasks, SM activity now and over time.",
+            size.columns, TopStyle::kFaint));
   lines.push_back({});
   const std::size_t room = size.rows > static_cast<int>(lines.size()) + 1
                                ? static_cast<std::size_t>(size.rows) - lines.size() - 1

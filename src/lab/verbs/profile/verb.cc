@@ -30,7 +30,7 @@ void AddProfileCommand(Syntax app, Context& context) {
   verb.AddOption("--output", "DIR", flags->output,
                  "folder of the results (default: carma-profile)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
-                 "numbers as in carma gpus (default: all); GPUs of one type run in parallel")
+                 "GPU numbers as in carma gpus (default: all); GPUs of one type run in parallel")
       .List()
       .OneWord();
   verb.AddOption("--methods", "LIST", flags->methods,

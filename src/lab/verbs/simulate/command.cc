@@ -368,16 +368,16 @@ void AddSimulateCommand(Syntax app, Context& context) {
   verb.AddOption("--trace", "FILE", load.trace,
                  "tasks and their times (default: demo60, built in)");
   verb.AddOption("--workloads", "FILE", load.workloads,
-                 "catalogue of its workloads (default: built in)");
+                 "catalogue of the trace's workloads (default: built in)");
   verb.AddOption("--summaries", "DIR", load.summaries,
-                 "folder of the workloads' model summaries, for estimators that read them");
+                 "folder of the workloads' model summaries, for estimators that need them");
   verb.AddOption("--server", "SERVER", load.server, "name or shape (default: dgx-station-a100)");
   verb.AddOption("--config", "FILE", load.config, "configuration file that policies start from");
   verb.AddOption("--policy", "WORDS", flags->policies,
                  "words separated by commas; each --policy is compared with the first")
       .OneWord();
   verb.AddOption("--model", "WORDS", flags->model,
-                 "words separated by commas: how the simulated world behaves, for all policies");
+                 "settings of the simulated world for all policies, separated by commas");
   verb.AddOption(
       "--estimator", "NAME", flags->estimator,
       "estimator for policies without their own: auto (default), oracle, none, horus, …");

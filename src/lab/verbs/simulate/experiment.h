@@ -37,7 +37,7 @@ struct SimLoad {
 // An experiment whose policy words have not been checked yet.
 struct Experiment {
   SimLoad load;
-  std::vector<PolicyWord> common;                 // for every policy, before its own
+  std::vector<PolicyWord> common;                 // for every policy, applied before its own words
   std::vector<std::vector<PolicyWord>> policies;  // empty: DefaultPolicies()
 };
 

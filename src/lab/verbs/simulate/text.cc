@@ -63,8 +63,8 @@ double Failed(const SimOutcome& outcome) {
                 [](const Metrics& run) { return static_cast<double>(report::Failed(run)); });
 }
 
-// A column of the table: its title, and its cell for each policy. detail: a narrow screen shows the
-// column in a second table.
+// A column of the table: its title, and its cell for each policy. detail: shown in a second table
+// on narrow screens.
 struct Quantity {
   std::string title;
   std::function<std::string(const SimOutcome&)> cell;

@@ -280,7 +280,7 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
                  "be repeated")
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,
-                 "catalogue of their workloads (default: built in)");
+                 "catalogue of the tasks' workloads (default: built in)");
   verb.AddOption("--runs", "N", flags->runs, "runs of each policy (default: 40)")
       .Range(1, kMaxSimRuns);
   verb.AddOption("--noise", "SIGMA", flags->noise,
