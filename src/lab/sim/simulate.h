@@ -187,7 +187,7 @@ struct RunOptions {
   // not grow with the trace.
   bool record = false;
   std::size_t points_per_gpu =
-      4'000;  // maximum number of points of a series, which is thinned by means over time
+      4'000;  // maximum number of points of a series; longer series are averaged over time
   // Called at the end of each task, in order, so that results need not be stored.
   std::function<void(const report::RunTask&)> on_task;
   // Called at the first start of each task that had to wait, with the start expected at submission.

@@ -73,7 +73,7 @@ TEST(Simulate, ATaskOnTwoGpusRunsAtThePaceOfTheSlowerOne) {
               0.002);
 }
 
-TEST(Simulate, AFasterGpuTakesLess) {
+TEST(Simulate, AFasterGpuTakesLessTime) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.5, 10'000);
   const RunResult run = Play(MakeWorld("H100-80GB"), {{Duration{0}, &workload}}, Immediate());
   EXPECT_NEAR(run.totals.makespan_s, 14 + 1'000 / 2.61, 0.002);

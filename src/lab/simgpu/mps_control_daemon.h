@@ -105,7 +105,7 @@ class ControlDaemon {
   std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
   std::vector<base::LineSocket> quitters_;    // peers that wait for the daemon's end
   bool quitting_ = false;                     // no new clients are accepted
-  std::optional<std::int64_t> quit_at_ns_;    // when the daemon must end at the latest
+  std::optional<std::int64_t> quit_at_ns_;    // latest time of the daemon's end
 };
 
 // For a new child process: closes all descriptors except the standard ones and these two, which may

@@ -217,7 +217,7 @@ class Residency {
   // Allocates more memory on the process's GPUs, all or nothing. An MPS client within its soft
   // limit may evict other clients (EvictFor).
   Result<std::optional<Shortage>> Grow(std::span<const Share> more);
-  // Stops computing. The remaining work stays undone, and the memory stays allocated.
+  // Stops computing: the remaining work is not done, but the memory stays allocated.
   Result<Unit> Stop();
   Result<Progress> Look();
 

@@ -176,7 +176,7 @@ TEST(ParseTrace, RefusesWithTheLine) {
   }
 }
 
-TEST(MatchWorkloads, NamesTheLineOfAnUnknownOne) {
+TEST(MatchWorkloads, NamesTheLineOfAnUnknownWorkload) {
   const auto catalogue = Rows("a,1,10,0.5,1,0.1,100,,,,,,,\n");
   const auto trace = ParseTrace("submit_s,workload_id\n0,a\n1,b\n", "t.csv");
   const auto matched = MatchWorkloads(*trace, *catalogue, "t.csv");

@@ -341,7 +341,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
     verb.AddOption(name, type, target, help);
   };
   add("--layers", flags->layers, "layer lists of the models", "FILE");
-  add("--measured", flags->measured, "measurements of these models", "FILE");
+  add("--measured", flags->measured, "measurements of the same models", "FILE");
   add("--catalogue", flags->catalogue,
       "task descriptions with summaries, instead of --layers and --measured", "FILE");
   verb.AddOption("--runs", "FILE", flags->runs,

@@ -99,7 +99,7 @@ class KeptMps {
   // Blocks until the server accepts clients.
   static Result<KeptMps> Start(const Order& order);
 
-  // The folder of the MPS daemon, as task::MpsSetup::dir.
+  // The folder of the MPS daemon, for task::MpsSetup::dir.
   const std::string& dir() const { return dir_; }
 
  private:

@@ -228,7 +228,7 @@ constexpr Word kWords[] = {
       "how long a server may hold a task before it is offered to another server"},
      Sets<AT(above.wait)>},
     {{"wait_requeues", "whole number from 0 to 1000",
-      "with slurm: maximum number of these moves per task"},
+      "with slurm: how many times a task may move to another server"},
      Sets<AT(above.wait_requeues), 0, 1000>},
     {{"requeue_delay", "time span", "delay before Slurm restarts a requeued task"},
      Sets<AT(above.requeue_delay)>},
@@ -237,10 +237,12 @@ constexpr Word kWords[] = {
     {{"published", "thesis, v2 or false", "rules and pauses of the published system"},
      nullptr,
      "policy.published"},
-    {{"max_recoveries", "number from 0 to 1000", "retries of a task that ran out of memory"},
+    {{"max_recoveries", "number from 0 to 1000",
+      "maximum number of retries after running out of memory"},
      Sets<AT(max_recoveries), 0, 1000>},
     {{"sampling", "on-demand, periodic or none", "when the monitor takes samples"}, SetSampling},
-    {{"sample_delay", "time span", "delay from a reading to its arrival"}, Sets<AT(monitor.delay)>},
+    {{"sample_delay", "time span", "delay from a reading to its arrival at the scheduler"},
+     Sets<AT(monitor.delay)>},
 };
 #undef AT
 

@@ -54,7 +54,7 @@ struct Replayed {
   double least_s = 0;      // shorter tasks do not count
 };
 
-// The comparison for the pairs in one file that shared a GPU by one method.
+// The comparison of those pairs in one file that used one sharing method.
 struct Paired {
   std::string path;
   core::SharingMethod method{};

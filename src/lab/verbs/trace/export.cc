@@ -64,7 +64,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                    .gpu_milli = task.gpus * 1000,
                    .line = static_cast<std::int32_t>(trace.jobs.size()) + 1,
                    .status = task.launched_ms ? StatusOf(task) : trace::JobStatus::kPending};
-    // Only the last attempt counts, because earlier crashes lost time that is due to the scheduler,
+    // Only the last attempt counts, because time lost in earlier crashes is due to the scheduler,
     // not the job. A task that has saved a checkpoint gets no duration: its work spans several
     // attempts, but only the times of the last attempt are known.
     if (task.launched_ms && task.ended_ms && task.checkpoints == 0)
