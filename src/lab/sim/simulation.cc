@@ -125,8 +125,7 @@ Result<RunResult> Simulation::Run() {
           "tasks wait, but none has run for a year: reservations leave no time for them");
     if (InVain()) {
       return Invalid(
-          "no progress: the last {} attempts, until {} after the first submission, were ended "
-          "before "
+          "no progress: the last {} attempts, until {} after the first submission, ended before "
           "they saved anything; time slices are too short (slots.length), or tasks save too rarely "
           "(--model checkpoint, checkpoint_on_stop)",
           results_.starts_in_vain(), base::FormatSpan(now() - first_));

@@ -224,11 +224,9 @@ void AddDemoCommand(Syntax app, Context& context) {
   const Syntax verb =
       app.AddVerb("demo", "See CARMA at work on simulated GPUs: 60 tasks in under two minutes");
   verb.Footer(
-      "Two simulated servers with 4 GPUs run the same 60 training tasks: one with one task per "
-      "GPU,\n"
-      "the other with CARMA's defaults. One task asks for half the memory that it needs, crashes "
-      "and\n"
-      "is retried. Needs no GPU, root access or compiler, and leaves no files behind.\n"
+      "Two simulated servers with 4 GPUs run the same 60 training tasks: one with a single task\n"
+      "per GPU, the other with CARMA's defaults. One task asks for half the memory that it needs,\n"
+      "crashes and is retried. Needs no GPU, root access or compiler, and leaves no files behind.\n"
       "  carma demo --html demo.html\n"
       "With --json: the metrics of both runs.\n");
   verb.AddOption("--html", "FILE", flags->html,
