@@ -25,7 +25,7 @@ class Monitor {
   // The tasks of a server's core that have no GPUs yet.
   struct Queue {
     int waiting = 0;
-    int recovering = 0;  // the part of `waiting` that is in the recovery queue
+    int recovering = 0;  // how many of the `waiting` tasks are in the recovery queue
   };
 
   // All arguments must outlive this object.

@@ -338,8 +338,7 @@ Result<Unit> Server::CheckShares(const std::vector<Share>& shares) const {
                      ", each once");
     }
     if (places()[static_cast<std::size_t>(share.gpu)].mig) {
-      return Invalid("shares: GPU " + std::to_string(share.gpu) +
-                     " is divided, expected its instances");
+      return Invalid("shares: GPU " + std::to_string(share.gpu) + " is divided: use its instances");
     }
   }
   if (gpus.empty()) return Invalid("shares: expected at least one GPU");

@@ -138,7 +138,7 @@ class HeliosTable : public TableReader {
     Job job = row.NewJob();
     if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
     if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
-    // Jobs, and so the lines, are numbered in order of time.
+    // Job numbers, and therefore the lines, are in order of time.
     out.CheckOrder(job, row.Text(kSubmit));
     out.SetStatus(job, row.Text(kState));
     out.SetUser(job, row.Text(kUser));

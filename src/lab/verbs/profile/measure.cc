@@ -251,8 +251,8 @@ class Measurement::Place {
   std::unique_ptr<ActiveRun>& run() { return run_; }
   const ActiveRun* run() const { return run_.get(); }
 
-  // Samples the lane before the run. Empty if another process uses the GPU; `by` is then set to the
-  // name of that process. Errors: the driver's.
+  // Samples the lane before the run. Empty if another process uses the GPU; `by` then describes
+  // that process. Errors: the driver's.
   Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
     std::optional<ProfileSample> first;
     for (const std::size_t device : lane_.devices) {

@@ -178,7 +178,7 @@ void AddExport(Syntax trace, Context& context) {
   verb.AddOption("--from", "daemon", "daemon: the tasks in its history (default without a FILE)")
       .OneOf({"daemon"})
       .Excludes(file);
-  verb.AddOption("--user", "NAME", flags->user, "only this user's tasks of the daemon");
+  verb.AddOption("--user", "NAME", flags->user, "only this user's tasks in the daemon's history");
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--as", "FORM", flags->as,
                  "jobs (CSV, default), tasks (CSV for replay and simulate) or script (sh)");

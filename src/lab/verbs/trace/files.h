@@ -52,7 +52,7 @@ Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);
 Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded);
 
 inline constexpr std::string_view kTaskFormat = "tasks";  // of trace::TraceFormats()
-// Prints the trace as a task trace if it was read as one, else as jobs.
+// Prints the trace as a task trace if it was read as a task trace, otherwise as jobs.
 Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded);
 
 // The model summaries of a catalogue's workloads.
