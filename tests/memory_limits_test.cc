@@ -160,7 +160,7 @@ TEST_P(MemoryLimits, OutlastADaemonAndEndWithTheirTask) {
       site.Train({"--gpu-mem", "4G", "--no-requeue"}, {.memory_mib = 3'000, .solo_s = kLongRun});
   AwaitMemory(ends, 3'000);
   AwaitMemory(lost, 3'000);
-  EXPECT_THAT(site.SimGpu({"audit"}).out, HasSubstr("a memory limit of "));
+  EXPECT_THAT(site.SimGpu({"audit"}).out, HasSubstr("a memory limit for "));
   site.Restart(SIGKILL);
   EXPECT_GT(site.Task(ends).group_limit_mib, 4'096);
   const auto main = base::ReadProcessStat(static_cast<pid_t>(site.Task(lost).pid.value_or(0)));

@@ -43,7 +43,7 @@ void Simulation::PlaceOn(JobIndex index, std::span<const std::uint32_t> nodes) {
     servers_[each].whole = IsGang(layout_, job);
     if (slurm_) job.above.pinned = slurm_->Book(job, each, now());
   }
-  // `job` may be destroyed before the last server gets its part, so the list is copied.
+  // Copied, because `job` may be destroyed before the last server receives its part of the task.
   const std::vector<std::uint32_t> servers(nodes.begin(), nodes.end());
   for (const std::uint32_t each : servers) Submit(each, {&index, 1});
 }
@@ -132,7 +132,7 @@ void Simulation::OnAbove() {
   } else {
     slurm_->Backfill(now(), Placer());
   }
-  above_changed_ = true;  // so that another pass is requested
+  above_changed_ = true;  // requests another pass
 }
 
 void Simulation::Report() {

@@ -11,8 +11,8 @@ namespace carma::sim {
 
 enum class Placing {
   kQueue,  // first in, first out, to the server with the most idle GPUs
-  kSlurm,  // by a count per server, as Slurm does; the server places the task
-  kAsked,  // to the server whose own answer is best
+  kSlurm,  // to the server that Slurm picks by its counts; the server places the task
+  kAsked,  // to the server that reports the best fit
 };
 inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
     {Placing::kQueue, "queue"},
@@ -24,7 +24,7 @@ inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
 // a task starts at once on the GPUs that Slurm chose, and fails if it runs out of memory.
 enum class Gres {
   kCarma,  // GiB of GPU memory of a server; CARMA chooses the GPU
-  kGpu,    // GPUs, each for one task
+  kGpu,    // whole GPUs, one task each
   kShard,  // GiB of each GPU; a task gets the first GPU with enough GiB left
 };
 inline constexpr std::pair<Gres, std::string_view> kGresWords[] = {
@@ -40,18 +40,19 @@ struct Above {
 
   // ---- kSlurm ----
   Gres gres = Gres::kCarma;
-  bool spread = false;  // to the least loaded server (LLN=YES), not to the first one with room
-  // Tasks may pass the head if their time limits show that they do not delay it.
+  bool spread = false;  // chooses the least loaded server (LLN=YES), not the first one with room
+  // Backfill: a task may pass the head of the queue if time limits show that the head is not
+  // delayed.
   bool backfill = false;
   base::Duration backfill_every{30'000};
-  // A task's time limit is its run time alone times this factor. No task is stopped at its limit.
+  // A task's time limit as a multiple of its run time alone. No task is stopped at its limit.
   double time_limit = 2;
   // Delay before a task that was sent back may start again: its credential must expire first.
   base::Duration requeue_delay{121'000};
 
   // ---- kSlurm with Gres::kCarma, kAsked ----
-  // A task that its server has not started within `wait` moves to another server. With kSlurm it
-  // moves at most wait_requeues times.
+  // If a server has not started a task within `wait`, the task moves to another server. With
+  // kSlurm, a task moves at most wait_requeues times.
   base::Duration wait{600'000};
   int wait_requeues = 3;
 

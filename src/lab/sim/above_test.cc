@@ -40,7 +40,7 @@ RunResult PlayAbove(std::string_view servers, const std::vector<Arrival>& arriva
   return result ? *std::move(result) : RunResult{};
 }
 
-// The GPU of each task's first attempt, numbered in the whole cluster.
+// The GPU of each task's first attempt, numbered across the cluster.
 std::vector<int> GpusOf(const RunResult& run) {
   std::vector<int> gpus;
   for (const report::RunTask& task : run.record->tasks)
@@ -91,7 +91,7 @@ TEST(AboveSlurm, ShardsUseTheFirstGpuAndWholeGpusServeOneTask) {
 }
 
 TEST(AboveSlurm, ATaskThatFitsTheCountButNoGpuMovesToAnotherServer) {
-  // The node has room for 3 * 26 of 79 GiB, but no GPU takes two of these tasks.
+  // The node's 79 GiB would hold three of these tasks, but no GPU holds two.
   const trace::Workload large = WorkloadOf("large", 1, 2'000, 26'000);
   const std::vector<Arrival> arrivals(3, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
@@ -133,7 +133,7 @@ TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
   const trace::Workload large = WorkloadOf("large", 1, 1'000, 30'000);
   const std::vector<Arrival> arrivals(2, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
-  options.estimates.bias = -1;  // 11 GiB are stated
+  options.estimates.bias = -1;  // the user states 11 GiB
   const RunResult run = PlayAbove("A100-40GB", arrivals, options);
   EXPECT_EQ(run.totals.succeeded, 2);
   EXPECT_EQ(run.totals.oom_crashes, 1);
@@ -159,7 +159,7 @@ TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
   const std::vector<Arrival> arrivals{
       {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
-  // The queue sees a freed GPU as empty only a moment later.
+  // The queue notices a moment later that a GPU is free.
   const std::vector<double> in_order = StartsOf(PlayAbove("2xA100-40GB", arrivals, options));
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);
@@ -177,8 +177,8 @@ TEST(Above, GivesATaskSeveralWholeServersAtOnce) {
   const trace::Workload one = WorkloadOf("one", 1, 500, 4'000);
   const trace::Workload three = WorkloadOf("three", 3, 1'000, 4'000);
   for (const Placing placing : {Placing::kSlurm, Placing::kAsked}) {
-    // The last task must not use the fourth GPU of the first large task's servers, nor begin before
-    // that task ends.
+    // The last task must not use the fourth GPU of the first large task's servers, and must not
+    // begin before that task ends.
     const std::vector<Arrival> arrivals{{Duration{0}, &one},
                                         {Duration{1'000}, &three},
                                         {Duration{2'000}, &one},

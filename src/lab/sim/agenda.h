@@ -19,14 +19,14 @@ enum class Due : std::uint8_t {
   kArrivals,      // the next tasks are submitted
   kAbove,         // the queue above the servers is examined again
   kReservations,  // the servers receive the next reservations
-  kWake,          // per server: requested by its core
+  kWake,          // per server: wake-up requested by its core
   kTick,          // per server: its monitor may take samples
   kSamples,       // per server: samples arrive at its core
   kTask,          // per task: the next step of its life
 };
 
-// The future events of a run, at most one per timer, ordered by time. At equal times, observations
-// come before changes, and otherwise timers keep the order in which they were set.
+// The future events of a run, at most one per timer, ordered by time. Among events at the same
+// time, observations come before changes; otherwise timers keep the order in which they were set.
 class Agenda {
  public:
   struct Event {

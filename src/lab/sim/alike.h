@@ -1,5 +1,5 @@
-// A group of tasks with the same request and the same predictions. The tasks are equal for
-// placement, so a server's answer for one task is valid for the whole group. Private to sim.
+// A group of tasks with the same request and the same predictions. The tasks are interchangeable
+// for placement, so a server's answer for one task is valid for the whole group. Private to sim.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,8 @@ struct Alike {
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server
-  // The epoch and the number of touched servers when no server would take a task of this group.
+  // Epoch and number of touched servers at the last time that no server would take a task of this
+  // group.
   std::uint64_t none_epoch = 0;
   std::size_t none_touched = 0;
 };

@@ -1,7 +1,6 @@
-// Chooses servers by their own answers: each server's guards and mapper determine whether it would
-// start the task now, and how well the task would fit. A server with a waiting task takes no other
-// task. So a placed task starts at once, unless something happens that the answer could not
-// foresee. Private to sim.
+// Chooses servers by asking them: each server's guards and mapper determine whether it would start
+// the task now, and how well the task would fit. A server with a waiting task takes no other task.
+// So a placed task starts at once, unless something unforeseen happens. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ class AskedPlacing {
   void Changed(std::uint32_t server) { touched_.push_back(server); }
   // Places tasks until no server would start one. Call it only if no reports are due.
   void Place(base::Time now, const PlaceTask& place);
-  // Call this when the task has been given its servers.
+  // Call this after servers have been assigned to the task.
   void Placed(const Job& job);
   // Deadline for the servers' next report of samples. Their decisions are known at once, without a
   // report.
@@ -58,13 +57,14 @@ class AskedPlacing {
   const LinesAbove& lines_;
   const Jobs& jobs_;
   const Candidates& candidates_;
-  std::unique_ptr<core::Mapper> mapper_;  // compares the answers by its score
+  std::unique_ptr<core::Mapper> mapper_;  // its score ranks the answers
   std::vector<Seen> seen_;                // one per server
   base::Time reported_{};
-  // Servers whose answers may have changed, in order; a new epoch means all of them.
+  // Servers whose answers may have changed, in order. A new epoch means that all answers may have
+  // changed.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
-  // The task for which servers are kept free, because other tasks have passed it for too long.
+  // The task that servers are kept free for, because other tasks have passed it for too long.
   std::optional<std::uint64_t> kept_for_;
   std::vector<std::uint32_t> kept_;
 };

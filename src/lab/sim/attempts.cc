@@ -45,7 +45,7 @@ void Attempts::Launch(JobIndex index, const core::StartTask& start) {
   attempt.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
   attempt.alone = start.alone;
   attempt.limit_mib = MpsLimitOf(job, start);
-  // Work after which the attempt fails for a reason other than memory.
+  // The attempt fails after this much work for a reason other than memory.
   double fails_after_s = std::numeric_limits<double>::infinity();
   if (options_.failures.per_hour > 0) {
     base::Rng rng =
@@ -214,7 +214,7 @@ void Attempts::End(JobIndex index) {
 // Estimates the remaining time from the mean speed of the attempt, like task/progress/tracker.h.
 std::optional<base::Duration> Attempts::LeftOf(const Job& job) const {
   constexpr base::Duration kFirst{60'000};
-  constexpr std::uint64_t kOwnSeeds = 1'000'003;  // separates these draws from others
+  constexpr std::uint64_t kOwnSeeds = 1'000'003;  // keeps these draws independent of others
   const ShownProgress& shown = options_.progress;
   const base::Time now = agenda_.now();
   const base::Duration span = now - job.attempt.allocated;

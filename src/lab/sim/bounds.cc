@@ -12,14 +12,14 @@
 namespace carma::sim {
 namespace {
 
-// Maximum number of sets of tasks that are tried for one load.
+// Maximum number of combinations of tasks to try for one load.
 constexpr int kMostLooks = 20'000;
 
-// Searches for the best set of neighbours. Each added task slows the others down, so if a set
-// breaks the limit, every larger set that contains it does too and is skipped.
+// Searches for the best set of neighbours. Each added task slows the others down. So if a set
+// breaks the limit, every larger set that contains it is skipped.
 class Search {
  public:
-  // by_worth: the order in which neighbours are tried.
+  // by_worth: the order to try neighbours in.
   Search(std::span<const Load> loads, const std::vector<std::size_t>& by_worth, double limit,
          double most)
       : loads_(loads), by_worth_(by_worth), limit_(limit), most_(most) {}
@@ -95,8 +95,8 @@ std::vector<double> MostDelivered(const Interference& model, core::SharingMethod
 
 namespace {
 
-// Computes the share of a GPU that a part of a task takes at full speed if no task may exceed a
-// slowdown limit. Results are cached by kind of load.
+// Computes the share of a GPU that one part of a task uses at full speed, provided that no task
+// exceeds a slowdown limit. Results are cached by kind of load.
 class LimitedShares {
  public:
   LimitedShares(std::span<const Arrival> arrivals, const RunOptions& options) {

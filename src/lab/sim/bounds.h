@@ -14,13 +14,13 @@ namespace carma::sim {
 // For each load, the highest SM activity (sum of u_i * speed_i) that one GPU can deliver while it
 // runs a task with this load and no task exceeds slowdown `limit`. Its neighbours may be any of the
 // loads, any number of times. The result lies between the load's own activity and the sharing
-// method's maximum. If the search would take too long, that maximum is returned, which makes a
-// bound weaker but not wrong. limit: at least 1. sharing: kMps or kStreams.
+// method's maximum. If the search would take too long, the maximum is returned: a weaker bound, but
+// still a valid one. limit: at least 1. sharing: kMps or kStreams.
 std::vector<double> MostDelivered(const Interference& model, core::SharingMethod sharing,
                                   std::span<const Load> loads, double limit);
 
 // Lower bounds on the makespan (report/bounds.h) under the models of these options: no run without
-// noise is shorter. RunOptions::slowdown_limit adds a bound for policies that keep this limit.
+// noise can be shorter. RunOptions::slowdown_limit adds a bound for policies that keep this limit.
 // Empty if the servers' GPUs differ, because the bounds assume one type.
 std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arrival> arrivals,
                                     const RunOptions& options);

@@ -21,13 +21,13 @@ class Candidates {
   Candidates(const RunOptions& options, const Layout& layout, const Servers& servers,
              Predictions& predictions);
 
-  // The group that this task belongs to. Tasks of a group are equal for placement.
+  // The group that this task belongs to. Tasks of a group are interchangeable for placement.
   std::shared_ptr<Alike> AlikeOf(const Job& job);
   // Whether the server, when empty, could take a task like this one.
   bool CouldTake(Alike& alike, std::uint32_t server) const;
   bool AnyCould(Alike& alike, std::optional<std::uint32_t> except = {}) const;
-  // Returns as many free servers (`is_free`) of one kind as the task needs, or none if there are
-  // too few.
+  // Returns as many free servers (`is_free`) of one kind as the task needs, or an empty list if
+  // there are too few.
   using IsFree = std::function<bool(std::uint32_t)>;
   std::vector<std::uint32_t> WholeServersFor(const Job& job, const IsFree& is_free) const;
 

@@ -112,7 +112,8 @@ Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view te
   return instances;
 }
 
-// Removes a count such as "4x" from the beginning of a group and returns it; 1 if there is none.
+// Removes a count such as "4x" from the beginning of a group and returns it. Returns 1 if there is
+// no count.
 std::int64_t TakeCount(std::string_view& group) {
   group = base::Trim(group);
   const std::size_t cross = group.find_first_of("xX");

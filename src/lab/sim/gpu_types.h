@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxNvmlNameBytes = 63;
 struct MigSlices {
   int compute = 0;
   int memory = 0;
-  int profile = -1;  // NVIDIA's number of the profile; -1: unknown
+  int profile = -1;  // NVIDIA's profile number; -1: unknown
   friend bool operator==(const MigSlices&, const MigSlices&) = default;
 };
 inline constexpr int kMigComputeSlices = 7;
@@ -72,10 +72,10 @@ bool CanBeDivided(const GpuType& type);
 const MigProfile* FindMigProfile(int instances);
 
 // Speed of a task on an instance with this share of the SMs, relative to the whole GPU: ((1 + u^4)
-// / (1 + (u / compute)^4))^(1/4), where u is the task's SM activity on the whole GPU. This is about
-// min(1, compute / u) with a round knee. The mean error against MISO's medians of nine training
-// runs on four sizes of instances, with u fitted to each run, is 4.9 % (at most 16 %); min(1,
-// compute / u) has 6.3 % (21 %).
+// / (1 + (u / compute)^4))^(1/4), where u is the task's SM activity on the whole GPU. This is close
+// to min(1, compute / u) with a rounded knee. Compared with MISO's medians of nine training runs on
+// four instance sizes, with u fitted to each run, the mean error is 4.9 % (at most 16 %). For
+// min(1, compute / u) it is 6.3 % (21 %).
 double MigSpeed(double compute, double sm_active);
 
 }  // namespace carma::sim

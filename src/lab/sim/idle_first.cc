@@ -43,7 +43,7 @@ std::optional<std::uint32_t> IdleFirst::ServerFor(const Job& job) {
   for (const Key& key : open_) {
     if (could_take(std::get<2>(key))) return std::get<2>(key);
   }
-  // If a busy server could take the task once it is idle, the task waits for it.
+  // If a busy server could take the task once that server is idle, the task waits.
   for (std::uint32_t i = 0; i < servers_.size(); ++i) {
     if (could_take(i)) return std::nullopt;
   }

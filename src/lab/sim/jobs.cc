@@ -39,7 +39,8 @@ core::TaskRequest RequestOf(const RunOptions& options, const Layout& layout, con
   if (!job.arrival->qos.empty()) request.qos = job.arrival->qos;
   if (!job.arrival->account.empty()) request.account = job.arrival->account;
   request.uid = job.uid;
-  // The request is capped at the server's cores, because a task with more could never start.
+  // The request is capped at the server's cores, because a task that requests more could never
+  // start.
   const double cores = std::ceil(std::min(CoresOf(options, job), options.host.cores));
   if (options.host.promised && cores >= 1) request.cpus = static_cast<int>(cores);
   // Without an estimate, a task requests whole GPUs, as `carma trace replay` does.

@@ -81,7 +81,7 @@ struct Job {
   JobAttempt attempt;
 
   // ---- sums over all attempts ----
-  int slots = 0;  // number of times it was sent back
+  int slots = 0;  // number of times that a time slice ended
   std::int64_t attempts = 0;
   double executed_s = 0;
   std::optional<core::ExpectedStart> told;  // expected start; only if requested
@@ -130,8 +130,8 @@ class Jobs {
   std::unordered_map<std::uint64_t, JobIndex> index_of_;  // by task id; only for look-up
 };
 
-// Random values per task and purpose. They do not depend on anything else in the run, so runs of
-// several policies with one seed have the same tasks.
+// Random values per task and purpose. They depend on nothing else in the run, so runs of several
+// policies with one seed have the same tasks.
 enum class Draw : std::uint64_t { kNoise, kFailure, kEstimate, kProfile };
 
 inline base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {

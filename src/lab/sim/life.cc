@@ -1,4 +1,5 @@
-// A task from its submission to its end: its messages to and from the servers' cores.
+// The life of a task from its submission to its end, and its messages to and from the servers'
+// cores.
 #include <csignal>
 #include <utility>
 

@@ -17,14 +17,14 @@ class LinesAbove {
     std::uint64_t number = 0;
     std::uint32_t job = 0;
     std::uint32_t uid = 0;
-    double rate = 0;  // GPUs that the task would occupy, in whole GPUs
+    double rate = 0;  // number of GPUs that the task would occupy
   };
 
   LinesAbove(core::QueueOrder order, const core::FairRules& rules)
       : order_(order), shares_(rules) {}
 
-  // user: the name of the user `uid`, which determines the weight. A task that returns to the queue
-  // gets its old position back, by its number.
+  // user: the name of the user `uid`, which determines the weight. A returning task keeps its
+  // number, so it gets its old position back.
   void Add(const Waiting& waiting, const std::string& user);
   void Remove(std::uint32_t uid, std::uint64_t number);
   bool empty() const { return count_ == 0; }
@@ -35,7 +35,7 @@ class LinesAbove {
   // tasks already in the result, count as if they ran an hour longer.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
-  // From now on, charges the user at this rate for the GPUs that the task holds.
+  // Charges the user at this rate, from now on, for the GPUs that the task holds.
   void Take(const core::TaskRecord& task, double rate, core::Time now);
   void Release(core::TaskId task, core::Time now) { shares_.Release(task, now); }
   std::size_t taking() const { return shares_.taking(); }

@@ -12,7 +12,7 @@ namespace carma::sim {
 namespace {
 
 core::SharingMethod SharingOf(core::SharingMethod collocation) {
-  // Two tasks on one instance alternate in time, as with streams.
+  // Two tasks on one instance take turns, as with streams.
   return collocation == core::SharingMethod::kMps ? core::SharingMethod::kMps
                                                   : core::SharingMethod::kStreams;
 }
@@ -172,7 +172,7 @@ void Machines::SetPace(base::Time now, std::uint32_t job) {
 
 core::SharingMethod Machines::SharingOn(std::uint32_t gpu) const {
   const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
-  // Without MPS, a task has the SM activity that was measured when it ran alone.
+  // Without MPS, a task has the SM activity measured when it ran alone.
   if (occupants.size() == 1 && residents_[occupants.front().job].resident.alone)
     return core::SharingMethod::kStreams;
   return sharing_;
@@ -187,7 +187,7 @@ void Machines::SetActivity(base::Time now, std::uint32_t gpu) {
     speeds_.push_back(residents_[each.job].slowest / each.base_speed);
   }
   // Under MPS, the joint activity follows from the loads, which shrink while the server lacks
-  // cores. Otherwise it follows from the speeds.
+  // cores. Without MPS, it follows from the speeds.
   const double host_factor = hosts_[layout_.ServerOf(gpu)].factor;
   const core::SharingMethod sharing = SharingOn(gpu);
   if (sharing == core::SharingMethod::kMps && !core::OfSeveralUsers(loads_)) {

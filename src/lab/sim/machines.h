@@ -40,7 +40,7 @@ class Machines {
   Machines(const RunOptions& options, const Layout& layout, base::Time from, Recorder* recorder,
            PaceChanged pace_changed);
 
-  // Counts a task's process on this GPU, whether or not it holds memory on it.
+  // Counts a task's process on this GPU, even if the process holds no memory on it.
   void AddProcess(std::uint32_t gpu);
   void RemoveProcess(std::uint32_t gpu);
   int IdleGpus(std::uint32_t server) const { return hosts_[server].idle_gpus; }
@@ -55,7 +55,7 @@ class Machines {
   void Leave(base::Time now, std::uint32_t job);
 
   const SimGpu& gpu(std::uint32_t gpu) const { return gpus_[gpu]; }
-  // Number of processes on the GPU that do not hold memory yet or no longer hold it.
+  // Number of processes on the GPU that do not hold memory yet, or no longer do.
   int Loading(std::uint32_t gpu) const {
     return processes_[gpu] - static_cast<int>(gpus_[gpu].occupants().size());
   }
@@ -102,7 +102,7 @@ class Machines {
   std::vector<SimDevice> cards_;
   std::vector<Host> hosts_;      // by server
   std::vector<Pace> residents_;  // by task number
-  // Buffers of one recomputation.
+  // Scratch buffers for one recomputation.
   std::vector<Load> loads_;
   std::vector<double> speeds_;
 };

@@ -49,16 +49,16 @@ struct Failures {
 // continues from there. By default there are no checkpoints.
 struct Checkpoints {
   base::Duration every{0};  // period after the first allocation; 0: none
-  base::Duration cost{0};   // of writing one, while the task makes no progress
+  base::Duration cost{0};   // time to write one; the task makes no progress meanwhile
   bool on_stop = false;     // a task writes one when asked to stop
 };
 
 // The progress that tasks print and the daemon reads. By default tasks print none.
 struct ShownProgress {
   double share = 0;     // share of tasks that print their progress
-  double noise = 0.05;  // standard deviation of the factor on the speed that the daemon reads
+  double noise = 0.05;  // standard deviation of a random factor on the speed that the daemon reads
   base::Duration every{600'000};  // time between two evaluations of a task
-  // Length of an evaluation, during which the task prints nothing new.
+  // Duration of an evaluation. Meanwhile the task prints nothing new.
   base::Duration evaluates{60'000};
 };
 
@@ -67,11 +67,12 @@ struct Stopping {
   base::Duration takes{2'000};
 };
 
-// The defaults follow the two measured A100 runs of docs/inside/simulator.md. A task holds nothing
-// for about 14 s (imports, CUDA context, first batch), then its full plateau until the end. It
-// reports a failed allocation about 8 s later, when its process ends. A new task that does not fit
-// crashes; the residents are not affected because they already hold what they need. With the
-// options below, the task that allocates on a full GPU crashes, whether it is new or growing.
+// The defaults follow the two measured A100 runs of docs/inside/simulator.md. A task holds no
+// memory for about 14 s (imports, CUDA context, first batch), and then its full plateau until the
+// end. It reports a failed allocation about 8 s later, when its process ends. A new task that does
+// not fit crashes; tasks that are already running are not affected, because they have allocated all
+// their memory. With the options below, the task that allocates on a full GPU crashes, whether it
+// is new or growing.
 struct MemoryModel {
   base::Duration load{14'000};        // launch to first allocation
   base::Duration crash_delay{8'000};  // failed allocation to end of the process

@@ -55,15 +55,15 @@ core::GpuSampled Monitor::Sample(std::uint32_t gpu, base::Time taken) {
 }
 
 bool Monitor::IsMoving(std::uint32_t gpu) const {
-  // A new task is first seen up to one period after its start. The GPU has settled one whole window
+  // A new task is first seen up to one period after its start. The GPU has settled one full window
   // later, and its activity is known after another window.
   const base::Duration settles = options_.window + options_.period + core::kActivityWarmUp;
   return machines_.Loading(gpu) > 0 ||
          observed_[gpu].sampled < machines_.gpu(gpu).changed() + settles;
 }
 
-// Whether further samples could let a waiting task start. Samples stay equal while nothing on the
-// server changes.
+// Whether further samples could allow a waiting task to start. Samples do not change while nothing
+// on the server changes.
 bool Monitor::MayOpen(std::uint32_t index, const Queue& queue) const {
   if (queue.recovering > 0) return true;
   if (queue.waiting == 0) return false;

@@ -17,15 +17,15 @@ namespace carma::sim {
 
 // Samples are taken in the last millisecond of each period, and most of them cannot change a
 // decision. So, on demand, a GPU is sampled only in three cases: at the first tick after each
-// change (when the scheduler would have seen its memory), at every tick while tasks wait and
-// something changes, and once before a decision after a quiet time. The scheduler then decides as
+// change (when the scheduler would have seen the memory change), at every tick while tasks wait and
+// something changes, and once before a decision after a quiet period. The scheduler then decides as
 // if it had seen every sample.
 class Monitor {
  public:
   // The tasks of a server's core that have no GPUs yet.
   struct Queue {
     int waiting = 0;
-    int recovering = 0;  // the part of `waiting` that is in the recovery queue
+    int recovering = 0;  // how many of the `waiting` tasks are in the recovery queue
   };
 
   // All arguments must outlive this object.

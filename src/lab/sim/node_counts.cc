@@ -30,8 +30,8 @@ std::int64_t NodeCounts::UnitsOf(const Node& node, std::uint32_t pool,
   // A task on several GPUs requests whole GPUs instead of shards.
   const bool gpus = gres_ != Gres::kCarma && asked.gpus > 1;
   if (asked.whole || gpus) return all;
-  // A GPU's memory counts at most as its part of the node, because rounding may reduce the node's
-  // total.
+  // The limit for each GPU is its part of the node's total, because rounding may have made that
+  // total smaller than the sum of the GPUs.
   const std::int64_t most =
       gres_ == Gres::kCarma ? std::max<std::int64_t>(1, all / node.gpus) : all;
   const std::int64_t each = asked.memory_mib / kMibOfUnit >= most

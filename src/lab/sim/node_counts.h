@@ -1,5 +1,5 @@
-// Slurm's view of its nodes: counts of a generic resource, which tasks book until their time
-// limits. Slurm sees neither memory nor activity.
+// Slurm's view of its nodes: counts of a generic resource, booked by tasks until their time limits.
+// Slurm sees neither memory nor activity.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class NodeCounts {
   // on an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
-  // Whether `asked` would still fit at that time beside a longer request that is booked first.
+  // Whether `asked` would still fit at that time if a longer request were booked first.
   bool FitsBeside(std::uint32_t node, const CountAsked& asked, base::Time at,
                   const CountAsked& other) const;
 
@@ -70,7 +70,7 @@ class NodeCounts {
   std::int64_t UnitsOf(const Node& node, std::uint32_t pool, const CountAsked& asked) const;
   int PoolsOf(const Node& node, const CountAsked& asked) const;
   bool Fits(const Node& node, const CountAsked& asked) const;
-  // For a request that fits.
+  // The request must fit.
   std::vector<Part> PartsFor(const Node& node, const CountAsked& asked) const;
   // The node after all tasks that end by `at` have left.
   static Node At(const Node& node, base::Time at);

@@ -16,7 +16,7 @@ CountAsked Asked(std::int64_t gib, int gpus = 1) {
   return {.gpus = gpus, .memory_mib = gib * 1024};
 }
 
-// A node with two GPUs of 39.6 GiB, on which a task of 16 GiB and a task of 24 GiB are booked.
+// A node with two GPUs of 39.6 GiB. One task of 16 GiB and one task of 24 GiB are booked on it.
 NodeCounts TwoBooked(Gres gres) {
   NodeCounts counts(gres);
   counts.AddNode(std::vector<std::int64_t>{40'536, 40'536});

@@ -87,7 +87,7 @@ PairAgreement AgreementOf(const std::vector<MeasuredPair>& pairs, const Form& fo
 
 using FormWithFactor = double (*)(double, const PairedTask&, const PairedTask&);
 
-// Searches by golden section, because the error falls to its lowest value and rises again.
+// Golden-section search, because the error has a single minimum.
 double BestFactor(const std::vector<MeasuredPair>& pairs, FormWithFactor form) {
   const auto squares = [&](double factor) {
     return SquaresOf(pairs, [&](const PairedTask& own, const PairedTask& other) {
@@ -166,7 +166,8 @@ std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
   if (!mps) {
     forms.push_back(AgreementOf(pairs, UtilizationSpeed));
     forms.back().form =
-        fmt::format("1, above {0} together {0} / (u + u), by nvidia-smi", kUtilizationTogether);
+        fmt::format("1 if u + v <= {0}, otherwise {0} / (u + v), with nvidia-smi's u and v",
+                    kUtilizationTogether);
   }
   return forms;
 }

@@ -1,5 +1,5 @@
 // Compares measured pairs of tasks on one GPU with models of their slowdown. With only two tasks at
-// a time, no other effect hides an error of the model.
+// a time, no other effect can hide an error in the model.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@ inline constexpr std::size_t kMaxPairs = 100'000;
 // One task of a pair.
 struct PairedTask {
   double speed = 1;  // relative to running alone
-  // SM activity when running alone, 0..1, or nvidia-smi's utilisation as an upper bound of it.
+  // SM activity when running alone, 0..1, or nvidia-smi's utilisation, an upper bound of the SM
+  // activity.
   double utilization = 0;
   double memory = 0;  // running alone: share of time in which memory was read or written, 0..1
 };

@@ -131,10 +131,10 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   const double of_duration = wrong(options.duration_sigma);
   core::Profile profile;
   const double fastest_here = layout_.servers()[job.node].fastest;
-  // The catalogue's traits replace those of a summary.
+  // The catalogue's traits override a summary's traits.
   profile.grain = core::GrainOf(workload.traits);
   if (appraiser_) profile = Appraised(workload, job.uid).profile;
-  // The known run time is for the fastest GPU of all servers.
+  // The known run time applies to the fastest GPU of all servers.
   if (profile.alone) profile.alone = LongerBy(*profile.alone, layout_.fastest() / fastest_here);
   if (options.durations) {
     const base::Duration solo(std::llround(job.work.solo_s() * of_duration * 1000));
@@ -150,7 +150,7 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   return profile;
 }
 
-// A user's tasks of one workload count as one program, so they are of one kind.
+// A user's tasks of one workload count as runs of one program, so they share a kind.
 core::EstimateReady Predictions::AnswerFor(const Job& job) {
   const std::optional<core::Estimate> estimate =
       job.above.raised_mib ? core::Estimate{*job.above.raised_mib, "raised"} : EstimateOf(job);

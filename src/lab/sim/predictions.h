@@ -28,8 +28,8 @@ namespace carma::sim {
 // The estimators, and how they learn from finished attempts, are carmad's own
 // (estimate/appraiser.h, estimate/lesson.h). A user's tasks of one workload count as the same
 // program. Another workload or another user counts as another program (user 0: unknown). All
-// servers share their knowledge. Random errors are drawn per task, so that an answer does not
-// depend on the time of the request.
+// servers share what they have learned. Random errors are drawn per task, so that an answer does
+// not depend on the time of the request.
 class Predictions {
  public:
   // The options and the layout must outlive this object.
@@ -52,7 +52,7 @@ class Predictions {
     estimate::Appraisal appraisal;
     std::uint64_t asked_after = 0;  // number of lessons at the last request
     bool asked = false;
-    bool stale = true;  // a lesson from its own tasks has come since then
+    bool stale = true;  // lessons from the workload's own tasks have arrived since then
   };
   Known& Find(const trace::Workload& workload, std::uint32_t uid);
   // The current estimate for the workload's tasks. Requires a method.

@@ -49,7 +49,7 @@ struct Word {
 // The setter of "to" stores a time, which ParseReservation turns into a length.
 constexpr std::array kReservationWords{
     Word{"for", "users, or nobody", SetUsers},
-    Word{"gpus", "the numbers of GPUs, or all", SetGpus},
+    Word{"gpus", "GPU numbers or all", SetGpus},
     Word{"type", "a part of a GPU's name",
          [](Reservation& booking, std::string_view value) {
            const auto type = task::ParseGpuType(value);
@@ -128,7 +128,7 @@ Result<Reservation> ParseReservation(std::string_view text) {
 
 std::vector<core::ReservedPeriod> PeriodsOf(std::span<const Reservation> reservations,
                                             core::Time first, core::Time now, core::Time horizon) {
-  // Shifts to calendar time, in which the first submission is on a Monday.
+  // Shifts to calendar time, where the first submission is on a Monday.
   const base::Duration ahead = kFirstMonday - first.time_since_epoch();
   std::vector<core::ReservedPeriod> all;
   for (Reservation booking : reservations) {

@@ -129,7 +129,7 @@ Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::
       tasks.push_back({.number = at->first, .workload_id = workload, .slowdown = slowdown});
     MeasuredTask& task = tasks[at->second];
     if (task.workload_id != workload)
-      return row.Wrong("the task has another workload in an earlier line");
+      return row.Wrong("the task has another workload on an earlier line");
     const auto gpu_number = static_cast<int>(gpu);
     for (const MeasuredTask::Part& part : task.parts) {
       if (part.gpu == gpu_number) return row.Wrong("the task is listed twice on this GPU");

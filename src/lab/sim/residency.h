@@ -1,6 +1,6 @@
 // Compares a measured run with the interference model, task by task. Placements and times come from
-// the measurement; only the speeds are computed. So no policy, queue or memory effect hides an
-// error of the model.
+// the measurement; only the speeds are computed. So no effect of policy, queue or memory can hide
+// an error in the model.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@ struct Server {
   core::WakingCore core;
   std::uint64_t told = 0;  // number of event batches sent to the core
   Monitor::Queue queue;
-  int launched = 0;    // number of tasks launched here
+  int launched = 0;    // number of tasks launched on this server
   bool whole = false;  // held by a task that uses several servers
   base::Time progress_shown{};
   base::Time next_tick{};  // only valid if a tick is set

@@ -54,7 +54,7 @@ void SimGpu::SetActivity(base::Time now, double sm_active, base::Duration keep) 
 }
 
 const SimGpu::Step& SimGpu::StepAt(base::Time at) const {
-  if (steps_.back().at <= at) return steps_.back();  // most queries are about the present
+  if (steps_.back().at <= at) return steps_.back();  // most queries are about the current time
   const auto after =
       std::upper_bound(steps_.begin(), steps_.end(), at,
                        [](base::Time when, const Step& step) { return when < step.at; });

@@ -23,8 +23,8 @@ constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr Duration kCheckedFor = std::chrono::hours(28 * 24);
 constexpr std::int64_t kMaxFragmentsMib = 1 << 24;
 constexpr double kMaxSoloS = 10.0 * 366 * 86400;
-// Each retry takes at least seconds of simulated time, so a run of usual length never reaches this
-// number of retries of a task.
+// Each retry takes at least a few seconds of simulated time, so no task of an ordinary run is
+// retried this often.
 constexpr int kRetriesWithoutEnd = 10'000;
 
 struct SpanOption {
@@ -102,7 +102,7 @@ std::size_t MostOfOneKind(const Cluster& cluster) {
   return most;
 }
 
-// Checks the reservations against every server, because each of them has all reservations.
+// Checks the reservations against every server, because they apply to each server.
 Result<Unit> CheckBookings(const Cluster& cluster,
                            std::span<const core::Reservation> reservations) {
   if (reservations.empty()) return Unit{};
@@ -158,11 +158,11 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     if (const Result<Unit> may = core::MayName(options.policy, named); !may)
       return wrong(may.error().message);
     if (divided && gpus > 1)
-      return wrong(fmt::format("wants {} GPUs, but MIG instances never work together", gpus));
+      return wrong(fmt::format("needs {} GPUs, but MIG instances never work together", gpus));
     if (gpus > most && above.placing == Placing::kQueue)
-      return wrong(fmt::format("wants {} GPUs, the largest server has {}", gpus, most));
+      return wrong(fmt::format("needs {} GPUs, but the largest server has {}", gpus, most));
     if (gpus > most && gpus > MostOfOneKind(cluster)) {
-      return wrong(fmt::format("wants {} GPUs, the servers of one kind have at most {}", gpus,
+      return wrong(fmt::format("needs {} GPUs, but the servers of one kind have at most {}", gpus,
                                MostOfOneKind(cluster)));
     }
     const double solo_s = arrival.solo_s.value_or(arrival.workload->solo_s);
@@ -171,7 +171,7 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     if (arrival.at < Duration{0} || arrival.at > kMaxSpan)
       return wrong("is submitted more than a year after the first task");
     if (i > 0 && arrival.at < arrivals[i - 1].at)
-      return wrong("is submitted before the task above it");
+      return wrong("is submitted before the previous task");
   }
   return Unit{};
 }

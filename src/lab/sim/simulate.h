@@ -98,7 +98,7 @@ struct EstimateOptions {
   // Advance knowledge of tasks' GPU use and run times.
   enum class Profiles {
     kNone,      // nothing
-    kActivity,  // SM activity and traits, from which s and p are guessed
+    kActivity,  // SM activity and traits; s and p are guessed from them
     kMeasured,  // everything that the catalogue has
   };
   Profiles profiles = Profiles::kNone;
@@ -159,7 +159,7 @@ struct RunOptions {
 
   // With kMps: limits each task to its promise plus the policy's margin, like
   // collocation.mps_memory_limit. A task that needs more runs out of memory even if the GPU has
-  // some left.
+  // memory left.
   bool mps_memory_limit = false;
 
   MemoryModel memory;
@@ -187,7 +187,7 @@ struct RunOptions {
   // not grow with the trace.
   bool record = false;
   std::size_t points_per_gpu =
-      4'000;  // maximum number of points of a series, which is thinned by means over time
+      4'000;  // maximum number of points of a series; longer series are averaged over time
   // Called at the end of each task, in order, so that results need not be stored.
   std::function<void(const report::RunTask&)> on_task;
   // Called at the first start of each task that had to wait, with the start expected at submission.
@@ -212,7 +212,7 @@ struct Totals {
   std::int64_t oom_crashes = 0;
   std::int64_t requeues = 0;  // number of times that tasks were sent back to the common queue
   double makespan_s = 0;
-  double waiting_s = 0;    // mean over executed tasks, like the next three
+  double waiting_s = 0;    // mean over executed tasks, like the next three values
   double execution_s = 0;  // launch to end, including all attempts
   double jct_s = 0;
   // Mean over successful attempts: time from first allocation to end, divided by the time that the
@@ -241,10 +241,10 @@ struct RunResult {
 // that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors: kInvalid
 // if
 // - options are out of range (the parsers of their words check the ranges of numbers),
-// - a task wants more GPUs than any server has ("line 7 (bert-8gpu): wants 8 GPUs, the largest
+// - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all
 //   servers of one kind have together,
-// - arrivals go back in time,
+// - arrivals are not in order of time,
 // - reservations cannot all have their GPUs, or leave tasks no time.
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options);

@@ -54,7 +54,7 @@ TEST(SimulateMemory, OnlyTheGrowingTaskCrashesOnAFullGpu) {
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &steady}, {Duration{0}, &spiky}}, options);
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 1u);
   ASSERT_GE(run.record->tasks[1].attempts.size(), 1u);
-  // The spike does not fit beside the other task. On an otherwise empty GPU it fits, and ends half
+  // The spike does not fit beside the other task. On an otherwise empty GPU, it fits and ends half
   // a minute later.
   EXPECT_EQ(run.totals.oom_crashes,
             static_cast<std::int64_t>(run.record->tasks[1].attempts.size()) - 1);

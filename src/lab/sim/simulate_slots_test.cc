@@ -84,7 +84,7 @@ TEST(SimulateSlots, ATaskSavesAndMakesRoomAtTheEndOfItsTimeSlice) {
   EXPECT_FALSE(run.record->tasks[1].lost_s);
 
   // A task that saves periodically is stopped and repeats its unsaved work. A task that never saves
-  // stays.
+  // keeps its GPU.
   options.checkpoints = {.every = Duration{300'000}};
   const RunResult again = Play(MakeWorld("A100-40GB"), two, options);
   EXPECT_EQ(again.record->tasks[0].attempts[0].ended - again.record->tasks[0].attempts[0].started,

@@ -39,7 +39,7 @@ TEST(Simulate, ATaskThatStaysAloneRunsWithoutMps) {
   options.policy.mapper = "exclusive";
   const RunResult run = Play(MakeWorld("A100-40GB"), {{Duration{0}, &workload}}, options);
   EXPECT_NEAR(run.totals.sm_active, 0.5 * 1'000 / 1'014, 1e-9);
-  // The results equal those without sharing, even for tasks with several GPUs.
+  // The results equal the results without sharing, even for tasks with several GPUs.
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 40);
   const Totals by_mapper = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals;
@@ -73,7 +73,7 @@ TEST(Simulate, ATaskOnTwoGpusRunsAtThePaceOfTheSlowerOne) {
               0.002);
 }
 
-TEST(Simulate, AFasterGpuTakesLess) {
+TEST(Simulate, AFasterGpuTakesLessTime) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.5, 10'000);
   const RunResult run = Play(MakeWorld("H100-80GB"), {{Duration{0}, &workload}}, Immediate());
   EXPECT_NEAR(run.totals.makespan_s, 14 + 1'000 / 2.61, 0.002);
@@ -136,15 +136,15 @@ TEST(Simulate, RefusesInvalidOptions) {
            Case{"more GPUs than any server has",
                 {{Duration{0}, &fine}, {Duration{0}, &wide}},
                 nothing,
-                "task 2 (bert-8gpu): wants 8 GPUs, the largest server has 4"},
+                "task 2 (bert-8gpu): needs 8 GPUs, but the largest server has 4"},
            Case{"the same, of a file",
                 {{Duration{0}, &wide, std::nullopt, 17}},
                 nothing,
-                "line 17 (bert-8gpu): wants 8 GPUs"},
+                "line 17 (bert-8gpu): needs 8 GPUs"},
            Case{"time goes back",
                 {{Duration{5}, &fine}, {Duration{4}, &fine}},
                 nothing,
-                "task 2 (fine): is submitted before the task above it"},
+                "task 2 (fine): is submitted before the previous task"},
            Case{"a negative duration", {{Duration{0}, &fine, -1.0}}, nothing, "lasts -1 s"},
            Case{"estimator", one, [](RunOptions& o) { o.estimates.method = "crystal-ball"; },
                 "no estimator 'crystal-ball'"},
@@ -159,7 +159,7 @@ TEST(Simulate, RefusesInvalidOptions) {
            Case{"several instances for one task",
                 {{Duration{0}, &fine}, {Duration{0}, &pair}},
                 [](RunOptions& o) { o.collocation = core::SharingMethod::kMig; },
-                "task 2 (bert-2gpu): wants 2 GPUs, but MIG instances never work together"},
+                "task 2 (bert-2gpu): needs 2 GPUs, but MIG instances never work together"},
            Case{"policy", one, [](RunOptions& o) { o.policy.mapper = "best"; }, "mapper"},
            Case{"a slot too short to begin", one,
                 [](RunOptions& o) { o.time_slot = Duration{14'000}; }, "time slot: 14 s"},
@@ -213,7 +213,8 @@ TEST(Simulate, AFloodDelaysANewUserOnlyUntilOneTaskEnds) {
     return longest_s;
   };
   EXPECT_GT(longest_wait_s(core::QueueOrder::kFifo), 600'000);
-  EXPECT_LT(longest_wait_s(core::QueueOrder::kFair), 2 * 420);  // each of four tasks once
+  EXPECT_LT(longest_wait_s(core::QueueOrder::kFair),
+            2 * 420);  // each GPU becomes free within 420 s
 }
 
 TEST(AsPublished, SetsTheRulesOfThePublishedVersion) {

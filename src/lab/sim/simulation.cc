@@ -20,15 +20,15 @@ constexpr int kMostStillDays = 400;
 // the first submission. The window is the longest of these periods.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// The run is given up after this many stops per task in which no task saved any work. By then, time
-// slices that started at one second have grown to their maximum.
+// The run is given up after this many stops per task during which no task saved any work. By then,
+// time slices that started at one second have grown to their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of the tasks' output.
 constexpr base::Duration kProgressGap{30'000};
 
-// The policy for tasks whose GPUs Slurm has already chosen: they start on these GPUs immediately,
-// without CARMA's checks.
+// The policy for tasks when Slurm has already chosen their GPUs: they start on these GPUs
+// immediately, without CARMA's checks.
 core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   policy.mapper = gres == Gres::kGpu ? core::kNeverSharing : "first-fit";
   policy.sm_cap.reset();
@@ -121,16 +121,17 @@ Result<RunResult> Simulation::Run() {
   SendReservations();
   while (next_arrival_ < arrivals_.size() || jobs_.size() > 0) {
     if (still_days_ > kMostStillDays)
-      return Invalid("tasks wait and none has run for a year: reservations leave no time for them");
+      return Invalid(
+          "tasks wait, but none has run for a year: reservations leave no time for them");
     if (InVain()) {
       return Invalid(
-          "no progress: the last {} starts of tasks, until {} after the first submission, were "
-          "ended before anything was saved; time slices are too short (slots.length), or tasks "
-          "save too rarely (--model checkpoint, checkpoint_on_stop)",
+          "no progress: the last {} attempts, until {} after the first submission, ended before "
+          "they saved anything; time slices are too short (slots.length), or tasks save too rarely "
+          "(--model checkpoint, checkpoint_on_stop)",
           results_.starts_in_vain(), base::FormatSpan(now() - first_));
     }
     if (agenda_.empty()) {
-      return Invalid("{} can never start: rules of the policy (require, limits) forbid it",
+      return Invalid("{} can never start: the policy's rules (require, limits) forbid it",
                      base::Counted(jobs_.size(), "task"));
     }
     const Agenda::Event event = agenda_.Next();

@@ -73,8 +73,8 @@ class Simulation {
   void LeaveAbove(JobIndex index);
   void Dispatch();
   PlaceTask Placer();
-  void OnAbove();  // handles the timer of that queue
-  void Report();   // makes the servers report before they are asked
+  void OnAbove();  // handles the timer of the queue above
+  void Report();   // makes the servers report before the queue asks them
 
   const RunOptions& options_;
   const std::span<const Arrival> arrivals_;

@@ -52,8 +52,8 @@ class SlurmPlacing {
   const Jobs& jobs_;
   const Candidates& candidates_;
   NodeCounts counts_;
-  // The number of the blocked head of the queue, and the servers that have gained room since no
-  // server could take it.
+  // The number of the blocked head of the queue, and the servers that have gained room since it was
+  // blocked.
   std::optional<std::uint64_t> blocked_;
   std::vector<std::uint32_t> freed_;
 };

@@ -12,7 +12,7 @@ namespace {
 constexpr double kGainS = 1e-3;
 
 base::Duration RoundUp(double seconds) {
-  // No timer needs to be later than this. Adding it to any time of a run does not overflow.
+  // No timer needs to be later than this. Adding this to any time of a run does not overflow.
   constexpr double kLongestMs = 1e15;
   return base::Duration(static_cast<std::int64_t>(std::min(std::ceil(seconds * 1000), kLongestMs)));
 }
@@ -58,7 +58,8 @@ bool Work::Save(base::Time now, base::Duration cost) {
   const double saved_s = solo_s_ - attempt_s_ + DoneS();
   const bool gains = saved_s > saved_s_ + kGainS;
   saved_s_ = std::max(saved_s_, saved_s);
-  // The cost is converted at the present pace, so saving takes the same time for a slow task.
+  // The cost is converted at the current pace, so saving takes a slow task no longer than a fast
+  // one.
   const double cost_s = base::Seconds(cost) * pace_;
   lost_s_ = lost_s_.value_or(0) + base::Seconds(cost);
   left_s_ += cost_s;

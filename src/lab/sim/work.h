@@ -32,10 +32,10 @@ class Work {
   void Launch(double fails_after_s);
   // Starts computing at `now`, with a pace of 0 until SetPace.
   void Begin(base::Time now);
-  // Advances the work to `now`, at the pace set at its last change.
+  // Advances the work to `now`, at the pace set by the last change.
   void Advance(base::Time now);
   void SetPace(base::Time now, double pace);
-  // When the attempt ends at the present pace, never before `now`. Empty if it has no pace yet.
+  // When the attempt ends at its current pace, never before `now`. Empty if it has no pace yet.
   std::optional<base::Time> EndsAt(base::Time now) const;
   // Writes a checkpoint, which takes `cost`. Returns whether it saves more work than before.
   bool Save(base::Time now, base::Duration cost);

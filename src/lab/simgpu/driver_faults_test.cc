@@ -1,6 +1,7 @@
-// Reads through the probe while each function of the simulated driver has each fault, on one GPU
-// and on the whole driver. Nothing crashes or hangs, the other GPUs continue, the outcome is the
-// documented one (docs/server/gpus.md), and everything works again once the fault is cleared.
+// Tests that inject every fault into every function of the simulated driver, on one GPU and on the
+// whole driver, while the probe reads. Nothing may crash or hang, the other GPUs continue to work,
+// the outcome is as documented in docs/server/gpus.md, and everything works again once the fault is
+// cleared.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,8 +24,8 @@ namespace {
 
 namespace nvml = gpu::nvml;
 
-// The effect of an error in a function on a reading of a whole GPU. Functions that are not listed
-// have no effect.
+// How an error in a function affects a reading of a whole GPU. Functions that are not listed do not
+// affect readings.
 enum class Role { kNothing, kTells, kDecides };
 struct RoleOf {
   std::string_view function;

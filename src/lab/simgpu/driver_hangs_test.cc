@@ -1,5 +1,5 @@
-// Tests in which one GPU of the simulated driver hangs, or its library crashes, under real
-// carma-readers.
+// Tests with real carma-reader processes in which one GPU of the simulated driver hangs, or the
+// driver's library crashes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -72,7 +72,7 @@ TEST_F(DriverTest, AWorkingTaskIsMeasured) {
   const auto task = Join(1, 12'345, core::SharingMethod::kMps);
   const auto holder = Join(1, 1'000, core::SharingMethod::kMps);
   ASSERT_TRUE(holder->Stop());
-  MustRead(1);  // the load is constant from here on
+  MustRead(1);  // the load is constant from now on
   const gpu::Reading reading = MustRead(1);
   EXPECT_EQ(reading.used_mib, 13'345);
   const double smact = 0.6;

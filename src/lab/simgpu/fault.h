@@ -19,7 +19,7 @@ enum class FaultKind : std::uint32_t {
   kNoMemoryValue,  // memory counters are the "not available" sentinel
   kStale,          // readings stay as they were when the fault began
   kVanish,         // no driver: every call returns DRIVER_NOT_LOADED, nvmlInit included
-  kNoPidMemory,    // the memory of processes is that sentinel
+  kNoPidMemory,    // process memory is the "not available" sentinel
 };
 
 inline constexpr std::int32_t kWholeDriver = -1;

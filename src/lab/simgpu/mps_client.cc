@@ -14,7 +14,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kForEver = std::chrono::hours(24 * 365);
 
-// How long a program that caused a fault outlives its neighbours, as seen on an H100 (driver 580).
+// How long a program that caused a fault outlives its neighbours, as measured on an H100 (driver
+// 580).
 constexpr auto kUnloading = 300ms;
 
 // Reads "error 807". If the text is neither an error nor the expected answer, the peer is not an

@@ -23,8 +23,7 @@ class MpsClient {
   MpsClient& operator=(const MpsClient&) = delete;
 
   const MpsWelcome& welcome() const { return welcome_; }
-  // Reports to the MPS server on which GPU or instance of which simulated server this client
-  // computes.
+  // Reports to the MPS server which GPU or instance of which simulated server this client uses.
   void Uses(int place, const std::string& state_path) const;
   // Raises this signal in this process when the server sends a message or ends.
   void RaiseOnNews(int signal) const;

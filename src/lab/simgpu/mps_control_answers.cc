@@ -107,7 +107,7 @@ std::string ControlDaemon::StartServerCommand(const Words& words) {
   const auto uid = base::ParseInt(words[2]);
   if (words[1] != "-uid" || !uid || *uid < 0 || *uid > 0xffff'fffe)
     return "A user id (UID) is required to start a new server";
-  // A failure to start is logged and visible in the list of servers.
+  // If the server does not start, the log and the list of servers show this.
   if (servers_.empty()) (void)StartServer(static_cast<uid_t>(*uid));
   return "";
 }

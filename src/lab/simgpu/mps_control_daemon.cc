@@ -83,8 +83,8 @@ ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock,
 }
 
 Result<Unit> ControlDaemon::Open() {
-  // Reuses the FIFO of an earlier daemon. If the name belongs to a file of another type, there is
-  // no FIFO.
+  // Reuses the FIFO of an earlier daemon. If another type of file has this name, the daemon runs
+  // without a FIFO.
   ::mkfifo(folders_.LogFifo().c_str(), 0777);
   privileged_ = CARMA_TRY(ListenAnew(folders_.Privileged()));
   listener_ = CARMA_TRY(ListenAnew(folders_.Control()));

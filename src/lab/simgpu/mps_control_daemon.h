@@ -25,7 +25,7 @@ class ControlDaemon {
  public:
   ControlDaemon(MpsFolders folders, base::UniqueFd lock, const MpsDaemonOptions& options);
 
-  // Creates the daemon's sockets and files; from then on, clients wait to be served.
+  // Creates the daemon's sockets and files. From this point on, clients can connect and wait.
   Result<Unit> Open();
   // Serves clients and commands until a command ends the daemon. Returns the exit code of the
   // process.
@@ -105,7 +105,7 @@ class ControlDaemon {
   std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
   std::vector<base::LineSocket> quitters_;    // peers that wait for the daemon's end
   bool quitting_ = false;                     // no new clients are accepted
-  std::optional<std::int64_t> quit_at_ns_;    // when the daemon must end at the latest
+  std::optional<std::int64_t> quit_at_ns_;    // latest time of the daemon's end
 };
 
 // For a new child process: closes all descriptors except the standard ones and these two, which may

@@ -166,8 +166,8 @@ void MpsServer::Admit(Client& client, std::string_view partition) {
   }
 }
 
-// `place_and_path` is "0 /path/of/the/state". The server can then be listed among the GPU's
-// processes, like a real server.
+// Lists this server among the GPU's processes, as the driver does with a real server.
+// `place_and_path`: "0 /path/of/the/state".
 void MpsServer::ShowItself(std::string_view place_and_path) {
   const std::string key(place_and_path);
   if (residencies_.contains(key) || !MpsBehaves(folders_, "resident")) return;

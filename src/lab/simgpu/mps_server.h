@@ -74,7 +74,7 @@ class MpsServer {
   std::vector<Client> clients_;
   // Percentage of the SMs by partition; empty unless the SMs are divided.
   std::map<std::string, double, std::less<>> partitions_;
-  // Enters the server itself in the driver's process lists of its clients' GPUs.
+  // Used to list this server among the processes of its clients' GPUs.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
   std::map<std::string, std::unique_ptr<Residency>> residencies_;
   bool quit_ = false;

@@ -37,7 +37,7 @@ MpsFolders MpsFoldersFromEnvironment();
 enum class MpsError {
   kNone = 0,
   kForeignAccess = 700,  // all clients get this error after one of them has accessed foreign memory
-  kLaunchFailed = 719,   // many programs' own faults also give this error
+  kLaunchFailed = 719,   // also caused by many programs' own faults
   kConnectionFailed = 805,
   kRpcFailure = 806,
   kServerNotReady = 807,
@@ -69,7 +69,7 @@ std::string FormatMpsWelcome(const MpsWelcome& welcome);
 // Errors: kInvalid.
 Result<MpsWelcome> ParseMpsWelcome(std::string_view line);
 
-// Errors: those of connect(2); kInvalid: a path too long for a socket.
+// Errors: those of connect(2); kInvalid if the path is too long for a socket.
 Result<base::LineSocket> ConnectTo(const std::string& path);
 // Creates a listening socket at this path, which must not exist yet. Errors: those of bind(2),
 // kInvalid.

@@ -134,7 +134,7 @@ Result<std::string> Audit(Server& server) {
   }
   const std::vector<GroupLimit> limits = CARMA_TRY(server.GroupLimits());
   for (const GroupLimit& limit : limits)
-    left += fmt::format("GPU {}: a memory limit of {}\n", limit.gpu, limit.group);
+    left += fmt::format("GPU {}: a memory limit for {}\n", limit.gpu, limit.group);
   for (std::size_t g = 0; g < picture.gpus.size(); ++g) {
     const std::int64_t used_mib = picture.gpus[g].used_mib;
     if (used_mib != 0) left += fmt::format("GPU {}: {} MiB in use\n", g, used_mib);

@@ -338,8 +338,7 @@ Result<Unit> Server::CheckShares(const std::vector<Share>& shares) const {
                      ", each once");
     }
     if (places()[static_cast<std::size_t>(share.gpu)].mig) {
-      return Invalid("shares: GPU " + std::to_string(share.gpu) +
-                     " is divided, expected its instances");
+      return Invalid("shares: GPU " + std::to_string(share.gpu) + " is divided: use its instances");
     }
   }
   if (gpus.empty()) return Invalid("shares: expected at least one GPU");
@@ -421,7 +420,7 @@ Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[limit.gpu].mig != 0)
-    return Invalid("the driver has no memory limits");
+    return Invalid("memory limits are not supported on this GPU");
   if (!SetLimit(world, limit.gpu, Text(limit.group), limit.soft_mib, limit.hard_mib))
     return Unavailable("too many memory limits, or the path is too long");
   return Unit{};
@@ -432,7 +431,7 @@ Result<Server::GroupLook> Server::LookAtGroup(int gpu, const std::string& group)
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   const World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[gpu].mig != 0)
-    return Invalid("the driver has no memory limits");
+    return Invalid("memory limits are not supported on this GPU");
   GroupLook look;
   if (const GroupLimit* limit = FindLimit(world, gpu, group))
     look = {limit->soft_mib, limit->hard_mib, 0};

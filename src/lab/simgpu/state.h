@@ -21,8 +21,8 @@
 
 namespace carma::simgpu {
 
-// Real time for which a removed or truncated state file may go unnoticed. A check at every access
-// would cost more than the access itself.
+// How long, in real time, a removed or truncated state file may go unnoticed. A check at every
+// access would cost more than the access itself.
 inline constexpr std::int64_t kFileCheckNs = 1'000'000;
 
 // The environment variable that names the file for the simulated driver and simulated tasks.
@@ -215,9 +215,9 @@ class Residency {
   Residency& operator=(const Residency&) = delete;
 
   // Allocates more memory on the process's GPUs, all or nothing. An MPS client within its soft
-  // limit may evict others (EvictFor).
+  // limit may evict other clients (EvictFor).
   Result<std::optional<Shortage>> Grow(std::span<const Share> more);
-  // Stops computing. The remaining work stays undone, and the memory stays allocated.
+  // Stops computing: the remaining work is not done, but the memory stays allocated.
   Result<Unit> Stop();
   Result<Progress> Look();
 

@@ -67,7 +67,8 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     if (!spread && gpu != fault.gpu && WholeGpu(gpu) != fault.gpu) continue;
     FaultEntry* entry = std::find_if(std::begin(state.faults), std::end(state.faults),
                                      [](const FaultEntry& e) { return e.kind == 0; });
-    if (entry == std::end(state.faults)) return Unavailable("fault: too many are set already");
+    if (entry == std::end(state.faults))
+      return Unavailable("fault: too many faults are already set");
     *entry = {};
     entry->gpu = gpu;
     entry->code = fault.code;

@@ -40,14 +40,13 @@ std::atomic<Server*> waiting_server = nullptr;
 
 void NoteSignal(std::atomic<bool>& note) {
   note = true;
-  // Wakes the sleep even if the signal arrives after the last check of the flags but before the
-  // sleep.
+  // Ends the sleep even if the signal arrives between the last check of the flags and the sleep.
   if (Server* server = waiting_server) server->Poke();
 }
 void OnTerm(int) {
   NoteSignal(stop_asked);
 }
-// The handler only wakes the sleep. The loops then check for messages of the MPS server.
+// The handler only interrupts the sleep. The loops then check for messages of the MPS server.
 void OnMpsNews(int) {
   if (Server* server = waiting_server) server->Poke();
 }
@@ -76,7 +75,7 @@ T PerGpu(const std::vector<T>& values, std::size_t i) {
   return values[std::min(i, values.size() - 1)];
 }
 
-// A point in the training at which something happens.
+// A point in the training where something happens.
 struct Milestone {
   enum Event { kEpoch, kGrow, kFail, kKillSelf, kHang, kFault, kEnd };
   double at;  // share of the work
@@ -101,8 +100,8 @@ std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   return plan;
 }
 
-// One run of the task on its GPUs. Every step returns the exit code if the process must end,
-// otherwise nothing.
+// One run of the task on its GPUs. Every step returns the exit code if the process must end, and
+// otherwise an empty value.
 class Run {
  public:
   Run(const TrainingOptions& options, Server& server, std::vector<int> gpus)
@@ -162,7 +161,7 @@ Run::Ending Run::ServeMps() {
   const MpsError trouble = mps_->Trouble();
   if (trouble == MpsError::kNone) return std::nullopt;
   if (hanging_) {
-    // The context is gone, but a program notices this only when it makes a CUDA call.
+    // The context is gone, but the program would notice this only at its next CUDA call.
     residency_.reset();
     return std::nullopt;
   }
@@ -270,7 +269,7 @@ Run::Ending Run::Allocate() {
   arrival.start_ticks = self.start_ticks;
   arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (mps_) {
-    // The pipe directory identifies the server as long as the client uses it.
+    // The pipe directory identifies the server for as long as the client uses that server.
     arrival.mps_server =
         static_cast<std::uint32_t>(std::hash<std::string>{}(options_.mps_pipes)) | 1;
     // If the SMs are partitioned, the thread percentage has no effect.

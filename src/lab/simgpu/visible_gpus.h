@@ -26,8 +26,8 @@ struct MpsView {
   std::vector<std::optional<std::int64_t>> limits_mib;
 };
 
-// Applies both values of CUDA_VISIBLE_DEVICES: the server's value gives a list, from which the
-// client's value selects. limits: the client's own limits. Errors: those of VisibleGpus.
+// Applies both values of CUDA_VISIBLE_DEVICES: the server's value gives a list, and the client's
+// value selects from this list. limits: the client's own limits. Errors: those of VisibleGpus.
 Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
                               std::string_view visible_devices, const MpsMemoryLimits& limits);
 

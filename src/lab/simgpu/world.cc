@@ -159,7 +159,7 @@ void AddUpInstances(World& world) {
     world.gpus[g].power_w = sim::PowerW(world.gpus[g].power, world.gpus[g].sm_active);
 }
 
-// Advances over one period in which nothing changes.
+// Advances over a period during which nothing changes.
 void Step(World& world, double to_s) {
   const std::uint32_t current = world.current.load(std::memory_order_relaxed) & 1;
   const Motion& from = world.motions[current];
@@ -180,7 +180,7 @@ void Step(World& world, double to_s) {
   world.current.store(1 - current, std::memory_order_release);
 }
 
-// The earliest moment at which a resident finishes at its current speed.
+// The earliest time when a resident finishes at its current speed.
 double NextFinish(const World& world) {
   const Motion& motion = world.motion();
   double next = INFINITY;
@@ -358,8 +358,8 @@ std::int64_t SoftLimit(const World& world, int gpu, const std::string& group) {
   return limit == nullptr ? 0 : limit->soft_mib;
 }
 
-// Finds a client that holds memory of this GPU and belongs to another group above its soft limit;
-// -1 if there is none.
+// Finds a client that holds memory on this GPU and belongs to another group that exceeds its soft
+// limit; -1 if there is none.
 int FindVictim(const World& world, int gpu, const std::string& group) {
   for (int slot = 0; slot < world.slots; ++slot) {
     const Resident& resident = world.residents[slot];

@@ -81,7 +81,7 @@ struct XidEvent {
 // driver.
 inline constexpr int kMaxXids = 64;
 
-// A GPU or an instance of a GPU. Power and condition of an instance are those of its GPU.
+// A GPU or an instance of a GPU. An instance has the power and condition of its GPU.
 struct Gpu {
   char type[kTypeBytes];
   char nvml_name[kNameBytes];
@@ -164,9 +164,9 @@ bool TooManyInstances(std::span<const sim::ShapedGpu> gpus);
 // Initialises an empty server at time 0. UUIDs depend only on the seed and the place's number.
 void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed);
 
-// Advances the world to now_s and stops at each moment when a resident finishes its work (from then
-// on, that resident only holds memory). Does nothing if now_s is before the world's time. Returns
-// whether any resident finished.
+// Advances the world to now_s, stopping whenever a resident finishes its work. (A finished resident
+// only holds memory.) Does nothing if now_s is before the world's time. Returns whether any
+// resident finished.
 bool Advance(World& world, double now_s);
 
 // Computes memory, speeds, activity and power from the residents. Must follow every change of the
@@ -180,7 +180,7 @@ struct Shortage {
   std::int64_t free_mib = 0;
   std::int64_t usable_mib = 0;
 };
-// The GPU on which the shares do not fit; empty if all fit, also within the limits of the group
+// The GPU where the shares do not fit. Empty if all shares fit, also within the limits of the group
 // (Arrival::group).
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});
@@ -214,8 +214,9 @@ void Grow(World& world, int slot, std::span<const Share> more);
 // Stops computing before the work is done; the memory stays.
 void Stop(World& world, int slot);
 
-// The share of time in which the GPU runs this process's kernels while it switches between
-// processes. It is proportional to their speeds; 0 if the process does not compute on this GPU.
+// The share of time that the GPU spends on this process's kernels while it switches between
+// processes. Shares are proportional to the processes' speeds; 0 if the process does not compute on
+// this GPU.
 double KernelShare(const World& world, int slot, int place);
 
 // Announces a critical error of this GPU.

@@ -18,8 +18,8 @@ namespace carma::trace {
 // cannot contain a line end.
 class CsvCells {
  public:
-  // Returns false if a quote is not closed. The cells are valid until the next call, and no longer
-  // than the line.
+  // Returns false if a quote is not closed. The cells are valid until the next call, and only while
+  // `line` exists.
   bool Split(std::string_view line);
   std::size_t size() const { return cells_.size(); }
   std::string_view operator[](std::size_t i) const { return cells_[i]; }
@@ -53,14 +53,14 @@ class JobCollector {
   bool SetGpus(Job& job, std::optional<double> gpus, std::string_view text);
   // Sets the duration in seconds; complains if it is missing or invalid.
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
-  // Adds a job; jobs are numbered in the order of the trace's lines.
+  // Adds a job. Jobs are numbered in the order of their lines in the trace.
   void Add(const Job& job);
-  // The job that Add() stored at this position, so that it can be changed.
+  // Returns the job that Add() stored at this position, for changes.
   Job& At(std::size_t place) { return trace_.jobs[place]; }
   std::size_t jobs() const { return trace_.jobs.size(); }
   // text: a comment line without its '#'. It contains provenance or the start date.
   void Comment(std::string_view text);
-  // Call this if the format promises lines in order of time.
+  // Call this if the format guarantees that lines are in order of time.
   void CheckOrder(const Job& job, std::string_view text);
 
   const ReadOptions& options() const { return options_; }

@@ -14,7 +14,7 @@ namespace carma::trace {
 
 struct GeneratorOptions {
   std::uint64_t seed = 1;
-  std::optional<double> mean_gap_s;  // mean gap to which all gaps are stretched or compressed
+  std::optional<double> mean_gap_s;  // all gaps are scaled to have this mean
   int max_gpus = kMaxJobGpus;        // larger jobs are not generated
 };
 
@@ -25,7 +25,7 @@ struct GeneratorOptions {
 // consecutive jobs are copied, each job with the gap before it, its GPUs, duration, user, cluster
 // and status. A run starts at a random job and continues with probability 1 - 1/sqrt(n), n being
 // the number of jobs. So gaps, sizes and durations keep the trace's joint distribution, and bursts
-// and series of equal jobs stay whole. The time of day is lost.
+// and series of equal jobs stay intact. The time of day is lost.
 //
 // Built in: the gaps follow the project's demonstration trace. They are exponential, with mean 25 s
 // (the same burst) with probability 0.4, else with mean 235 s. Jobs have 1, 2, 4 or 8 GPUs in 71,

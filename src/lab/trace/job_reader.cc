@@ -138,7 +138,7 @@ class HeliosTable : public TableReader {
     Job job = row.NewJob();
     if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
     if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
-    // Jobs, and so the lines, are numbered in order of time.
+    // Job numbers, and therefore the lines, are in order of time.
     out.CheckOrder(job, row.Text(kSubmit));
     out.SetStatus(job, row.Text(kState));
     out.SetUser(job, row.Text(kUser));
@@ -201,7 +201,7 @@ class PaiTaskTable : public TableReader {
   static constexpr std::size_t kRequired = 10;
 
   // Tasks of one job (workers, evaluators) start together and count as one job. Their GPUs are
-  // added, and the duration is from the first start to the last end.
+  // added, and the duration lasts from the first start to the last end.
   void Take(const Row& row, JobCollector& out) override {
     Job job = row.NewJob();
     if (!SetSubmit(job, row, kStart, out)) return;
@@ -299,8 +299,9 @@ const std::vector<Layout>& Layouts() {
       Of<OpenbTable>({"openb", "Alibaba v2023, openb_pod_list_*.csv"}, {.dated = true}),
       Of<PaiTaskTable>({"pai", "Alibaba PAI v2020, pai_task_table.csv"},
                        {.headerless = 10, .dated = true, .clock_ms = kPaiClockMs}),
-      Of<PaiJobTable>({"pai-jobs", "Alibaba PAI v2020, pai_job_table.csv (one GPU each assumed)"},
-                      {.headerless = 6, .dated = true, .clock_ms = kPaiClockMs}),
+      Of<PaiJobTable>(
+          {"pai-jobs", "Alibaba PAI v2020, pai_job_table.csv (assumes one GPU per job)"},
+          {.headerless = 6, .dated = true, .clock_ms = kPaiClockMs}),
   };
   return kLayouts;
 }

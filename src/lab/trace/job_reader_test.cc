@@ -153,7 +153,7 @@ TEST(ReadJobs, ReportsMistakesInALine) {
       {"3,1,,", "f:3: no duration; kept without one"},
       {"3,1,-5,", "f:3: an invalid duration: '-5'; kept without one"},
       {"3,1,1e12,", "f:3: an invalid duration: '1e12'; kept without one"},
-      {"1,1,5,", "f:3: submitted before the line above it: '1'; sorted into place"},
+      {"1,1,5,", "f:3: submitted before the job on the line above: '1'; sorted into place"},
       {"3,1,5,sleepy", "f:3: an unknown status: 'sleepy'; kept without one"},
       {std::string(70'000, '1') + ",1,5,",
        "f:3: a line of more than 64 KiB: '" + std::string(40, '1') + "'; left out"},

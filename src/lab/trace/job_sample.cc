@@ -161,7 +161,7 @@ Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus
   const double span_s = base::Seconds(trace.jobs.back().submit);
   const double factor = span_s > 0 ? gpu_seconds / wanted_gpus / span_s : 0;
   if (factor <= 0 || factor * span_s > base::Seconds(kMaxJobSubmit))
-    return Invalid("these times cannot be scaled to that load");
+    return Invalid("the times cannot be scaled to the requested load");
   for (Job& job : trace.jobs)
     job.submit = Duration(std::llround(static_cast<double>(job.submit.count()) * factor));
   trace.start_ms.reset();

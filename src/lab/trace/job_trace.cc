@@ -17,7 +17,7 @@ constexpr std::array<ComplaintText, kComplaintKinds> kComplaintTexts{{
     {"gpus", "an invalid number of GPUs", "left out"},
     {"duration_missing", "no duration", "kept without one"},
     {"duration", "an invalid duration", "kept without one"},
-    {"order", "submitted before the line above it", "sorted into place"},
+    {"order", "submitted before the job on the line above", "sorted into place"},
     {"status", "an unknown status", "kept without one"},
     {"workload", "an unknown or unusable workload", "left out"},
     {"wishes", "an invalid account, qos, cpus or gpu_type", "kept without them"},

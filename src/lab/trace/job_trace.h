@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxJobs = 10'000'000;  // per trace; each job take
 inline constexpr int kMaxJobGpus = 4096;
 inline constexpr std::size_t kMaxNames = 1'000'000;  // different users, clusters or workloads
 inline constexpr std::size_t kMaxNameBytes = 256;
-// Latest submission, counted from the trace's start or from 1970. In the latter case it is in the
+// Latest submission, counted from the trace's start or from 1970. Counted from 1970, this is in the
 // year 2101.
 inline constexpr base::Duration kMaxJobSubmit = std::chrono::hours(131 * 366 * 24);
 inline constexpr base::Duration kMaxJobDuration = std::chrono::hours(10 * 366 * 24);
@@ -100,7 +100,7 @@ class Complaints {
   static constexpr std::size_t kToldOfEach = 5;
 
   explicit Complaints(std::string path = {}) : path_(std::move(path)) {}
-  // value: the text that is wrong.
+  // value: the invalid text.
   void Add(Complaint complaint, std::int64_t line, std::string_view value);
   std::size_t total() const { return total_; }
   std::size_t count(Complaint complaint) const { return counts_[static_cast<int>(complaint)]; }
@@ -122,7 +122,7 @@ struct JobTrace {
   Names wishes;              // rows of kWishColumns: what tasks request in addition to a workload
   std::size_t cpu_jobs = 0;  // jobs without GPUs, which are not in `jobs`
   // The cluster's local time at the trace's start, as milliseconds since 1970 without a time zone;
-  // empty if unknown. It gives the time of day.
+  // empty if unknown. Used for the time of day.
   std::optional<std::int64_t> start_ms;
   std::string format;                   // name of a TraceFormat, or of the tool that made it
   std::vector<std::string> provenance;  // comment lines at the head, without "# "

@@ -61,7 +61,7 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
       return row.Wrong("column 'gpu_type' is not a part of a GPU's name");
     if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");
     if (!trace.submissions.empty() && submission.at < trace.submissions.back().at)
-      return row.Wrong("submit_s is earlier than the one above it");
+      return row.Wrong("submit_s is earlier than on the line above");
     trace.submissions.push_back(std::move(submission));
   }
   return trace;

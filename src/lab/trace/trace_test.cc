@@ -79,7 +79,7 @@ TEST(Catalogue, RefusesWithTheLine) {
       {std::string(kHeader) + "a,1,10,0.5,1,0.1,1e99,,,,,,,\n", "c.csv:2: column 'memory_mib"},
       {std::string(kHeader) + ",1,10,0.5,1,0.1,100,,,,,,,\n", "c.csv:2: column 'workload_id'"},
       {std::string(kHeader) + "a,1,10,0.5,1,0.1,100,,,,,,,\na,1,10,0.5,1,0.1,100,,,,,,,\n",
-       "c.csv:3: workload 'a' for the second time"},
+       "c.csv:3: workload 'a' is listed twice"},
   };
   for (const auto& [csv, error] : cases) {
     const auto catalogue = Catalogue::Parse(csv, "c.csv");
@@ -176,7 +176,7 @@ TEST(ParseTrace, RefusesWithTheLine) {
   }
 }
 
-TEST(MatchWorkloads, NamesTheLineOfAnUnknownOne) {
+TEST(MatchWorkloads, NamesTheLineOfAnUnknownWorkload) {
   const auto catalogue = Rows("a,1,10,0.5,1,0.1,100,,,,,,,\n");
   const auto trace = ParseTrace("submit_s,workload_id\n0,a\n1,b\n", "t.csv");
   const auto matched = MatchWorkloads(*trace, *catalogue, "t.csv");

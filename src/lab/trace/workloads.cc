@@ -203,7 +203,7 @@ Result<Catalogue> Catalogue::Parse(std::string_view csv, std::string_view path) 
     Workload workload = ReadRow(row, in, missing);
     std::string id = workload.id;
     if (catalogue.workloads_.contains(id) || catalogue.unusable_.contains(id))
-      in.Wrong("workload '" + base::Printable(id, 60) + "' for the second time");
+      in.Wrong("workload '" + base::Printable(id, 60) + "' is listed twice");
     if (in.error()) return std::unexpected(*in.error());
     if (missing.empty()) {
       catalogue.workloads_.emplace(std::move(id), std::move(workload));

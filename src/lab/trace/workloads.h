@@ -21,10 +21,10 @@ inline constexpr double kMinSoloS = 0.001;
 inline constexpr double kMaxWorkloadCpus = 10'000;
 inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 
-// Published estimators whose figures a catalogue may have, each in a column NAME_mib.
+// Published estimators whose estimates a catalogue may contain, each in a column NAME_mib.
 inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "faketensor",
                                                                   "gpumemnet"};
-// Parses the source of a replayed task's memory figure: "none", "oracle" or one of
+// Parses the source of a replayed task's memory estimate: "none", "oracle" or one of
 // kEstimateColumns. The result is valid for the program's lifetime. Errors: kInvalid "expected
 // none, oracle, …, not 'x'".
 Result<std::string_view> ParseEstimateSource(std::string_view name);
@@ -58,7 +58,7 @@ struct MemoryEstimate {
 // memory. In the catalogue's estimate columns, 40000 means "no estimate".
 MemoryEstimate Estimate(const Workload& workload, std::string_view source);
 
-// The arguments with which carma-simtask runs the workload, without the program name.
+// Arguments that make carma-simtask run the workload, without the program name.
 std::vector<std::string> SimTaskArguments(const Workload& workload);
 
 class Catalogue {

@@ -17,7 +17,7 @@ namespace carma::simgpu::driver {
 
 using namespace gpu::nvml;
 
-// Every GPU instance here has one compute instance, which covers all of it.
+// Every simulated GPU instance has one compute instance, which covers all of it.
 inline constexpr std::uint32_t kOnlyComputeInstance = 0;
 inline constexpr std::uint32_t kMaxInstances = 7;
 
@@ -50,8 +50,8 @@ enum class Takes { kGpus, kInstances, kBoth };
 
 // Begins every call that does not concern a single GPU.
 Call Enter(const char* function);
-// Begins every call on one GPU or instance. arguments: false if one of them is null. The function
-// is inline so that static analysers see that null arguments are rejected.
+// Begins every call on one GPU or instance. arguments: false if a pointer argument of the call is
+// null. The function is inline so that static analysers see that null arguments are rejected.
 Call EnterPlace(const char* function, Device device, Takes takes);
 inline Call Enter(const char* function, Device device, bool arguments, Takes takes = Takes::kGpus) {
   return arguments ? EnterPlace(function, device, takes) : Call{.code = kInvalidArgument};

@@ -1,7 +1,7 @@
 // libcarma-simgpu.so implements the NVML functions that CARMA calls on a simulated GPU server.
 // CARMA_SIMGPU_STATE names the server's state file. A missing file acts as a missing driver, a
-// broken file as a driver of a different version. This source has the calls about GPUs; MIG, GPM
-// and events have their own sources.
+// broken file as a driver of a different version. This file implements the calls about GPUs; MIG,
+// GPM and events have their own files.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -159,14 +159,14 @@ NVML_EXPORT Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
   const std::string& bus = call.Identity().pci;
   *info = {};
   info->bus = static_cast<std::uint32_t>(std::strtoul(bus.substr(9, 2).c_str(), nullptr, 16));
-  // The legacy form has a domain of four digits.
+  // The legacy form of the bus id has a PCI domain of only four digits.
   std::memcpy(info->bus_id_legacy, bus.c_str() + 4, bus.size() - 4);
   return CopyText(bus, info->bus_id, sizeof info->bus_id);
 }
 
 namespace {
 
-// SXM boards are connected with all other boards of their type. Boards in slots are not connected.
+// An SXM board has a link to every other board of its type. Boards in PCIe slots have no links.
 // Link n of a GPU leads to the n-th of the other boards.
 const simgpu::GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
   const simgpu::GpuIdentity& own = call.Identity();
@@ -284,7 +284,7 @@ NVML_EXPORT Return nvmlDeviceGetUtilizationRates(Device device, Utilization* uti
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;
   if (call.Identity().mig) return kNotSupported;
-  // NVML reports whether a kernel was running, so this is 100 % as soon as any task computes.
+  // NVML reports whether a kernel was running, so the value is 100 % as soon as any task computes.
   *utilization = {look.sm_active > 0 ? 100u : 0u, 0};
   return kSuccess;
 }

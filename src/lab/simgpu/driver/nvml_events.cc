@@ -53,7 +53,7 @@ NVML_EXPORT Return nvmlEventSetCreate(EventSet* set) {
   const Call call = Enter("nvmlEventSetCreate");
   if (call.code != kSuccess) return call.code;
   if (!set) return kInvalidArgument;
-  // The set gets no events from before its own creation.
+  // Events that are older than the set are not returned.
   const auto xids = call.server->XidsFrom(std::numeric_limits<std::uint64_t>::max());
   if (!xids) return FromError(xids.error());
   *set = reinterpret_cast<EventSet>(new Events{{}, xids->count});

@@ -30,7 +30,7 @@ Sample& SampleOf(GpmSample sample) {
 double SmPercent(const Sample& first, const Sample& second) {
   if (second.nan) return std::numeric_limits<double>::quiet_NaN();
   const double span_s = second.now_s - first.now_s;
-  // If no time has passed between the samples, or readings are frozen, the present activity is
+  // If no time has passed between the samples, or readings are frozen, the current activity is
   // used.
   const double active = span_s > 0 ? (second.sm_s - first.sm_s) / span_s : second.sm_active;
   return 100 * std::clamp(active, 0.0, 1.0);

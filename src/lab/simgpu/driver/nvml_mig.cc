@@ -8,7 +8,7 @@ using namespace carma::simgpu::driver;
 
 namespace {
 
-// An instance's handle is the address of the element of this array at its place number.
+// An instance's handle is the address of the array element at its place number.
 char instance_handles[simgpu::kMaxPlaces];
 
 }  // namespace

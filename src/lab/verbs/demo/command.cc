@@ -36,8 +36,8 @@ constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kMostNews = 100;
 // The user of this task states only half of the memory that it needs, as happens in practice, and
-// the shared GPU has less left than the task needs. CARMA has seen no task of this kind before;
-// from such a task it would have learned the need.
+// the shared GPU has less left than the task needs. No task of this kind has run before, so CARMA
+// has not learned how much memory it needs.
 constexpr std::uint64_t kUnderstated = 14;
 constexpr std::int64_t kStatedMib = 10 * 1024;
 
@@ -173,7 +173,7 @@ class Demo {
     return Unit{};
   }
 
-  // Describes in a sentence what happened to the task that stated too little memory.
+  // Describes in one sentence what happened to the task that stated too little memory.
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";
@@ -224,10 +224,9 @@ void AddDemoCommand(Syntax app, Context& context) {
   const Syntax verb =
       app.AddVerb("demo", "See CARMA at work on simulated GPUs: 60 tasks in under two minutes");
   verb.Footer(
-      "Two simulated servers with 4 GPUs get the same 60 training tasks: one runs a task per GPU,\n"
-      "the other is CARMA with its defaults. Needs no GPU, no root and no compiler; leaves no "
-      "file\n"
-      "behind. One task asks for half the memory that it needs, crashes and is retried.\n"
+      "Two simulated servers with 4 GPUs run the same 60 training tasks: one with a single task\n"
+      "per GPU, the other with CARMA's defaults. One task asks for half the memory that it needs,\n"
+      "crashes and is retried. Needs no GPU, root access or compiler, and leaves no files behind.\n"
       "  carma demo --html demo.html\n"
       "With --json: the metrics of both runs.\n");
   verb.AddOption("--html", "FILE", flags->html,

@@ -119,8 +119,9 @@ std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size) {
   both([&](const DemoSide& side) { return CountLine(side, data.tasks, half); });
   both([&](const DemoSide& side) { return DoneBar(side, data.tasks, half); });
   lines.push_back({});
-  lines.push_back(Whole("GPU memory: | in use, : promised; then tasks, SM activity now and lately.",
-                        size.columns, TopStyle::kFaint));
+  lines.push_back(
+      Whole("GPU memory: | in use, : promised; then tasks, SM activity now and over time.",
+            size.columns, TopStyle::kFaint));
   lines.push_back({});
   const std::size_t room = size.rows > static_cast<int>(lines.size()) + 1
                                ? static_cast<std::size_t>(size.rows) - lines.size() - 1
@@ -176,9 +177,9 @@ std::string DemoChart(const report::Metrics& exclusive, const report::Metrics& c
     double divisor;
   };
   std::vector<Quantity> quantities{
-      {"all tasks done after", exclusive.trace_total_s, carma.trace_total_s, "h", 3600},
-      {"a task is done after", exclusive.jct.mean, carma.jct.mean, "min", 60},
-      {"of which it waits", exclusive.waiting.mean, carma.waiting.mean, "min", 60}};
+      {"time for all tasks", exclusive.trace_total_s, carma.trace_total_s, "h", 3600},
+      {"mean completion time", exclusive.jct.mean, carma.jct.mean, "min", 60},
+      {"mean waiting time", exclusive.waiting.mean, carma.waiting.mean, "min", 60}};
   if (exclusive.sm_active && carma.sm_active)
     quantities.push_back({"SM activity", *exclusive.sm_active, *carma.sm_active, "%", 0.01});
   const int shown = screen.width == 0 ? 80 : std::min(screen.width, 100);

@@ -26,7 +26,7 @@ struct DemoData {
   std::vector<DemoSide> sides;   // the first runs one task per GPU, the second runs CARMA
   std::int64_t tasks = 0;        // number of tasks in the trace
   double speed = 1;              // simulated seconds per second
-  std::deque<std::string> news;  // events on the last side, newest last
+  std::deque<std::string> news;  // events of the last side, newest last
 };
 
 // Number of succeeded tasks, and number of running or stopping tasks.
@@ -38,7 +38,7 @@ std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size);
 // The state in one line, for output that is not a terminal.
 std::string DemoLine(const DemoData& data);
 
-// Finds the events on a server between two of its states.
+// Finds the events on a server between two snapshots of its state.
 class DemoNews {
  public:
   // Returns sentences about tasks that have run out of GPU memory, been retried, or ended after a

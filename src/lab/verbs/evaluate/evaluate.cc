@@ -341,12 +341,14 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
     verb.AddOption(name, type, target, help);
   };
   add("--layers", flags->layers, "layer lists of the models", "FILE");
-  add("--measured", flags->measured, "measurements of these models", "FILE");
-  add("--catalogue", flags->catalogue, "task descriptions with their summaries instead", "FILE");
+  add("--measured", flags->measured, "measurements of the same models", "FILE");
+  add("--catalogue", flags->catalogue,
+      "task descriptions with summaries, instead of --layers and --measured", "FILE");
   verb.AddOption("--runs", "FILE", flags->runs,
-                 "measured runs of transformers instead; may be repeated");
+                 "tables of measured runs, instead of layer lists; may be repeated");
   verb.AddOption("--models", "FILE", flags->models, "model sizes for --runs; may be repeated");
-  add("--summaries", flags->summaries, "folder of the summaries (default: beside it)", "DIR");
+  add("--summaries", flags->summaries,
+      "folder of the summaries (default: summaries beside the catalogue)", "DIR");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
       "optimizer of rows that do not state one (default: sgd-momentum; adam for a catalogue)",
@@ -359,8 +361,8 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "also a row per family; with --runs: per source, family, model, method, quantisation, "
       "parallel, gpus",
       "LIST");
-  add("--leave-out", flags->leave_out,
-      "leave out each of these groups in turn and predict it from the others", "LIST");
+  add("--leave-out", flags->leave_out, "predict each of these groups from the other groups only",
+      "LIST");
   verb.AddFlag("--summary-only", flags->summary_only,
                "describe models as torchsummary does: no input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,

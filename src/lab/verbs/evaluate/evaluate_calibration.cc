@@ -67,7 +67,7 @@ std::string TextOf(const std::vector<Taught>& all, double coverage) {
   }
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
-             "\nOWN ERR, OTHERS: mean error of the runs learned from and of all other runs, in %.\n"
+             "\nOWN ERR, OTHERS: mean error in %, of the runs learned from and of all other runs.\n"
              "THEN: after learning. COVERED, OVER: the bound at {:g} % on the other runs.\n"
              "Mean errors rise by {:.2f} at most; at least {:.1f} % of the others are covered.\n",
              100 * coverage, 100 * worse, 100 * least);

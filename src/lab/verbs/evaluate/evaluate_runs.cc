@@ -123,8 +123,8 @@ std::string TroublesOf(const TrainingRuns& set) {
   for (std::size_t i = 0; i < set.troubles.size() && i < kShown; ++i)
     text += "not answered: " + base::Printable(set.troubles[i], 300) + "\n";
   if (set.troubles.size() > kShown)
-    text +=
-        fmt::format("no prediction: {} more rows with such cells\n", set.troubles.size() - kShown);
+    text += fmt::format("not answered: {} more rows with similar problems\n",
+                        set.troubles.size() - kShown);
   return text;
 }
 

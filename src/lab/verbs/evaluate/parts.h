@@ -22,14 +22,14 @@ struct EvaluateFlags {
   std::vector<std::string> runs;    // of transformers
   std::vector<std::string> models;  // theirs
   std::string estimators;
-  std::string optimizer;  // of rows that do not state theirs
+  std::string optimizer;  // default for rows that do not state one
   std::string weights;    // folder of the networks' weights; empty: shipped
   std::string calibrate;  // family whose runs calibrate the site's constants, or "each"
   bool summary_only = false;
   bool torchinfo = false;
   bool exact = false;
   std::string by;         // fields, comma-separated: "family", or those of tables of runs
-  std::string leave_out;  // fields: each group is estimated from the others alone
+  std::string leave_out;  // fields; each group is predicted from the other groups only
   bool rows = false;
   double coverage = 0.95;
   std::int64_t card_mib = kUsualCardMib;

@@ -151,9 +151,9 @@ class ProfileCall {
   gpu::LoadedProbe probe_;
   std::vector<gpu::DeviceInfo> devices_;
   std::vector<Lane> lanes_;
-  std::vector<ProfiledWorkload> workloads_;  // those of this invocation
-  std::vector<ProfiledWorkload> all_;  // these and all that were measured in the folder before
-  std::deque<PlannedRun> plan_;        // runs that are left to do
+  std::vector<ProfiledWorkload> workloads_;  // workloads of this invocation
+  std::vector<ProfiledWorkload> all_;        // also those measured in this folder before
+  std::deque<PlannedRun> plan_;              // runs that are left to do
   std::size_t planned_ = 0;
 };
 
@@ -170,7 +170,7 @@ Result<Unit> ProfileCall::FindGpus() {
   return flags_.beside_others ? Result<Unit>(Unit{}) : RefuseSharedGpus(context_, lanes_);
 }
 
-// Within a folder, each name must always mean the same workload, otherwise its runs could not be
+// Within a folder, a name must always mean the same workload; otherwise its runs could not be
 // compared.
 Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
   const std::string text = CARMA_TRY(folder_.Read(kWorkloadsFile));
@@ -297,7 +297,7 @@ std::optional<double> ProfileCall::LeftS() const {
 
 std::string ProfileCall::LeftText() const {
   const std::optional<double> left_s = LeftS();
-  if (!left_s) return "the remaining time is known when each workload has run alone";
+  if (!left_s) return "the remaining time is known once each workload has run alone";
   return "about " + base::FormatSpan(base::Duration(std::llround(*left_s * 1000))) + " to go";
 }
 
@@ -412,7 +412,7 @@ Result<Unit> ProfileCall::Run() {
   const NotedSignals signals;
   Result<Unit> measured = Calibrate();
   if (measured) measured = Measure();
-  // The measurements taken so far are useful even after an error.
+  // The measurements so far are useful even after an error.
   if (!folder_.runs().empty()) CARMA_TRY(WriteTables());
   return measured;
 }

@@ -48,7 +48,7 @@ struct TypeFindings {
   std::vector<WatchingCost> watching;
 };
 
-// Findings per GPU type on which a workload ran alone, in the order of the types' first runs.
+// Findings for each GPU type that a workload ran on alone, in the order of the types' first runs.
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs);
 
@@ -58,9 +58,9 @@ std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std
                                      std::span<const MeasuredRun> runs);
 
 // The slowdown of a process while others computed. The process is assumed to have run at full speed
-// at other times. With more than two members, the slowdown beside only some of them is assumed to
-// be proportional. time_s: computing time alone; others: the other processes' computing intervals,
-// in any order. Empty if the process ran beside others for too short a time.
+// at other times. With more than two members, the slowdown beside only some of the others is
+// assumed to be proportional. time_s: computing time alone; others: the other processes' computing
+// intervals, in any order. Empty if the process ran beside others for too short a time.
 struct Interval {
   double from_s = 0;
   double to_s = 0;

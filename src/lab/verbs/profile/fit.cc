@@ -30,7 +30,7 @@ double Slowdown(const sim::Interference& model, core::SharingMethod sharing,
   return 1 / speeds[of.who];
 }
 
-// Returns the errors that depend on a parameter, at its present value.
+// Returns the errors that depend on a parameter, at the parameter's current value.
 using Errors = std::function<std::vector<double>()>;
 
 // Moves the parameter's logarithm to its least-squares value while the other parameters stay fixed.

@@ -22,7 +22,7 @@ namespace carma::cli {
 
 // The hidden first argument of `carma` that starts a keeper.
 inline constexpr std::string_view kKeepWord = "--keep";
-// Runs as the keeper and returns its exit code. arguments: those after the hidden word.
+// Runs as the keeper and returns its exit code. arguments: the arguments after the hidden word.
 int RunKeeper(const std::vector<std::string>& arguments);
 
 // How a program ran below its keeper. Times are in CLOCK_BOOTTIME.
@@ -99,7 +99,7 @@ class KeptMps {
   // Blocks until the server accepts clients.
   static Result<KeptMps> Start(const Order& order);
 
-  // The folder of the MPS daemon, as task::MpsSetup::dir.
+  // The folder of the MPS daemon, for task::MpsSetup::dir.
   const std::string& dir() const { return dir_; }
 
  private:

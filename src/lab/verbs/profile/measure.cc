@@ -251,8 +251,8 @@ class Measurement::Place {
   std::unique_ptr<ActiveRun>& run() { return run_; }
   const ActiveRun* run() const { return run_.get(); }
 
-  // Samples the lane before the run. Empty if another process uses the GPU; `by` is then set to the
-  // name of that process. Errors: the driver's.
+  // Samples the lane before the run. Empty if another process uses the GPU; `by` then describes
+  // that process. Errors: the driver's.
   Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
     std::optional<ProfileSample> first;
     for (const std::size_t device : lane_.devices) {
@@ -313,7 +313,7 @@ Measurement::Measurement(Options options, gpu::Probe& probe, std::vector<Lane> l
 
 Measurement::~Measurement() = default;
 
-// A board has only one run at a time. While the cost of watching is measured, no other run is on
+// A board has only one run at a time. While the cost of watching is measured, no other run may use
 // the machine.
 bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   if (run.gpu_type != place.lane().gpu_type) return false;
@@ -361,7 +361,7 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
   const auto before = CARMA_TRY(place.LookBefore(options_, by));
   if (!before) {
     if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};
-    return Conflict("GPU {} is used by {}, which is not ours (--beside-others measures anyway)",
+    return Conflict("GPU {} is used by {}, not by carma profile (--beside-others measures anyway)",
                     place.lane().devices[0], by);
   }
   place.NotBusy();

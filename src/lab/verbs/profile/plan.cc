@@ -14,8 +14,8 @@ bool Wants(const PlanOptions& options, ProfileMethod method) {
   return std::ranges::find(options.methods, method) != options.methods.end();
 }
 
-// The methods that this type allows: MIG for instances, each of which runs one process; streams and
-// MPS for whole GPUs.
+// The methods that this type allows: MIG for instances, with one process each; streams and MPS for
+// whole GPUs.
 std::vector<ProfileMethod> MethodsFor(const ProfiledType& type, const PlanOptions& options) {
   std::vector<ProfileMethod> methods;
   for (const auto& [method, word] : kProfileMethodWords) {

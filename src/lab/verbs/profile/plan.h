@@ -57,7 +57,7 @@ struct PlannedRun {
 // Identifies a run: "streams: a + b, run 2 on NVIDIA A100".
 std::string KeyOf(const PlannedRun& run);
 
-// A GPU type on which workloads are measured.
+// A GPU type to measure workloads on.
 struct ProfiledType {
   std::string name;
   int instances = 0;  // number of instances per GPU if the type is an instance; 0: whole GPUs
@@ -68,7 +68,7 @@ struct PlanOptions {
   int repeats = 3;
   bool pairs = true;
   std::vector<int> degrees;       // numbers of copies of one workload that run at once
-  std::vector<Watcher> watchers;  // watchers whose cost is measured
+  std::vector<Watcher> watchers;  // watchers to measure the cost of
 };
 
 // Returns all runs in order. Solo runs come first, because all other runs are compared with them.

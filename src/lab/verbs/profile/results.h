@@ -23,11 +23,11 @@ struct ProfileSample {
   std::int64_t used_mib = 0;
   std::optional<double> energy_j;
 };
-// The times at which a GPU became active and at which its activity ended for good; the last sample
-// should be later. Interpolates: the activity of the first or last active sample divided by the
-// usual activity gives the active time in its span. Uses the coarse utilisation if there is no SM
-// activity. Empty if both are unknown or the GPU was never active. Samples are in order of time;
-// the first only marks the beginning of the second sample's span.
+// When a GPU became active, and when its activity ended for good. The last sample should be later.
+// Interpolates: the activity of the first or last active sample divided by the usual activity gives
+// the active time in its span. Uses the coarse utilisation if there is no SM activity. Empty if
+// both are unknown or the GPU was never active. Samples are in order of time; the first only marks
+// the beginning of the second sample's span.
 struct ActiveSpan {
   double from_s = 0;
   double until_s = 0;

@@ -237,7 +237,7 @@ void PutMeetingFigures(std::string& out, const TypeFindings& type) {
     }
     const report::BarMark alone{1, "alone"};
     PutFigure(out, fmt::format("Slowdown of copies, {}", word), std::move(copies), alone);
-    PutFigure(out, fmt::format("Slowdown of the first beside the second, {}", word),
+    PutFigure(out, fmt::format("Slowdown of the first workload beside the second, {}", word),
               std::move(pairs), alone);
   }
   out += "</div>\n";

@@ -23,14 +23,14 @@ void AddProfileCommand(Syntax app, Context& context) {
   const Option file = verb.AddOption("workloads", "FILE", flags->file,
                                      "one JSON object per line; -: standard input");
   verb.AddOption("--built-in", "LIST", flags->built_in,
-                 "built-in workloads in place of a file (default: four of them)")
+                 "built-in workloads instead of a file (default: four of them)")
       .List()
       .OneWord()
       .Excludes(file);
   verb.AddOption("--output", "DIR", flags->output,
                  "folder of the results (default: carma-profile)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
-                 "numbers as in carma gpus (default: all); GPUs of one type run in parallel")
+                 "GPU numbers as in carma gpus (default: all); GPUs of one type run in parallel")
       .List()
       .OneWord();
   verb.AddOption("--methods", "LIST", flags->methods,
@@ -52,7 +52,7 @@ void AddProfileCommand(Syntax app, Context& context) {
   verb.AddOption("--config", "FILE", flags->config,
                  "configuration file to use instead of the usual ones");
   verb.AddFlag("--beside-others", flags->beside_others,
-               "also measure on GPUs that others use or on which the daemon may start tasks");
+               "also measure on GPUs that other programs use or where the daemon may start tasks");
   verb.AddFlag("--dry-run", flags->dry_run, "print what would be run");
   verb.OnRun([&context, flags] { RunProfile(context, *flags); });
 }

@@ -51,7 +51,7 @@ void ReadCommand(JsonReader& in, const char* key, std::vector<std::string>& comm
   }
   if (command.empty() || command.front().empty() ||
       std::ranges::any_of(command, [](const std::string& word) { return word.contains('\0'); })) {
-    in.Complain(key, "a text, or a list of words");
+    in.Complain(key, "a text or a list of words");
   }
 }
 
@@ -80,7 +80,7 @@ Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   ProfiledWorkload workload;
   if (!in.Get("name", workload.name)) in.Complain("name", "a text");
   ReadCommand(in, "command", workload.command);
-  if (!in.Has("command")) in.Complain("command", "a text, or a list of words");
+  if (!in.Has("command")) in.Complain("command", "a text or a list of words");
   ReadCommand(in, "calibrate", workload.calibrate);
   in.Get("workdir", workload.workdir);
   in.Get("iterations", workload.iterations, 1e-6, kMostSteps);
@@ -146,7 +146,8 @@ Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::st
     const trace::Workload* const found = CARMA_TRY(catalogue.Find(name));
     trace::Workload played = *found;
     if (played.gpus != 1)
-      return Invalid("'" + name + "' wants several GPUs, but only one is measured");
+      return Invalid("'" + name +
+                     "' needs several GPUs, but only single-GPU workloads are measured");
     played.solo_s = seconds;
     ProfiledWorkload workload{.name = name, .command = trace::SimTaskArguments(played)};
     workload.command.insert(workload.command.begin(), simtask);
@@ -166,7 +167,7 @@ Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::stri
                            ? std::nullopt
                            : base::ParseInt(std::string_view(name).substr(at + 2));
     if (at == 0 || !batch || *batch < 1)
-      return Invalid("'" + name + "': expected NETWORK-bBATCH, as resnet50-b32");
+      return Invalid("'" + name + "': expected NETWORK-bBATCH, such as resnet50-b32");
     const std::vector<std::string> train{
         python, script, "train", name.substr(0, at), "--batch", std::to_string(*batch)};
     ProfiledWorkload workload{.name = name, .command = train, .calibrate = train};

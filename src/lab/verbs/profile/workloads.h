@@ -51,9 +51,9 @@ Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::stri
                                                        const std::string& python,
                                                        const std::string& script, double seconds);
 
-// The signature under which the daemon stores this user's submission of the same command from the
-// same folder (estimate/signature.h). Reads the summary that `task` names. folder: where `carma
-// profile` was called. Errors: kInvalid: not a valid submission.
+// The signature that the daemon stores for this user's submission of the same command from the same
+// folder (estimate/signature.h). Reads the summary that `task` names. folder: where `carma profile`
+// was called. Errors: kInvalid: not a valid submission.
 Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::string& folder,
                                 std::uint32_t uid);
 

@@ -54,7 +54,7 @@ struct Prepared {
   std::vector<SimPolicy> policies;
 };
 
-// Reads the settings of the file and overrides them with those of the flags.
+// Reads the settings of the file and overrides them with the flags' settings.
 Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {
@@ -152,7 +152,7 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   return policies;
 }
 
-// "auto" and "history" can answer without a summary.
+// "auto" and "history" do not need summaries.
 bool NeedsSummaries(const SimPolicy& policy) {
   const std::string& method = policy.options.estimates.method;
   return !method.empty() && method != "auto" && method != "history";
@@ -189,8 +189,7 @@ Result<Prepared> Prepare(Context& context, Syntax verb, const SimulateFlags& fla
                     .policies = std::move(policies)};
   auto arrivals = sim::Arrivals(trace, prepared.catalogue, load.trace);
   if (!arrivals) {
-    const char* hint =
-        load.workloads.empty() ? " (give the catalogue that has it with --workloads)" : "";
+    const char* hint = load.workloads.empty() ? " (name its catalogue with --workloads)" : "";
     return Fail(arrivals.error().code, arrivals.error().message + hint);
   }
   prepared.arrivals = *std::move(arrivals);
@@ -369,23 +368,25 @@ void AddSimulateCommand(Syntax app, Context& context) {
   verb.AddOption("--trace", "FILE", load.trace,
                  "tasks and their times (default: demo60, built in)");
   verb.AddOption("--workloads", "FILE", load.workloads,
-                 "catalogue of its workloads (default: built in)");
+                 "catalogue of the trace's workloads (default: built in)");
   verb.AddOption("--summaries", "DIR", load.summaries,
-                 "folder of the workloads' model summaries, for estimators that read them");
+                 "folder of the workloads' model summaries, for estimators that need them");
   verb.AddOption("--server", "SERVER", load.server, "name or shape (default: dgx-station-a100)");
   verb.AddOption("--config", "FILE", load.config, "configuration file that policies start from");
   verb.AddOption("--policy", "WORDS", flags->policies,
                  "words separated by commas; each --policy is compared with the first")
       .OneWord();
   verb.AddOption("--model", "WORDS", flags->model,
-                 "words separated by commas: how the simulated world behaves, for all policies");
-  verb.AddOption("--estimator", "NAME", flags->estimator,
-                 "estimator of policies that name none: auto (default), oracle, none, horus, …");
+                 "settings of the simulated world for all policies, separated by commas");
+  verb.AddOption(
+      "--estimator", "NAME", flags->estimator,
+      "estimator for policies without their own: auto (default), oracle, none, horus, …");
   verb.AddOption("--history", "WORD", flags->history,
                  "what estimates learn from: none, run (default: the tasks of the same run), runs "
                  "(also those of earlier runs)");
-  verb.AddOption("--collocation", "METHOD", flags->collocation,
-                 "collocation of policies that name none: mps (default), streams, mig, exclusive");
+  verb.AddOption(
+      "--collocation", "METHOD", flags->collocation,
+      "collocation for policies without their own: mps (default), streams, mig, exclusive");
   verb.AddOption("--published", "ERA", flags->published,
                  "rules and pauses of the published system for all policies: thesis or v2");
   verb.AddOption("--runs", "N", load.runs,

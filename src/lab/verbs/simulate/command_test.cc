@@ -54,7 +54,7 @@ TEST_F(SimulateCommand, ARuleThatNoGpuMeetsIsReported) {
   const Ran ran = Run({"--policy", "magm,require=free_mib > 1000000"});
   EXPECT_EQ(ran.exit_code, kExitUsage);
   EXPECT_EQ(ran.err,
-            "carma: 60 tasks can never start: rules of the policy (require, limits) forbid it\n");
+            "carma: 60 tasks can never start: the policy's rules (require, limits) forbid it\n");
 }
 
 TEST_F(SimulateCommand, TheNumberOfThreadsDoesNotChangeResults) {
@@ -199,7 +199,7 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
       {{"--seed", "-1"}, "--seed: expected a number from 0"},
       {{"--policy", "magm,estimator=crystal-ball"}, "estimator: expected none, oracle"},
       {{Write("bad.toml", "[run.x]\nmappr = \"lug\"\n")}, "bad.toml:2: mappr: unknown word"},
-      {{"--server", "1xA100-40GB"}, "wants 2 GPUs, the largest server has 1"},
+      {{"--server", "1xA100-40GB"}, "needs 2 GPUs, but the largest server has 1"},
   };
   for (const auto& each : cases) {
     const Ran ran = Run(each.words);

@@ -37,13 +37,13 @@ struct SimLoad {
 // An experiment whose policy words have not been checked yet.
 struct Experiment {
   SimLoad load;
-  std::vector<PolicyWord> common;                 // for every policy, before its own
+  std::vector<PolicyWord> common;                 // for every policy, applied before its own words
   std::vector<std::vector<PolicyWord>> policies;  // empty: DefaultPolicies()
 };
 
-// Reads an experiment file into `experiment`. Keys of the load stand at the top, [common] has words
-// for every policy, each [run.LABEL] is one policy, and [matrix] has lists of values, each
-// combination of which is a policy. Errors: kInvalid "path:line: …".
+// Reads an experiment file into `experiment`. Keys of the load are at the top. [common] has words
+// for every policy. Each [run.LABEL] is one policy. [matrix] has lists of values, and every
+// combination of values is a policy. Errors: kInvalid "path:line: …".
 Result<Unit> ReadExperiment(const std::string& path, std::string_view text, Experiment& experiment);
 
 // The command that repeats all runs of these policies, quoted for a shell, and the command for a

@@ -124,8 +124,8 @@ bool SetCollocation(Draft& draft, const std::string& value) {
                    {"mig", SharingMethod::kMig}});
 }
 
-// Slurm does not start MPS, so tasks that share a GPU through shards alternate in time, unless a
-// later word says otherwise.
+// Slurm does not start MPS, so tasks that share a GPU through shards take turns, unless a later
+// word changes the sharing method.
 bool SetGres(Draft& draft, const std::string& value) {
   if (!Set(draft.policy.options.above.gres, value)) return false;
   if (draft.policy.options.above.gres == sim::Gres::kShard)
@@ -149,7 +149,7 @@ constexpr Word kWords[] = {
     {{"estimator",
       "none, oracle, a column of the catalogue (horus, faketensor, gpumemnet), auto or history, "
       "or with summaries any other name of `carma estimate`",
-      "what is known of a task's memory; default: as estimate.method"},
+      "estimator of tasks' memory; default: as estimate.method"},
      SetEstimator},
     {{"history", "none, run or runs",
       "whether the estimator learns from finished tasks: none, those of the same run, or also "
@@ -162,36 +162,38 @@ constexpr Word kWords[] = {
     {{"estimator_sigma", "number from 0 to 5",
       "random error of estimates: a factor exp(N(bias, sigma))"},
      Sets<AT(estimates.sigma), 0, 5>},
-    {{"estimator_bias", "number from -5 to 5", "mean of that error"},
+    {{"estimator_bias", "number from -5 to 5",
+      "bias of estimates: the mean in exp(N(bias, sigma))"},
      Sets<AT(estimates.bias), -5, 5>},
     {{"estimator_missing", "share from 0 to 1", "share of the tasks without an estimate"},
      Sets<AT(estimates.missing_share), 0, 1>},
-    {{"estimator_time", "time span", "time that an estimate takes"}, Sets<AT(estimates.takes)>},
+    {{"estimator_time", "time span", "time needed for an estimate"}, Sets<AT(estimates.takes)>},
     {{"profiles", "none, activity or measured",
       "what is known about GPU use before tasks run: nothing, their SM activity, or also how "
       "much they slow each other down; default: none"},
      SetProfiles},
-    {{"durations", "true or false", "whether run times alone are known; default: false"},
+    {{"durations", "true or false", "whether tasks' run times alone are known; default: false"},
      Sets<AT(estimates.durations)>},
     {{"activity_sigma", "number from 0 to 5",
       "random error of the SM activity known by profiles: a factor exp(N(0, sigma))"},
      Sets<AT(estimates.activity_sigma), 0, 5>},
-    {{"slowdown_sigma", "number from 0 to 5", "the same for sensitivity and pressure"},
+    {{"slowdown_sigma", "number from 0 to 5",
+      "random error of the sensitivity and pressure known by profiles"},
      Sets<AT(estimates.slowdown_sigma), 0, 5>},
-    {{"duration_sigma", "number from 0 to 5", "the same for run times"},
+    {{"duration_sigma", "number from 0 to 5", "random error of the run times known by durations"},
      Sets<AT(estimates.duration_sigma), 0, 5>},
     {{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"}, SetCollocation},
     {{"streams_sm_cap", "fraction above 0 and at most 1, or false",
-      "SM cap for collocation=streams, instead of sm_cap"},
+      "SM cap with collocation streams; replaces sm_cap"},
      nullptr,
      "collocation.streams_sm_cap"},
     {{"streams_tasks", "whole number from 1 to 48",
-      "tasks per GPU for collocation=streams, instead of max_tasks_per_gpu"},
+      "tasks per GPU with collocation streams; replaces max_tasks_per_gpu"},
      nullptr,
      "collocation.streams_tasks"},
-    {{"mig_instances", "1, 2, 3 or 7", "instances of each GPU, with collocation mig"},
+    {{"mig_instances", "1, 2, 3 or 7", "number of instances per GPU, with collocation mig"},
      Sets<AT(mig_instances), 1, 7>},
-    {{"share_mig", "true or false", "several tasks on one instance, with collocation mig"},
+    {{"share_mig", "true or false", "allow several tasks per instance, with collocation mig"},
      nullptr,
      "collocation.share_mig"},
     {{"mps_memory_limit", "true or false",
@@ -204,15 +206,15 @@ constexpr Word kWords[] = {
      nullptr,
      "collocation.mps_servers"},
     {{"cluster", "queue, slurm or asked",
-      "which server gets a task: that with the most idle GPUs, the one that Slurm chooses, or "
-      "the one with the best answer"},
+      "which server gets a task: the one with the most idle GPUs, the one that Slurm chooses, or "
+      "the one that reports the best fit"},
      Sets<AT(above.placing)>},
     {{"gres", "carma, gpu or shard",
       "what Slurm allocates: carma = GiB of a server's GPU memory (CARMA places the tasks); gpu = "
       "whole GPUs; shard = GiB on each GPU (both Slurm alone; sharing by streams unless set "
       "later)"},
      SetGres},
-    {{"spread", "true or false", "Slurm chooses the server with the fewest tasks, not the first"},
+    {{"spread", "true or false", "Slurm chooses the least loaded server, not the first"},
      Sets<AT(above.spread)>},
     {{"slurm_backfill", "true or false",
       "tasks may pass the head of the queue if they do not delay it"},
@@ -226,7 +228,7 @@ constexpr Word kWords[] = {
       "how long a server may hold a task before it is offered to another server"},
      Sets<AT(above.wait)>},
     {{"wait_requeues", "whole number from 0 to 1000",
-      "with slurm: at most this many such requeues"},
+      "with slurm: how many times a task may move to another server"},
      Sets<AT(above.wait_requeues), 0, 1000>},
     {{"requeue_delay", "time span", "delay before Slurm restarts a requeued task"},
      Sets<AT(above.requeue_delay)>},
@@ -235,10 +237,12 @@ constexpr Word kWords[] = {
     {{"published", "thesis, v2 or false", "rules and pauses of the published system"},
      nullptr,
      "policy.published"},
-    {{"max_recoveries", "number from 0 to 1000", "retries of a task that ran out of memory"},
+    {{"max_recoveries", "number from 0 to 1000",
+      "maximum number of retries after running out of memory"},
      Sets<AT(max_recoveries), 0, 1000>},
     {{"sampling", "on-demand, periodic or none", "when the monitor takes samples"}, SetSampling},
-    {{"sample_delay", "time span", "delay from a reading to its arrival"}, Sets<AT(monitor.delay)>},
+    {{"sample_delay", "time span", "delay from a reading to its arrival at the scheduler"},
+     Sets<AT(monitor.delay)>},
 };
 #undef AT
 

@@ -63,8 +63,8 @@ double Failed(const SimOutcome& outcome) {
                 [](const Metrics& run) { return static_cast<double>(report::Failed(run)); });
 }
 
-// A column of the table: its title, and its cell for each policy. detail: a narrow screen shows the
-// column in a second table.
+// A column of the table: its title, and its cell for each policy. detail: shown in a second table
+// on narrow screens.
 struct Quantity {
   std::string title;
   std::function<std::string(const SimOutcome&)> cell;
@@ -72,7 +72,7 @@ struct Quantity {
 };
 
 std::string SlowdownText(const SimOutcome& outcome) {
-  std::vector<double> means;  // runs in which no task succeeded are left out
+  std::vector<double> means;  // without runs in which no task succeeded
   for (const Metrics& run : outcome.runs) {
     if (run.slowdown) means.push_back(run.slowdown->mean);
   }

@@ -54,7 +54,7 @@ struct Replayed {
   double least_s = 0;      // shorter tasks do not count
 };
 
-// The comparison for the pairs in one file that shared a GPU by one method.
+// The comparison of those pairs in one file that used one sharing method.
 struct Paired {
   std::string path;
   core::SharingMethod method{};
@@ -280,7 +280,7 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
                  "be repeated")
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,
-                 "catalogue of their workloads (default: built in)");
+                 "catalogue of the tasks' workloads (default: built in)");
   verb.AddOption("--runs", "N", flags->runs, "runs of each policy (default: 40)")
       .Range(1, kMaxSimRuns);
   verb.AddOption("--noise", "SIGMA", flags->noise,
@@ -289,7 +289,7 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
   verb.AddOption("--seed", "S", flags->seed, "seed of the first run (default: 1)")
       .Range(std::int64_t{0}, INT64_MAX);
   verb.Footer(
-      "Without a trace the models alone are compared. Exit code 1: something disagrees.\n"
+      "Without a trace, only the models are compared. Exit code 1: some figures disagree.\n"
       "  carma simulate validate --trace heavy60.csv --workloads catalog.csv");
   verb.OnRun([&context, flags] { RunValidate(context, *flags); });
 }

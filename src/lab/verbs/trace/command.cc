@@ -25,7 +25,7 @@ Syntax AddSubVerb(Syntax trace, Context& context, const char* name, const char* 
 }
 
 std::string FormatHelp() {
-  std::string help = "format of the trace, instead of detecting it:";
+  std::string help = "format of the trace (default: detected):";
   for (const trace::TraceFormat& format : trace::TraceFormats())
     help += " " + std::string(format.name);
   return help;
@@ -45,7 +45,7 @@ void AddCatalogueOption(Syntax verb, std::string& workloads) {
 }
 
 void AddSeedOption(Syntax verb, std::uint64_t& seed) {
-  verb.AddOption("--seed", "N", seed, "equal seeds give equal bytes (default: 1)")
+  verb.AddOption("--seed", "N", seed, "random seed; equal seeds give equal output (default: 1)")
       .Range(std::int64_t{0}, INT64_MAX);
 }
 
@@ -70,9 +70,9 @@ void AddReplay(Syntax trace, Context& context) {
                "wait until all tasks have ended; exit code 1 if one failed");
   verb.AddFlag("--progress", flags->progress, "show the progress in one line on stderr");
   verb.AddFlag("--parsable", flags->parsable, "print only the tasks' numbers");
-  verb.AddFlag("-q,--quiet", flags->quiet, "print nothing but errors");
+  verb.AddFlag("-q,--quiet", flags->quiet, "print only errors");
   verb.Footer(
-      "Times are those of the daemon's clock, which runs faster on a simulated server.\n"
+      "Times follow the daemon's clock, which runs faster on a simulated server.\n"
       "  carma trace replay demo60 --estimate gpumemnet --wait --progress");
 }
 
@@ -96,10 +96,11 @@ void AddWindow(Syntax trace, Context& context) {
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--from", "TIME", flags->from,
-                 "submitted since: 36h, 2d after the start, or a date (default: the start)");
-  verb.AddOption("--to", "TIME", flags->to, "submitted before that (default: the end)");
-  verb.AddOption("--vc", "NAME", flags->vc, "only of this virtual cluster");
-  verb.AddOption("--user", "NAME", flags->user, "only of this user");
+                 "earliest submission: 36h or 2d after the start, or a date (default: the start)");
+  verb.AddOption("--to", "TIME", flags->to,
+                 "only jobs submitted before this time (default: the end)");
+  verb.AddOption("--vc", "NAME", flags->vc, "only jobs of this virtual cluster");
+  verb.AddOption("--user", "NAME", flags->user, "only jobs of this user");
   verb.AddOption("--max-gpus", "N", flags->max_gpus, "only jobs with at most this many GPUs")
       .Range(1, trace::kMaxJobGpus);
   verb.Footer("  carma trace window cluster_job_log --from 2017-10-09 --to 2017-10-16 > week.csv");
@@ -120,7 +121,7 @@ void AddSample(Syntax trace, Context& context) {
   verb.AddOption("--tasks", "N", flags->tasks, "approximate number of jobs, instead of a load")
       .Range(std::size_t{1}, trace::kMaxJobs);
   verb.AddFlag("--scale-time", flags->scale_time,
-               "shorten or lengthen all gaps until the jobs produce that load");
+               "scale all gaps so that the jobs produce the requested load");
   AddSeedOption(verb, flags->seed);
   verb.Footer(
       "  carma trace sample week.csv --gpus 4 --load 1.2 > small.csv\n"
@@ -156,7 +157,7 @@ void AddGenerate(Syntax trace, Context& context) {
                  &RunTraceGenerate);
   AddSourceOptions(verb, flags->fit, "--fit");
   AddCatalogueOption(verb, flags->fit.workloads);
-  verb.AddOption("--tasks", "N", flags->tasks, "how many jobs (default: 60)")
+  verb.AddOption("--tasks", "N", flags->tasks, "number of jobs (default: 60)")
       .Range(std::size_t{1}, kMostGenerated);
   verb.AddOption("--mean-gap", "S", flags->mean_gap_s, "mean seconds between two submissions")
       .Range(0.0, 1e7);
@@ -177,7 +178,7 @@ void AddExport(Syntax trace, Context& context) {
   verb.AddOption("--from", "daemon", "daemon: the tasks in its history (default without a FILE)")
       .OneOf({"daemon"})
       .Excludes(file);
-  verb.AddOption("--user", "NAME", flags->user, "only this user's tasks of the daemon");
+  verb.AddOption("--user", "NAME", flags->user, "only this user's tasks in the daemon's history");
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--as", "FORM", flags->as,
                  "jobs (CSV, default), tasks (CSV for replay and simulate) or script (sh)");

@@ -66,7 +66,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                    .status = task.launched_ms ? StatusOf(task) : trace::JobStatus::kPending};
     // Only the last attempt counts, because time lost in earlier crashes is due to the scheduler,
     // not the job. A task that has saved a checkpoint gets no duration: its work spans several
-    // attempts, and only the last attempt's times are known here.
+    // attempts, but only the times of the last attempt are known.
     if (task.launched_ms && task.ended_ms && task.checkpoints == 0)
       job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
     job.user = trace.users.Number(task.user).value_or(0);

@@ -52,13 +52,13 @@ Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);
 Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded);
 
 inline constexpr std::string_view kTaskFormat = "tasks";  // of trace::TraceFormats()
-// Prints the trace as a task trace if it was read as one, else as jobs.
+// Prints the trace as a task trace if it was read as a task trace, otherwise as jobs.
 Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded);
 
 // The model summaries of a catalogue's workloads.
 struct LoadedSummaries {
   sim::Summaries by_workload;
-  std::vector<std::string> troubles;  // "bert: no summary file is named" …
+  std::vector<std::string> troubles;  // "bert: no summary file is stated" …
 };
 // Reads each workload's file in `folder`; the case of file names is ignored. Unreadable files are
 // listed in `troubles`. Errors: kIo: the folder does not exist.

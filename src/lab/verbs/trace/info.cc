@@ -184,7 +184,7 @@ std::string ToText(const JobSource& source, const LoadedJobs& loaded, const JobS
   row("GPUs", GpusText(facts));
   row("Submitted", "within " + Span(facts.last_submit_s));
   row("Durations", facts.durations_s.count > 0 ? SpreadText(facts.durations_s) : "not known");
-  row("Work", fmt::format("{:.1f} GPU hours, enough for {:.1f} GPUs while jobs are submitted",
+  row("Work", fmt::format("{:.1f} GPU hours, or {:.1f} GPUs on average while jobs are submitted",
                           facts.gpu_hours, facts.offered_gpus));
   const trace::Arrivals& arrivals = facts.arrivals;
   if (arrivals.gaps_s.count > 0) {

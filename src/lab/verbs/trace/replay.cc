@@ -143,8 +143,8 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
       server_.Pause(std::min(left, kLook));
       continue;
     }
-    // A failed submission is not repeated, because its tasks were accepted if only the answer was
-    // lost.
+    // A failed submission is not repeated, because the daemon may have accepted its tasks even
+    // though its answer was lost.
     const std::vector<std::uint64_t> ids = CARMA_TRY(server_.Submit(due));
     progress_.submitted.insert(progress_.submitted.end(), ids.begin(), ids.end());
     unfinished_.insert(ids.begin(), ids.end());

@@ -22,7 +22,8 @@ namespace carma::cli {
 // Options for running a trace's tasks.
 struct ReplayOptions {
   std::string_view estimate = "oracle";  // trace::ParseEstimateSource
-  // Memory that these tasks of the trace (numbered from 1) state, which replaces the estimate.
+  // Memory that users state for these tasks instead of the estimate, by the task's number in the
+  // trace (from 1).
   std::map<std::size_t, std::int64_t> said_mib;
   std::string simtask;  // absolute path of carma-simtask
   // Absolute path of the working directory, which also receives the outputs.

@@ -34,8 +34,7 @@ Result<LoadedTrace> Load(const ReplayFlags& flags) {
   LoadedTrace loaded{.trace = std::move(trace), .catalogue = std::move(catalogue)};
   auto workloads = trace::MatchWorkloads(loaded.trace, loaded.catalogue, flags.trace);
   if (!workloads) {
-    const char* hint =
-        flags.workloads.empty() ? " (give the catalogue that has it with --workloads)" : "";
+    const char* hint = flags.workloads.empty() ? " (name its catalogue with --workloads)" : "";
     return Fail(workloads.error().code, workloads.error().message + hint);
   }
   loaded.workloads = std::move(*workloads);
