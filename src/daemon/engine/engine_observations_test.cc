@@ -197,7 +197,7 @@ TEST_F(ObservationTest, TimeWithoutADaemonIsUnknown) {
 
 TEST_F(ObservationTest, LearnsALowerLimitFromOutOfMemoryAndThePeakFromTheRetry) {
   const core::TaskId id = Submit();
-  // The task may have had too little memory because of the foreign process. Without that process it
+  // The foreign process may have left the task too little memory. Without that process the task
   // would not be retried.
   strangers_ = 1;
   Run(id, 5'600, base::Duration(5'000));

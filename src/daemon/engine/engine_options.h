@@ -58,8 +58,8 @@ struct EngineOptions {
   // the kernel does not enforce limits. With mps_memory_limit all processes of a task together may
   // use its claim plus margin.
   std::vector<std::string> limiter;
-  // The loop that receives the user names of processes (process_faces.h); null: user ids are shown
-  // instead of names.
+  // The loop on which the user names of processes are delivered (process_faces.h); null: user ids
+  // are shown instead of names.
   std::shared_ptr<boost::asio::io_context> loop;
   // Collects observations from finished tasks; null: CARMA does not learn from tasks.
   std::shared_ptr<estimate::History> history;

@@ -80,7 +80,7 @@ class Intake {
 
   // Number of tasks sent to the core since the start.
   std::uint64_t accepted() const { return accepted_; }
-  // Whether the task has been accepted but not been sent to the core yet.
+  // Whether the task has been accepted but not yet sent to the core.
   bool IsUntold(core::TaskId id) const;
 
   // Makes successive equal requests share their memory.
@@ -101,8 +101,8 @@ class Intake {
   Result<Unit> CheckReturn(const core::TaskRequest& request, const std::string& name,
                            std::size_t returning);
 
-  // The input for a task's estimate. It is taken from memory on the first call after the task was
-  // accepted, later from the store.
+  // The input for a task's estimate. The first call after the task was accepted takes it from
+  // memory, later calls read it from the store.
   Result<EstimateJob> JobForEstimate(core::TaskId id);
 
  private:
@@ -135,8 +135,8 @@ class Intake {
   Result<Unit> AcceptPiece();
   Result<std::optional<Submitted>> CheckPiece(Arrival& arrival);
   Result<Unit> PutPiece(Arrival& arrival);
-  // Refuses the submission that is being stored in pieces. Returns `why` if the store failed,
-  // otherwise success.
+  // Refuses the submission that is being stored in pieces. Returns `why` if the store failed, and
+  // success otherwise.
   Result<Unit> GiveUpArrival(const base::Error& why);
   void TakeBack();
   bool WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const;
@@ -144,12 +144,12 @@ class Intake {
   Result<core::TaskSubmitted> Put(const Submission& submission, std::size_t index,
                                   core::TaskId first, base::Time submitted,
                                   task::SpecWriter& writer, std::string& warning);
-  // Warns if another unfinished task of the user writes to the same output file, unless `warning`
-  // is already set. first: the first task of this submission. Tasks of the same submission are not
-  // compared.
+  // Sets `warning`, if it is still empty, when another unfinished task of the user writes to the
+  // same output file. first: the first task of this submission. Tasks of the same submission are
+  // not compared.
   void WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                           core::TaskId first, std::string& warning);
-  // Stores the rows about the submission as a whole, as opposed to its single tasks.
+  // Stores the rows that describe the submission as a whole.
   Result<Unit> PutAsWhole(const Submission& submission, core::TaskId first, base::Time submitted);
   // The earlier submission with the same name; empty if the name is new.
   Result<std::optional<Submitted>> Repeated(const Submission& submission);
@@ -163,16 +163,16 @@ class Intake {
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
                                   std::size_t more,
                                   const core::TaskRequest* counted = nullptr) const;
-  // Checks the limits on queued tasks. Of the submissions that arrive at the same time, only those
-  // of the same user are counted.
+  // Checks the limits on queued tasks. Submissions that arrive at the same time are counted only if
+  // they belong to the same user.
   Result<Unit> CheckQueueLimits(const Submission& submission) const;
   Result<Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
                                  std::size_t end) const;
   Result<Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
                                    std::size_t end) const;
-  // A warning that a task can never run because of how another task ended; empty if there is none.
-  // The submission is accepted anyway, because in a script that submits a chain of tasks the first
-  // may fail before the next is submitted.
+  // Returns a warning if a task can never run because another task did not end as required;
+  // otherwise empty. The submission is accepted anyway: in a script that submits a chain of tasks,
+  // the first task may fail before the next is submitted.
   Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 

@@ -1,5 +1,6 @@
 // Manages the SM partitions of one MPS server and their owners. All calls communicate with the
-// control daemon. They must run on the server's worker, in the order in which attempts come and go.
+// control daemon. They must run on the server's worker, in the order of the attempts' starts and
+// ends.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +48,7 @@ class MpsPartitions {
 
  private:
   Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
-  // Errors: kUnavailable if the GPU does not support partitions, or if neither this attempt
-  // requests a partition nor another attempt owns one.
+  // Errors: kUnavailable if the GPU does not support partitions, or if no attempt needs one.
   Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
                         Deadline deadline);
   void RemoveUnowned(const task::MpsControl& control, Deadline deadline);

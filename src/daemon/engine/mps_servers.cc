@@ -141,8 +141,8 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const bool full = entry.clients.size() > options_.clients;
   const bool waits = Clock::now() < entry.not_before;
   if (full || waits) {
-    // The clients are counted here, because the server's own list may not have clients that were
-    // attached a moment ago.
+    // carmad counts the clients itself, because the server's list may not yet have clients that
+    // were attached a moment ago.
     const std::string why = full ? Full(options_.clients) : entry.told;
     return finder_.Later([this, who, why, answer = std::move(answer)] {
       const base::Error error{ErrorCode::kUnavailable, why};
@@ -265,8 +265,8 @@ void RealMpsServers::EndSoon(Entry& entry) {
   entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
 }
 
-// Whether the server still has clients. They may be from before a change of
-// collocation.mps_servers, or be left by a task that has ended.
+// Whether the server still has clients. They may have been left by a task that has ended, or date
+// from before a change of collocation.mps_servers.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
   if (!server || !*server) return false;
@@ -287,7 +287,7 @@ void RealMpsServers::EndNow(Entry& entry) {
       [this](Entry& its, bool ended) {
         if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
         // If a task has arrived in the meantime, a later job restarts the server. The entry is also
-        // kept while it has a back-off.
+        // kept during a back-off.
         if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
         servers_.erase(KeyOf(its));

@@ -20,7 +20,8 @@ double Ticks(std::string_view word) {
   return static_cast<double>(base::ParseInt(word).value_or(0));
 }
 
-// Adds up the busy ticks of the line "cpu user nice system idle iowait irq softirq steal …".
+// Adds up the fields for busy time of the line "cpu user nice system idle iowait irq softirq steal
+// …".
 double BusyTicks(std::string_view line) {
   const std::vector<std::string_view> words = base::SplitWords(line);
   double busy = 0;

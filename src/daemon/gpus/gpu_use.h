@@ -1,5 +1,5 @@
 // Derives from one reading which tasks and foreign processes use a GPU, and how much memory belongs
-// to neither.
+// to none of them.
 #pragma once
 
 #include <sys/types.h>
@@ -19,8 +19,8 @@ namespace carma::daemon {
 struct TaskUse {
   std::int64_t used_mib = 0;  // memory of the task's processes, as far as known
   bool memory_told = true;    // the memory of all its processes is known
-  // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if it is
-  // not reported for one of the processes.
+  // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if the
+  // driver does not report it for one of them.
   std::optional<double> kernel_time = 0;
   std::vector<pid_t> pids;
 };
@@ -49,8 +49,8 @@ struct GpuUse {
 std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,
                             Attribution& attribution);
 
-// A task's share of a GPU's SM activity. It can only be estimated if there are several processes,
-// so `by` names the method.
+// A task's share of a GPU's SM activity. If several processes use the GPU, the share can only be
+// estimated, so `by` names the method.
 struct SmShare {
   double sm_active = 0;
   // "alone": measured while no other process ran. "kernel-time": split according to the processes'

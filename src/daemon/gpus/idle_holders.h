@@ -34,15 +34,15 @@ struct Holder {
   HolderSight sight = HolderSight::kUnknown;
 };
 
-// On a GPU a task is idle if none of its processes has memory there, if its processes ran no
+// A task is idle on a GPU if none of its processes has memory there, if its processes ran no
 // kernel, or if the GPU's SM activity (or its utilisation, if the activity is unknown) is at most
-// `below`. A task with processes on GPUs that it was not given is never idle.
+// `below`. A task with processes on GPUs that were not assigned to it is never idle.
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below);
 
 class IdleHolders {
  public:
-  // after: how long a task must be idle to become an idle holder. gap: if two readings are further
-  // apart, the time between them counts as unknown.
+  // after: how long a task must be idle to become an idle holder. gap: longest known time between
+  // two readings; after a longer one, the time between the readings counts as unknown.
   IdleHolders(base::Duration after, base::Duration gap) : after_(after), gap_(gap) {}
 
   // Processes one reading of all running tasks. Returns TaskIdle for each task that has become an

@@ -14,16 +14,17 @@ namespace carma::daemon {
 
 class UsageMeter {
  public:
-  // longest: if two readings are further apart, the use between them is unknown and belongs to no
-  // row.
+  // longest: the longest known time between two readings. If the time is longer, the use between
+  // the readings is unknown and belongs to no row.
   UsageMeter(std::string gpu_uuid, base::Duration longest)
       : gpu_uuid_(std::move(gpu_uuid)), longest_(longest) {}
 
   // tasks: number of tasks with processes on the GPU now.
   void Add(const gpu::Reading& reading, int tasks);
   // Appends the use since the last call: usually one row, several if there was a gap, none if there
-  // were not two readings. energy_shown_by_another: true if another instance of the same divided
-  // GPU reports the energy of the whole GPU. This instance then reports 0 instead of "unknown".
+  // were fewer than two readings. energy_shown_by_another: true if another instance of the same
+  // divided GPU reports the energy of the whole GPU. This instance then reports 0 instead of
+  // "unknown".
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 
  private:

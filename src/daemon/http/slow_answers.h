@@ -27,8 +27,8 @@ class SlowAnswers {
   // Builds and sends a report as described at AnswerLater.
   Result<Unit> Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
                       std::function<void(Answer)> send);
-  // Reads a file in a user's folder. If the disk does not answer or too many files are being read,
-  // `then` gets kUnavailable.
+  // Reads a file in a user's folder. `then` gets kUnavailable if the disk does not answer or too
+  // many files are being read.
   void ReadFile(std::function<Answer()> read, std::function<void(Answer)> then);
   // Parses a large body. Calls `read` on a thread, then `then` on the loop.
   void ReadBody(std::function<void()> read, std::function<void()> then);

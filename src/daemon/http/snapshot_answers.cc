@@ -26,12 +26,12 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The niceness of a copy. The loop gets the CPU first.
+// The niceness of a copy, so that the loop gets the CPU first.
 constexpr int kNice = 10;
 constexpr std::size_t kReadBytes = 64 << 10;
 
-// Writes a line "STATUS TYPE LENGTH" and then the body. With the length the reader checks that the
-// body is complete.
+// Writes a line "STATUS TYPE LENGTH" and then the body. The reader uses the length to check that
+// the body is complete.
 std::string Written(const Answer& answer) {
   const api::Response response = answer ? *answer : api::ErrorResponse(answer.error());
   return fmt::format("{} {} {}\n{}", response.status, response.content_type, response.body.size(),
@@ -53,12 +53,12 @@ Answer Read(std::string_view said) {
                        .content_type = std::string(words[1])};
 }
 
-// Builds the answer in the copy and never returns. No object is destroyed, because all of them
-// belong to the daemon.
+// Builds the answer in the copy and never returns. Destroys no object, because all objects belong
+// to the daemon.
 [[noreturn]] void RunCopy(const MakeAnswer& make, int to, pid_t daemon) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != daemon) ::_exit(1);
-  // Sockets and locks are closed, because otherwise they could outlive the daemon.
+  // Closes sockets and locks, because they could otherwise stay open after the daemon has ended.
   if (to > 3) ::close_range(3, static_cast<unsigned>(to) - 1, 0);
   ::close_range(static_cast<unsigned>(to) + 1, ~0U, 0);
   ::setpriority(PRIO_PROCESS, 0, kNice);

@@ -1,4 +1,4 @@
-// Writes metrics of this process with the names that Prometheus clients usually use.
+// Writes metrics of this process, with the names that Prometheus clients usually use.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ struct LeavingJobsOptions {
   std::chrono::milliseconds every{10'000};   // between checks
   std::chrono::milliseconds after{120'000};  // a job must have waited this long
   std::chrono::milliseconds trust{360'000};  // the same for a job that is expected to start soon
-  // The time between two checks of a job, and the pause after a check that found no node with room.
+  // Time between two checks of a job, and pause after finding no node with room for a job.
   std::chrono::milliseconds again{60'000};
   std::chrono::milliseconds once{3'600'000};  // after a move that did not help
 };
@@ -50,8 +50,8 @@ class LeavingJobs {
   LeavingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               LeavingJobsOptions options, Calls calls);
 
-  // Whether the task's lease must not be adopted, because its job is about to be moved: `send` was
-  // called and has not called `done` yet.
+  // Whether the task's lease must not be adopted because its job is about to be moved: `send` was
+  // called, but has not yet called `done`.
   bool Leaves(core::TaskId task) const { return leaves_ == task; }
 
  private:

@@ -40,8 +40,8 @@ Result<std::string> SlurmPrograms::LinesOf(const std::vector<std::uint64_t>& job
       RunOfSlurm({squeue, "--noheader", "--all", "--array", "--states=all",
                   fmt::format("--jobs={}", fmt::join(jobs, ",")), "-O", slurm::kJobColumns},
                  limit);
-  // squeue reports an error if the only requested job is unknown. Among several jobs, it ignores
-  // unknown ones.
+  // squeue reports an unknown job as an error only if no other job was requested. Otherwise it
+  // ignores unknown jobs.
   if (!text && text.error().message.find(kUnknownJob) != std::string::npos) return "";
   return text;
 }

@@ -32,7 +32,7 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
   return known;
 }
 
-// The task with all details, including those that are not in rows of a list. Does not read the
+// The task with all details, including those that rows of a list do not have. Does not read the
 // store.
 api::TaskView FullView(const SharedServices& services, const Known& known, const Caller& caller) {
   api::TaskView view = View(services, known.stored, caller);
