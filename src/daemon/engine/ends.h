@@ -95,7 +95,7 @@ class Ends {
   base::Clock& clock_;
   GpuEvidence& gpus_;
   PostEvent post_;
-  base::Time opened_;  // this daemon saw no earlier events
+  base::Time opened_;  // events before this time are unknown
   // Ends that are posted to the core only after more evidence has arrived.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts whose end the shim has reported but the core has not handled yet.

@@ -36,10 +36,10 @@ class Engine {
   // The services that the engine needs from the loop around it.
   class Host : public GpuEvidence {
    public:
-    virtual void RequestTurn() = 0;  // Turn() must be called soon, once
+    virtual void RequestTurn() = 0;  // Turn() must be called once, soon
     // The loop answers each job with TakeEstimate() or Post(EstimateReady).
     virtual void RequestEstimates(std::vector<EstimateJob> jobs) = 0;
-    virtual void WakeAt(base::Time when) = 0;  // Post(WakeUp) must be called then
+    virtual void WakeAt(base::Time when) = 0;  // Post(WakeUp) must be called at this time
     // The store has failed. Turn() must be called again a second later.
     virtual void RetryTurnLater() = 0;
     virtual void TaskChanged(const core::TaskChanged& change) = 0;  // the change is durable
@@ -176,7 +176,7 @@ class Engine {
   void NoteNoLimit(const core::TaskRecord& record, const std::string& why);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;
 
-  EngineOptions options_;  // Intake, Starts and Ends read them too
+  EngineOptions options_;  // also read by Intake, Starts and Ends
   store::Store& store_;
   task::Launcher& launcher_;
   base::Clock& clock_;
@@ -197,7 +197,7 @@ class Engine {
   // ignore them.
   std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // grows until the next turn
-  Decided decided_;  // decisions of the last turn, until they are durable
+  Decided decided_;  // decisions of the last turn that are not durable yet
   std::string store_trouble_;
   bool stopped_ = false;
   std::set<core::TaskId> passing_;  // tasks that a power failure ends (store/batch.h)

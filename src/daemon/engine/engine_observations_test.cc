@@ -265,7 +265,7 @@ TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {
 TEST_F(ObservationTest, NoTimeIsInTheFutureIfTheClockWasSetBack) {
   const core::TaskId pauses = Submit();
   Tell({.kind = task::ShimEventKind::kLaunchFailed, .id = pauses, .attempt = 1, .waits = true});
-  const core::TaskId starts = Submit();  // as with a lease, no file says when its process began
+  const core::TaskId starts = Submit();  // as for a lease, no file contains the start time
   const base::Time ahead = clock_.Now();
   ASSERT_GT(store_->Get(pauses)->record.not_before, ahead);
   ASSERT_EQ(store_->Get(starts)->record.attempt->launched, ahead);

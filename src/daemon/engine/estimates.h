@@ -68,7 +68,7 @@ class EstimateService {
   static constexpr int kMostStuck = 4;
 
  private:
-  struct Slice;  // tasks of one user with one summary
+  struct Slice;  // tasks of one user with the same summary
   void Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary);
   void ReadNext();
   void GiveUp();

@@ -32,13 +32,13 @@ struct Submitter {
   std::string request = {};
   // kLater for leases, because a power failure ends the process that holds a lease anyway.
   store::Durability durability = store::Durability::kNow;
-  std::optional<core::TaskId> task = {};  // the running task whose process submits
+  std::optional<core::TaskId> task = {};  // the running task that submits; empty: none
 };
 
 struct Submitted {
   core::TaskId first{};
   std::size_t count = 0;
-  bool repeated = false;  // a submission of this name was accepted before
+  bool repeated = false;  // a submission with this name was accepted before
   // A warning for the user that a task can never run or that its output will be lost; empty if
   // there is none.
   std::string warning = {};
@@ -184,15 +184,15 @@ class Intake {
   base::CopyOnWrite<core::TaskRequest> last_request_;  // the last result of Shared
   std::optional<core::TaskId> next_id_;
   std::deque<Submission> waiting_;  // submissions that fit into a share
-  std::deque<Arrival> large_;       // larger ones; the first is being stored
+  std::deque<Arrival> large_;       // larger submissions; the first is being stored
   std::deque<Accepted> untold_;     // accepted tasks that the core does not have yet
   std::uint64_t accepted_ = 0;
   // Number of tasks accepted in this share, which is not durable yet.
   std::size_t accepted_now_ = 0;
   std::unordered_map<std::uint32_t, std::size_t> accepted_of_;  // accepted_now_ by user
   std::unordered_map<std::uint32_t, std::size_t>
-      queued_of_;                       // queued tasks by user; counted at most once for each share
-  std::vector<core::TaskId> given_up_;  // first numbers of tasks to delete
+      queued_of_;                       // queued tasks by user; counted once per share
+  std::vector<core::TaskId> given_up_;  // first tasks of the submissions to delete
   bool cannot_take_back_ = false;       // the store refused the last deletion
   // The last task accepted for each output file. The key is a hash of user and path.
   std::unordered_map<std::size_t, core::TaskId> outputs_;

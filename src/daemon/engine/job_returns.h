@@ -13,7 +13,7 @@ namespace carma::daemon {
 
 struct JobOfTask {
   std::uint64_t job = 0;
-  int retries = 3;  // after running out of memory
+  int retries = 3;  // retries after running out of memory
 };
 
 // Whether another run may succeed: the last attempt ran out of memory, was hit by a fault of a

@@ -21,7 +21,7 @@ struct Launching {
   // Whether the limit on processes applies to the user instead of the task, because control groups
   // cannot limit a task's processes.
   bool processes_counted_by_user = false;
-  task::CgroupBase groups;           // the control groups of tasks are created in it
+  task::CgroupBase groups;           // where the control groups of tasks are created
   std::vector<std::string> limiter;  // EngineOptions::limiter
 };
 // Why GPU memory limits cannot be set on this machine; empty if they can. Sets a limit for a

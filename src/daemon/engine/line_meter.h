@@ -19,7 +19,7 @@ class LineMeter {
 
  private:
   core::ReasonCode reason_ = core::ReasonCode::kNone;
-  base::Time seen_{};  // time before this is in waited_
+  base::Time seen_{};  // waited_ includes all time before this
   base::Time from_{};  // start of the next rows
   std::map<core::ReasonCode, base::Duration> waited_;
 };

@@ -17,7 +17,7 @@ namespace carma::daemon {
 struct MpsPlace {
   std::string partition = {};  // as in core::Sharing; empty: none
   int sms = 0;
-  std::string note = {};  // a sentence why it has no partition although it should; or empty
+  std::string note = {};  // why it has no partition; empty if it needs none
 };
 
 // A server, the number of its clients before this one joined, and the place of the new client.
@@ -55,7 +55,7 @@ class MpsPartitions {
 
   std::map<Key, std::string> owned_;  // partitions without the GPU's UUID
   bool leftovers_ = false;
-  bool work_ = true;  // partitions work, as far as known
+  bool work_ = true;  // false: no partition could be added
 };
 
 }  // namespace carma::daemon

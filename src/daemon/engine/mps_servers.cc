@@ -50,7 +50,7 @@ struct Entry {
   MpsClients clients;
   std::set<Key> divided;  // clients that may have a partition
   MpsClientCheck check;
-  std::string told;  // the trouble that was logged last
+  std::string told;  // the last problem that was logged
   int failures = 0;
   Clock::time_point not_before{};
   bool probing = false;
@@ -103,7 +103,7 @@ class RealMpsServers : public MpsServers {
   MpsServersOptions options_;
   std::map<ServerKey, std::unique_ptr<Entry>> servers_;
   std::map<Key, ServerKey> clients_;
-  BackgroundWorker finder_;  // for servers of an earlier daemon, and for jobs of no server
+  BackgroundWorker finder_;  // for servers of an earlier daemon, and jobs without a server
 };
 
 RealMpsServers::ServerKey RealMpsServers::KeyOf(const Entry& entry) {
@@ -191,7 +191,7 @@ void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<MpsLook> lo
                                {"server", looked->server.process.pid},
                                {"sms", looked->place.sms}});
   } else if (entry.clients.empty()) {
-    EndSoon(entry);  // the client has left meanwhile
+    EndSoon(entry);  // the client has left in the meantime
   }
   KeepLooking(entry);
   answer(std::move(looked->place));
@@ -483,7 +483,7 @@ std::vector<std::string> RealMpsServers::Troubles() const {
     }
     for (const auto& [who, pids] : entry->check.outside()) {
       troubles.push_back(fmt::format(
-          "MPS: process {} of task {} is not a client of its server, so no limit applies to it",
+          "MPS: process {} of task {} does not use the task's MPS server, so no limits apply to it",
           *pids.begin(), who.first));
     }
   }

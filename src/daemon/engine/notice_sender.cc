@@ -134,7 +134,7 @@ void NoticeSender::Start(store::Notice notice) {
                                        .folder = "/"});
   if (!child)
     return TakeResult(std::move(notice), task::kNoticeAgain, std::strerror(child.error()));
-  if (!child->process) {  // without a pidfd its end would not be noticed
+  if (!child->process) {  // its end can be noticed only with a pidfd
     ::kill(-child->pid, SIGKILL);
     ::waitpid(child->pid, nullptr, 0);
     return TakeResult(std::move(notice), task::kNoticeAgain, "no file descriptor is free");

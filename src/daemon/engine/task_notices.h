@@ -44,7 +44,7 @@ class TaskNotices {
 
   // Registers a task that has notifications. Tasks without notifications need not be registered.
   void Join(core::TaskId id, std::optional<core::TaskId> array);
-  void JoinIfAsked(const store::StoredTask& task);  // if it has notifications
+  void JoinIfAsked(const store::StoredTask& task);  // calls Join() if the task has notifications
   void Leave(core::TaskId id);
   // Returns the notices for a task's new state, which must be stored together with that state. A
   // finished task is then dropped. Unless the rule asks for a notice about each task, an array is

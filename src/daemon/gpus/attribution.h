@@ -60,7 +60,7 @@ class Attribution {
   std::map<core::TaskId, Root> roots_;
   // The task that each main process or shim belongs to, by pid.
   std::unordered_map<pid_t, core::TaskId> by_pid_;
-  std::unordered_map<pid_t, Answer> last_;  // the last answers of Find()
+  std::unordered_map<pid_t, Answer> last_;  // the latest answers of Find(), by pid
 };
 
 }  // namespace carma::daemon

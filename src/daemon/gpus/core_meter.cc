@@ -13,7 +13,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr base::Duration kSpan{10'000};
-constexpr std::size_t kMostProcesses = 1'000;  // counted processes of one task
+constexpr std::size_t kMostProcesses = 1'000;  // limit on the processes counted for one task
 constexpr std::size_t kMaxBytes = 1 << 20;
 
 double Ticks(std::string_view word) {

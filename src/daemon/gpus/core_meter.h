@@ -28,7 +28,7 @@ class CoreMeter {
   struct Reading {
     base::Time when{};
     double busy_s = 0;                       // sum over all cores since boot
-    std::map<core::TaskId, double> tasks_s;  // by living processes and their reaped children
+    std::map<core::TaskId, double> tasks_s;  // used by living processes and their reaped children
   };
   std::optional<Reading> Look(base::Time now, const std::map<core::TaskId, pid_t>& mains);
   double TreeS(pid_t root) const;

@@ -34,7 +34,7 @@ class FaultOrigins {
   };
 
   std::optional<gpu::KernelLog> log_;
-  std::string unreadable_;  // the reason, until the first Look()
+  std::string unreadable_;  // why the log cannot be read; cleared by the first Look()
   std::deque<Fault> recent_;
 };
 

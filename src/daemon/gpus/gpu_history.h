@@ -83,7 +83,7 @@ Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::
 // The request for a page of figures (report/html.h) that shows all GPUs over the same time span.
 // The page also needs each GPU's usable memory.
 struct GpuFiguresRequest {
-  std::vector<GpuHistoryRequest> gpus;  // at least one, all with equal span and number of points
+  std::vector<GpuHistoryRequest> gpus;  // at least one, all with the same span and points
   std::vector<std::int64_t> usable_mib;
   report::Clock clock;                       // the reader's time zone
   std::vector<store::EndedAttempt> running;  // running attempts, as of now

@@ -50,7 +50,7 @@ class GpuTrials {
     std::unique_ptr<BackgroundWorker> worker;  // null: never tried
     bool under_way = false;
     bool held = false;                                           // Actions::hold
-    std::optional<std::chrono::steady_clock::time_point> works;  // when CUDA last worked
+    std::optional<std::chrono::steady_clock::time_point> works;  // when CUDA was last known to work
     std::vector<std::function<void(const std::string&)>> waiting;
   };
   void AskOne(core::GpuIndex gpu, std::function<void(const std::string&)> then);

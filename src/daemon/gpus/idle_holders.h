@@ -54,7 +54,7 @@ class IdleHolders {
   struct Watched {
     int attempt = 0;
     base::Time looked{};
-    std::optional<base::Time> idle_since;  // idle without a gap since then
+    std::optional<base::Time> idle_since;  // start of the idle time without a gap
     bool told = false;
   };
   std::optional<core::TaskIdle> TakeOne(base::Time now, const Holder& holder, Watched& watched);

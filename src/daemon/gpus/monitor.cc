@@ -85,9 +85,9 @@ std::optional<gpu::ReadError> Monitor::Objection(
     return gpu::ReadError(answer.error().code, trouble.text, trouble.gpu);
   }
   if (trouble.empty() || devices_[i].total_mib > 0) return std::nullopt;
-  return gpu::ReadError(ErrorCode::kUnavailable,
-                        fmt::format("{}; it answers now: restart carmad to use it", trouble.text),
-                        trouble.gpu);
+  return gpu::ReadError(
+      ErrorCode::kUnavailable,
+      fmt::format("{}; the GPU answers now: restart carmad to use it", trouble.text), trouble.gpu);
 }
 
 void Monitor::TakeError(std::size_t i, const gpu::ReadError& error,
@@ -323,7 +323,7 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   const Device& device = Of(gpu);
   if (device.unattributed_alert) {
     alerts.push_back(
-        fmt::format("{} is used by no process that the driver lists: left by ended processes, or "
+        fmt::format("{} belongs to no process that the driver lists: left by ended processes, or "
                     "used by another container",
                     base::FormatMib(device.use.unattributed_mib.value_or(0))));
   }

@@ -138,11 +138,11 @@ class Monitor {
     bool healthy = true;
     std::string trouble;
     int lost_in_a_row = 0;
-    bool away = false;  // it was lost and has not answered since
+    bool away = false;  // the device was lost and has not answered since
     UsageMeter usage;
     std::deque<HistoryPoint> history;
     std::string cuda_trouble;
-    std::string drain_told;  // why the health rules closed it, or empty
+    std::string drain_told;  // why the health rules close the GPU, or empty
     std::map<int, std::uint64_t> xid_counts;
     // When unattributed memory began to exceed the limit.
     std::optional<base::Time> unattributed_since;

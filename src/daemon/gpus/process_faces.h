@@ -27,7 +27,7 @@ class ProcessFaces {
  private:
   struct Asked {
     base::ProcessId process;
-    ProcessFace face;  // empty: not yet read, or the process ended before
+    ProcessFace face;  // empty: not read yet, or the process ended before that
   };
   void Ask(const base::ProcessId& process);
 

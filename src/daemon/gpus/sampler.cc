@@ -15,7 +15,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr std::chrono::nanoseconds kDiscoverRetry = std::chrono::seconds(10);
-constexpr auto kReadingLimit = std::chrono::seconds(2);  // in addition to the period
+constexpr auto kReadingLimit = std::chrono::seconds(2);  // added to the sampling period
 
 }  // namespace
 
@@ -51,7 +51,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::Devi
   const std::vector<std::string> gone = NoLongerListed(KnownGpus(options_.state_dir), devices);
   if (!gone.empty()) {
     missing_gpus_ =
-        "since the restart of carmad the driver no longer lists " + base::Join(gone, ", ");
+        "the driver has not listed these GPUs since carmad restarted: " + base::Join(gone, ", ");
     base::LogWarn("gpus_gone", {{"gpus", base::Join(gone, ", ")}});
   }
   if (options_.only.empty()) return devices;

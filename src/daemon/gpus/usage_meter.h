@@ -41,7 +41,7 @@ class UsageMeter {
     bool dram_known = true;
     double sm_peak = 0;
     std::int64_t used_peak_mib = 0;
-    int tasks = 0;  // tasks at its last reading
+    int tasks = 0;  // number of tasks at the last reading
   };
   void Begin(const gpu::Reading& reading, int tasks);
   store::GpuUsage RowOf(const Span& span) const;

@@ -29,7 +29,7 @@ struct Call {
   api::Request request;
   std::string id;    // the segment {id} of the path
   std::string verb;  // the segment {verb} of the path
-  Caller caller;     // not set for kEverybody; may be unknown for kReaders and kWhoever
+  Caller caller;     // not set for kEverybody; kReaders and kWhoever: may be unknown
 };
 
 enum class Access {
@@ -52,7 +52,7 @@ struct Endpoint {
   std::string_view method;
   std::string_view path;  // {id} and {verb} match one segment each
   Access access = Access::kEverybody;
-  Handle handle;                // empty until the GPUs are known
+  Handle handle;                // may be empty until the GPUs are known
   std::string_view query = {};  // the names of its parameters: "from_ms to_ms"
 };
 

@@ -13,8 +13,8 @@
 namespace carma::daemon {
 
 struct SlowAnswersOptions {
-  int most_reports = 8;  // reports in progress; they are made one after another
-  int most_files = 32;   // files in progress; they are read one after another
+  int most_reports = 8;  // limit on pending reports; only one is made at a time
+  int most_files = 32;   // limit on pending files; only one is read at a time
   std::chrono::nanoseconds file_limit = std::chrono::seconds(10);
 };
 

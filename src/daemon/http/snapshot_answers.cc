@@ -47,7 +47,7 @@ Answer Read(std::string_view said) {
   if (line == std::string::npos || !status || !bytes ||
       said.size() != line + 1 + static_cast<std::size_t>(*bytes))
     return Fail(ErrorCode::kIo,
-                "the process that prepared the answer ended before it was complete");
+                "the process that prepared the answer ended before the answer was complete");
   return api::Response{.status = static_cast<int>(*status),
                        .body = std::string(said.substr(line + 1)),
                        .content_type = std::string(words[1])};
@@ -65,7 +65,7 @@ Answer Read(std::string_view said) {
   const rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const bool sent = base::WriteAll(to, Written(make())).has_value();
-  ::close(to);  // so that the reader need not wait until the copy's memory is released
+  ::close(to);  // so that the reader need not wait for the release of the copy's memory
   ::_exit(sent ? 0 : 1);
 }
 

@@ -50,9 +50,9 @@ inline std::optional<std::uint32_t> AskerOf(const Call& call) {
 }
 
 struct SnapshotAnswersOptions {
-  std::size_t at_once = 2;                                    // number of simultaneous copies
-  std::size_t waiting = 32;                                   // waiting requests of one user
-  std::chrono::nanoseconds limit = std::chrono::seconds(20);  // time of one copy
+  std::size_t at_once = 2;   // number of simultaneous copies
+  std::size_t waiting = 32;  // limit on one user's waiting requests
+  std::chrono::nanoseconds limit = std::chrono::seconds(20);  // time limit for one copy
 };
 
 // Used only on the loop's thread. Answers the requests of one user one after another; users take

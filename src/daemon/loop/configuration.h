@@ -18,7 +18,7 @@ namespace carma::daemon {
 // A group id that belongs to no group.
 inline constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
 // The group ids of daemon.allow_groups. A group that does not exist becomes kNoGroup, because an
-// empty list would allow everybody. May block while a name service answers. Errors: kUnavailable.
+// empty list would allow everybody. May block on a name service. Errors: kUnavailable.
 Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
 
 // Reads the file of estimate.profiles; null if none is configured. Errors include kNotFound and
@@ -30,7 +30,7 @@ Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
 class Configuration {
  public:
   struct InForce {
-    config::Settings settings;  // keys that need a restart keep old values
+    config::Settings settings;  // keys that need a restart keep their old values
     std::vector<std::uint32_t> allow_groups;
     std::shared_ptr<const estimate::MeasuredProfiles> profiles;
   };

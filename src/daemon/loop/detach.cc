@@ -30,7 +30,7 @@ void Say(base::UniqueFd& pipe) {
   const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ::dup2(null.get(), STDIN_FILENO);
   ::dup2(null.get(), STDOUT_FILENO);
-  // Otherwise the daemon would keep the folder's file system from being unmounted.
+  // Otherwise the daemon would keep its folder's file system from being unmounted.
   [[maybe_unused]] const int moved = ::chdir("/");
   // Shared, because the callback must be copyable.
   const auto end = std::make_shared<base::UniqueFd>(std::move(pipe));

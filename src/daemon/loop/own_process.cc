@@ -39,7 +39,7 @@ std::optional<std::int64_t> OpenFiles() {
   std::error_code error;
   const std::filesystem::directory_iterator all("/proc/self/fd", error);
   if (error) return std::nullopt;
-  return std::distance(begin(all), end(all)) - 1;  // minus the descriptor that this loop opens
+  return std::distance(begin(all), end(all)) - 1;  // minus the descriptor used for this listing
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
   end.text.resize(static_cast<std::size_t>(end.size - end.from));
   const ssize_t read = ::pread(file.fd.get(), end.text.data(), end.text.size(), end.from);
   if (read < 0) return FailErrno(errno, path);
-  end.text.resize(static_cast<std::size_t>(read));  // the file may have been truncated meanwhile
+  end.text.resize(static_cast<std::size_t>(read));  // the file may have been truncated since
   return end;
 }
 

@@ -23,7 +23,7 @@ class ThreadRights {
   ~ThreadRights();
   ThreadRights(const ThreadRights&) = delete;
   ThreadRights& operator=(const ThreadRights&) = delete;
-  bool worn() const { return worn_; }  // if false, the system refused, and nothing may be read
+  bool worn() const { return worn_; }  // false: the system refused, so nothing may be read
 
  private:
   bool needed_ = false;

@@ -45,7 +45,7 @@ class UserNames {
     std::chrono::steady_clock::time_point good_until{};
     bool asked = false;  // a look-up is in progress
     std::vector<Call> waiting;
-    std::function<bool()> in_time;  // from the worker's Within(), for waiters
+    std::function<bool()> in_time;  // of BackgroundWorker::Within(), for the waiting callers
   };
   void Answer(std::uint32_t uid, User& user);
   static Result<base::KnownUser> KnownNow(std::uint32_t uid, const User& user);

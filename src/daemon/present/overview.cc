@@ -70,7 +70,7 @@ struct Shown {
 
   api::TaskRow RowOf(const store::StoredTask& stored) const {
     api::TaskRow row{Present(stored, engine, monitor, engine.attribution(), now), {}};
-    HideErrors(row);  // all readers get the same text
+    HideErrors(row);  // all readers of the page get the same text
     return row;
   }
   // If the store cannot be read, the list is empty, and the overview's `troubles` contain the

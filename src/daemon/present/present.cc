@@ -389,7 +389,7 @@ bool MpsLimitsMemory(const config::Settings& settings, const Monitor* monitor) {
 
 std::string MethodLine(const config::Settings& settings, const Monitor* monitor) {
   if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
-  if (!settings.collocation) return "mps if NVIDIA's control daemon answers: being checked";
+  if (!settings.collocation) return "mps if NVIDIA's control daemon answers (being checked)";
   if (settings.collocation == core::SharingMethod::kMps) {
     const std::string whose = settings.mps_servers == task::MpsScope::kShared
                                   ? "all users, not isolated from each other,"
@@ -398,8 +398,7 @@ std::string MethodLine(const config::Settings& settings, const Monitor* monitor)
            (MpsLimitsMemory(settings, monitor)
                 ? "each process's memory to its task's promise and margin, and SMs to --sm-share"
                 : "SMs to --sm-share, but not memory") +
-           (settings.sm_partitions ? ", which are the task's own where the driver has SM partitions"
-                                   : "");
+           (settings.sm_partitions ? " (dedicated SMs if the driver has SM partitions)" : "");
   }
   std::string line = fmt::format("streams: at most {} task{} on a GPU take turns on the SMs{}",
                                  settings.policy.max_tasks_per_gpu,
@@ -460,7 +459,7 @@ std::string CollocationLine(const config::Settings& settings, const Monitor* mon
   line += ". mig: a MIG instance ";
   line += settings.policy.share_mig ? "is shared by streams like a whole GPU"
                                     : "holds one task at a time";
-  return line + ", the hardware enforces its memory and SMs";
+  return line + "; the hardware enforces its memory and SMs";
 }
 
 }  // namespace carma::daemon

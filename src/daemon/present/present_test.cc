@@ -80,7 +80,7 @@ TEST(CollocationLine, ShowsWhatLimitsMemory) {
               HasSubstr("MPS limits each process's memory to its task's promise and margin"));
   settings.sm_partitions = true;
   EXPECT_THAT(CollocationLine(settings, nullptr),
-              HasSubstr("SMs to --sm-share, which are the task's own where the driver has"));
+              HasSubstr("SMs to --sm-share (dedicated SMs if the driver has"));
   settings.collocation = core::SharingMethod::kStreams;
   EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith(". Their memory is not limited"));
   settings.kernel_limits = true;

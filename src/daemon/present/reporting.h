@@ -25,7 +25,7 @@ inline constexpr std::int64_t kMaxListedTasks = 100'000;
 struct ReportRequest {
   std::string state_dir;
   store::History::Span span;  // the period in which the tasks were submitted
-  bool listed = false;        // lists every task, and the GPUs over time
+  bool listed = false;        // lists every task and the use of the GPUs over time
   base::Time now{};
   std::vector<gpu::DeviceInfo> gpus;
   std::string provenance;

@@ -84,7 +84,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Reports once, to the process that started this daemon, that the daemon serves. From then on
   // requests no longer wait until the GPUs are known.
   void TellServing();
-  // The following functions decide the method for collocation.method = "auto". They try kernel
+  // The next three functions decide the method for collocation.method = "auto". They try kernel
   // limits on memory first, then the sharing methods.
   void TakeLimitsTrial(const std::string& why_not, const std::vector<std::string>& limiter);
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);
@@ -227,7 +227,7 @@ Result<Unit> RealDaemon::Listen() {
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
-  // Creates the folder first, because users reach root's socket through its rights.
+  // The folder must exist first. Its access rights let all users reach root's socket.
   const config::Settings& settings = in_force_.settings;
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));

@@ -82,7 +82,7 @@ Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
   OpenSlurmDesk();
   RestoreHealthDrains();
   mps_->TakeOver(engine_.MpsServers());
-  engine_.PollLauncher();  // before a time limit can end a task that ended while no carmad ran
+  engine_.PollLauncher();  // a time limit must not end a task that has already ended
   usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
   ReadProgress();
   WatchDriver();
@@ -362,7 +362,7 @@ void EngineHost::ReadProgress() {
     if (record != nullptr && record->state == core::TaskState::kRunning)
       places.push_back(engine_.ProgressOf(*record));
   }
-  const std::int64_t now_ms = base::ToMs(base::SystemClock().Now());  // the clock of shims
+  const std::int64_t now_ms = base::ToMs(base::SystemClock().Now());  // shims use this clock
   const std::int64_t shift_ms = base::ToMs(around_.clock.Now()) - now_ms;
   progress_reader_.Ask(
       [places = std::move(places), now_ms] { return ProgressBoard::Read(places, now_ms); },

@@ -59,7 +59,7 @@ class ReturningJobs {
     bool sent = false;  // Slurm has accepted the requeue
     // When a job that is moving to another node was released in Slurm.
     std::optional<std::chrono::steady_clock::time_point> released = std::nullopt;
-    bool elsewhere = false;  // it has started on another node, or has waited for long
+    bool elsewhere = false;  // has started on another node, or has waited for a long time
   };
 
   void Look(core::TaskId task);

@@ -25,7 +25,7 @@ Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
   if (ran->late) return failed(fmt::format("no answer within {} s", limit.count() / 1000));
   if (ran->signal == 0 && ran->exit_code == 0) return ran->output;
   std::string_view why = base::Trim(ran->errors);
-  if (why.empty()) why = base::Trim(ran->output);  // scontrol prints errors there
+  if (why.empty()) why = base::Trim(ran->output);  // scontrol prints its errors to stdout
   return failed(base::Printable(why, 300));
 }
 

@@ -42,7 +42,7 @@ void WaitingJobs::Look() {
               [this](const Result<std::string>& node) {
                 if (node) {
                   node_ = *node;
-                  return Look();  // several may be due
+                  return Look();  // several comments may be due
                 }
                 base::LogWarn("wait_not_told", {{"why", node.error().message}});
                 LookAgain();

@@ -17,7 +17,7 @@ using base::Json;
 
 constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
 constexpr std::int64_t kUsualHistoryPoints = 60;
-constexpr std::int64_t kFigurePoints = 400;  // as many as the eye can distinguish
+constexpr std::int64_t kFigurePoints = 400;  // more points could not be distinguished
 // Roll-ups for spans up to this length are read on the loop. This takes 23 ms for eight GPUs in an
 // unoptimised build.
 constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};

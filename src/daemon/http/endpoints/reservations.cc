@@ -50,7 +50,7 @@ Result<Unit> MayReserve(const SharedServices& services, const Caller& caller) {
   if (std::ranges::find(services->settings.reservation_makers, caller.user) !=
       services->settings.reservation_makers.end())
     return Unit{};
-  return OnlyAdministrators(caller, "reserve GPUs (and users named in reserve.makers)");
+  return OnlyAdministrators(caller, "reserve GPUs (or a user in reserve.makers)");
 }
 
 // rules: the configured accounts or classes. what: the word for them in messages, such as

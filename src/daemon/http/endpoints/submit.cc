@@ -39,7 +39,7 @@ constexpr std::size_t kMostValues = 2'000'000;
 // Limit on large bodies that wait to be read. The limits on connections do not cover them, because
 // their clients may have hung up.
 constexpr std::size_t kMostWaiting = 4;
-constexpr std::size_t kMostChecked = 100;  // tasks checked in one dry run
+constexpr std::size_t kMostChecked = 100;  // limit on the tasks checked in one dry run
 // Limit on the dependencies of all tasks of a submission together. Each dependency is stored and
 // watched until its task ends.
 constexpr std::size_t kMostDependencies = 1'000'000;
@@ -51,8 +51,8 @@ constexpr auto kCheckTime = std::chrono::milliseconds(1500);
 Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t shared = 0) {
   if (count * bytes_each + shared <= kMostBytes) return Unit{};
   return Invalid(
-      "body: {} task{} of {} bytes{}, expected at most 256 MiB in all; send fewer at once, or "
-      "shorter ones",
+      "body: {} task{} of {} bytes{}, expected at most 256 MiB in all; send fewer or "
+      "shorter tasks",
       count, count == 1 ? "" : "s", bytes_each, count == 1 ? "" : " each");
 }
 
@@ -144,8 +144,9 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   TaskList list = CARMA_TRY(listed ? ReadListed(*tasks, common) : ReadArray(*spec, array));
   if (list.BytesOfAll() > kMostWritten) {
     return Invalid(
-        "body: {} tasks take {} MiB including what they share, expected at most 4 GiB; send fewer "
-        "at once, or smaller environments",
+        "body: {} tasks take {} MiB including shared parts, expected at most 4 GiB; send fewer "
+        "tasks "
+        "or smaller environments",
         count, list.BytesOfAll() >> 20);
   }
   described.tasks = std::move(list);
@@ -157,7 +158,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
 struct Check {
   const SharedServices services;
   std::vector<task::TaskSpec> specs;  // the first tasks
-  std::size_t count = 0;              // tasks in the whole submission
+  std::size_t count = 0;              // number of tasks in the submission
   std::uint32_t uid = 0;
   std::string user;
   std::vector<EstimateResult> results;
@@ -182,8 +183,8 @@ std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& 
   if (*estimate->predicted_mib <= largest_mib) return "";
   return fmt::format(
       "No GPU here is large enough: the prediction is {} per GPU, and the largest GPU that the "
-      "task may use has {}. Use more GPUs or a smaller batch, or give --memory if you know that it "
-      "needs less.",
+      "task may use has {}. Use more GPUs or a smaller batch, or give --memory if you know that "
+      "the task needs less.",
       base::FormatMib(*estimate->predicted_mib), base::FormatMib(largest_mib));
 }
 

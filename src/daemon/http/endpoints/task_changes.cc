@@ -24,7 +24,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kChangesAtOnce = 100;  // tasks of one request that are changed in one turn
+constexpr std::size_t kChangesAtOnce = 100;  // tasks of one request changed in one turn
 
 Result<store::StoredTask> TouchableBy(Result<store::StoredTask> found, const Caller& caller) {
   store::StoredTask stored = CARMA_TRY(std::move(found));
@@ -414,7 +414,7 @@ Result<Unit> EditTask(const SharedServices& services, const Call& call,
     CARMA_TRY(CheckPriority(wanted.priority, call.caller));
   if (wanted.qos != record.request->qos) {
     if (core::HoldsGpus(record.state) && !call.caller.admin)
-      return Conflict("task {} is running: only administrators can change --qos then", record.id);
+      return Conflict("task {}: only administrators can change --qos of a running task", record.id);
     const core::SlotRules& slots = services->engine.scheduler().config().slots;
     CARMA_TRY(CheckSlots(wanted, slots, call.caller));
   }
@@ -451,7 +451,7 @@ Result<Unit> CheckEditable(const Json& changes, const Caller& caller,
                    fmt::join(kEditableWhileItWaits | names, ", "));
   }
   if (changes.contains("notify") && !Owns(caller, stored))
-    return Denied("only its owner may change a task's notifications");
+    return Denied("only the owner may change a task's notifications");
   return Unit{};
 }
 

@@ -208,7 +208,7 @@ Result<Page> ListByTurn(const SharedServices& services, store::TaskFilter filter
 
 // Lists the requested tasks by number.
 Result<Page> ListByNumber(const SharedServices& services, store::TaskFilter filter) {
-  const std::size_t wanted = filter.limit++;  // one more row shows whether there is a next page
+  const std::size_t wanted = filter.limit++;  // an extra row shows whether there is a next page
   bool cut = false;
   std::vector<store::StoredTask> rows = CARMA_TRY(services->store.List(filter, &cut));
   const bool more = cut || rows.size() > wanted;

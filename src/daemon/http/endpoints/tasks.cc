@@ -17,7 +17,7 @@ constexpr int kMaxWaitS = 3600;
 // The store's data about a task.
 struct Known {
   store::StoredTask stored;
-  std::vector<std::string> remarks;  // remarks on its estimate
+  std::vector<std::string> remarks;  // remarks on the task's estimate
   std::vector<store::Notice> notices;
 };
 Result<Known> LookUp(store::Store& store, core::TaskId id) {
