@@ -39,8 +39,8 @@ void Ends::Forget(core::TaskId id) {
 
 // ---- why attempts ended ----
 
-// Whether other evidence may still explain the end. This is not the case if carmad caused the end,
-// if the attempt succeeded, or if its output has an out-of-memory message.
+// Whether other evidence may still explain the end. False if carmad caused the end, if the attempt
+// succeeded, or if its output has an out-of-memory message.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&
          (event.exit_code != 0 || event.signal != 0) &&
@@ -62,7 +62,8 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
 }
 
 // The time is measured from the launch, because a short task's start and end may be reported
-// together. The reported end of a task that must not be restarted, such as a lease, is not changed.
+// together. False for tasks that must not be restarted, such as leases: their reported end stays as
+// it is.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&
@@ -154,7 +155,7 @@ core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& m
   }
   core::ExitInfo exit = task::ClassifyExit(evidence);
   if (event.untold && exit.detail.empty())
-    exit.detail = "only its parent process knows its exit code";
+    exit.detail = "its exit code is known only to its parent process";
   if (!event.text.empty()) exit.detail += (exit.detail.empty() ? "" : "; ") + event.text;
   return exit;
 }

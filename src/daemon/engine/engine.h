@@ -97,7 +97,7 @@ class Engine {
   // Applies new options. Options that need a restart must keep their old values. Running attempts
   // keep the values that they started with.
   void Follow(const EngineOptions& options);
-  // Adds a notice about the server (not about a task's state). It is stored in the next turn.
+  // Adds a notice about the server (not about a task's state), to be stored in the next turn.
   void AddNotice(store::Notice notice);
   // Stores the result of sending a notice. Final results are also added to the history.
   void TakeNoticeResult(store::Notice notice);

@@ -125,7 +125,7 @@ Result<Unit> Engine::TakeOver() {
   std::vector<store::StoredTask> unfinished = CARMA_TRY(store_.Unfinished());
   std::set<std::pair<core::TaskId, int>> with_process;
   // Tasks are numbered in the order of submission. If the clock was ahead when a task was
-  // submitted, its time of submission is lowered to that of the next task.
+  // submitted, its time of submission is set back to that of the next task.
   base::Time next = clock_.Now();
   for (store::StoredTask& stored : unfinished | std::views::reverse) {
     core::TaskRecord& record = stored.record;

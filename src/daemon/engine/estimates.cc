@@ -36,7 +36,7 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
          a.spec.model_summary == b.spec.model_summary;
 }
 
-// Makes only one estimate for consecutive tasks that are equal. The tasks of an array differ only
+// Makes only one estimate for consecutive equal tasks, such as those of an array, which differ only
 // in their index.
 class Memory {
  public:

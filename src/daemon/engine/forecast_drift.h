@@ -21,10 +21,11 @@ class ForecastDrift {
   static constexpr std::size_t kLast = 40;
   static constexpr std::size_t kLeast = 8;
 
-  // Records a finished task. Memory that was stated by the user is not a prediction and is ignored.
-  // coverage: the share of promises that should be kept (estimate.coverage). If it is 0, the most
-  // likely value is promised, which half of the tasks exceed. Returns a sentence about a new drift;
-  // empty if there is none. If there are several new drifts, the sentence is about the last one.
+  // Records a finished task. Memory stated by the user is not a prediction and is ignored.
+  // coverage: the share of promises that should be kept (estimate.coverage). If coverage is 0, the
+  // most likely value is promised, which half of the tasks exceed. Returns a sentence about a new
+  // drift; empty if there is none. If there are several new drifts, the sentence is about the last
+  // one.
   std::string Take(const core::TaskRecord& record, double coverage);
 
   // The current drifts, one sentence each, by quantity and method.

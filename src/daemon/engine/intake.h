@@ -144,9 +144,8 @@ class Intake {
   Result<core::TaskSubmitted> Put(const Submission& submission, std::size_t index,
                                   core::TaskId first, base::Time submitted,
                                   task::SpecWriter& writer, std::string& warning);
-  // Sets `warning`, if it is still empty, when another unfinished task of the user writes to the
-  // same output file. first: the first task of this submission. Tasks of the same submission are
-  // not compared.
+  // Sets `warning` if it is empty and another unfinished task of the user writes to the same output
+  // file. first: the first task of this submission. Tasks of the same submission are not compared.
   void WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                           core::TaskId first, std::string& warning);
   // Stores the rows that describe the submission as a whole.

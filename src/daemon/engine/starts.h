@@ -46,7 +46,7 @@ class Starts {
   // gives them back.
   void ShareCores();
   // Confines an attempt that is now running to its cores. Other tasks may have got dedicated cores
-  // after its order was written.
+  // after the attempt's order was written.
   void Confine(const core::TaskRecord& record);
   // Called after a reading. Adjusts the kernel limits of running tasks to the promises: a task may
   // use its claim plus margin, but no memory that was promised to other tasks since it reached its

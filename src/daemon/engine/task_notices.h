@@ -47,9 +47,9 @@ class TaskNotices {
   void JoinIfAsked(const store::StoredTask& task);  // calls Join() if the task has notifications
   void Leave(core::TaskId id);
   // Returns the notices for a task's new state, which must be stored together with that state. A
-  // finished task is then dropped. Unless the rule asks for a notice about each task, an array is
-  // reported only once, and its end is reported with its last task. Notices beyond the limits are
-  // returned in state kDropped.
+  // finished task is then no longer registered. Unless the rule asks for a notice about each task,
+  // an array is reported only once, and its end is reported with its last task. Notices beyond the
+  // limits are returned in state kDropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 
  private:

@@ -1,4 +1,4 @@
-// Finds the task to which a process belongs, by its control group or by the process tree below the
+// Finds the task that a process belongs to, by its control group or by the process tree below the
 // task's shim.
 #pragma once
 

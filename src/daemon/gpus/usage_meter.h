@@ -14,8 +14,8 @@ namespace carma::daemon {
 
 class UsageMeter {
  public:
-  // longest: the longest known time between two readings. If the time is longer, the use between
-  // the readings is unknown and belongs to no row.
+  // longest: if two readings are further apart, the use between them is unknown and belongs to no
+  // row.
   UsageMeter(std::string gpu_uuid, base::Duration longest)
       : gpu_uuid_(std::move(gpu_uuid)), longest_(longest) {}
 

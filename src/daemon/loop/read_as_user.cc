@@ -107,7 +107,7 @@ ThreadRights::ThreadRights(const task::UserInfo& user)
   Capabilities own{};
   known_ = Capget(own);
   for (std::size_t i = 0; i < own.size(); ++i) own_effective_[i] = own[i].effective;
-  // The user id is set last, because some security modules forbid a process to change its groups
+  // The user id is set last, because some security modules do not let a process change its groups
   // once it has lost root's file rights.
   worn_ = known_ && SetThreadGroups(user.groups) && SetFileGroup(user.gid) &&
           SetFileUser(user.uid) && SetEffective({});

@@ -40,7 +40,7 @@ class UsageSums {
 
   // A running attempt must have the current time as its end, and no exit.
   void Add(const store::EndedAttempt& attempt);
-  // Must not be called before the last attempt has been added.
+  // Must be called after all attempts have been added.
   void Add(const store::GpuUsage& usage);
 
   // The rows, sorted by user, account, class and period.

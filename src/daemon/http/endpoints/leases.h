@@ -9,9 +9,11 @@ namespace carma::daemon {
 
 // Takes {"spec": description, "request": a unique name, "pid": N}, like a submission of one task.
 // Without pid, the lease is for the calling process. Answers 201 once the lease is durable. A
-// repetition within a day gets the same answer with status 200.¶Root and the daemon's user may add
-// "owner" and "key" (task::LeaseKey). Then pid is the step's keeper (task/lease), the same key and
-// pid give the same lease, and a step shares the lease of its job's script.
+// repetition within a day gets the same answer with status 200.
+//
+// Root and the daemon's user may add "owner" and "key" (task::LeaseKey). Then pid is the step's
+// keeper (task/lease), the same key and pid give the same lease, and a step shares the lease of its
+// job's script.
 Result<Unit> MakeLease(const SharedServices& services, const Call& call,
                        const api::Responder& reply);
 // Lists unfinished leases. With ?job= lists only leases for steps of that job.

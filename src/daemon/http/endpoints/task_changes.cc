@@ -318,7 +318,7 @@ class ChangesTold {
 void ChangeShare(const SharedServices& services, const std::shared_ptr<const ManyChanges>& changes,
                  std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
   const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());
-  // Destroyed after the last change of this share, which starts the next share.
+  // Destroyed after the last change of this share. Its deleter starts the next share.
   const std::shared_ptr<const void> last(told.get(), [=](const void*) {
     if (to < changes->tasks.size()) ChangeShare(services, changes, to, caller, told);
   });
