@@ -47,10 +47,10 @@ class Monitor {
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
   // Takes one round with one entry per device, in order. Entries of GPUs that must not be read are
-  // empty. uses: from WhoUses(); may be shorter, and the remaining GPUs are then unused. Returns
-  // GpuSampled for each good reading, GpuHealthChanged for each changed verdict, and DrainRequested
-  // or ResumeRequested (by_rule) if the health rules close or open a GPU. These drains must be
-  // stored. A device counts as lost after three "lost" reports in a row.
+  // empty. uses: from WhoUses(); GPUs beyond its end count as unused. Returns GpuSampled for each
+  // good reading, GpuHealthChanged for each changed verdict, and DrainRequested or ResumeRequested
+  // (by_rule) if the health rules close or open a GPU. These drains must be stored. A device counts
+  // as lost after three "lost" reports in a row.
   std::vector<core::Event> Take(base::Time now, const gpu::Round& round,
                                 std::vector<GpuUse> uses = {});
   // Called when the driver as a whole does not answer. Closes all GPUs that are not closed yet.
