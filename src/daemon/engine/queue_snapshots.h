@@ -39,7 +39,7 @@ class QueueSnapshots {
   std::shared_ptr<const ToldLine> Fresh(base::Time now) const;
   // The snapshot for the page that begins after this task; null if there is none. Prefers the
   // snapshot of the list whose last page ended with this task, otherwise the latest snapshot that
-  // contains it. now: never goes back.
+  // contains it. now: must not decrease from call to call.
   std::shared_ptr<const ToldLine> Behind(core::TaskId task, base::Time now);
 
  private:

@@ -19,7 +19,8 @@ class CachedResponse {
   // how long an answer is used before it is built again.
   CachedResponse(std::function<nlohmann::json()> make, std::chrono::nanoseconds keep);
 
-  // Answers 304 if the client already has the current answer. now: never goes back.
+  // Answers 304 if the client already has the current answer. now: must not decrease from call to
+  // call.
   api::Response Answer(const api::Request& request, Moment now = std::chrono::steady_clock::now());
 
  private:

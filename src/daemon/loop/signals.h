@@ -18,7 +18,8 @@ class Signals {
 
   explicit Signals(boost::asio::io_context& loop) : descriptor_(loop) {}
   // Blocks the signals until Listen(), in this thread and in threads that it starts. Must be called
-  // before other threads exist. base::Spawn unblocks all signals in the processes that it starts.
+  // before other threads exist. By default, base::Spawn unblocks all signals in the processes that
+  // it starts.
   static void Block();
   // Calls `heard` on the loop for each signal, with the signal's number. Errors: kUnavailable with
   // the system's error.

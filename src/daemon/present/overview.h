@@ -24,7 +24,7 @@ api::OverviewView Overview(const api::StatusView& status, const std::string& hos
 // they are computed only every few seconds.
 class KeptStarts {
  public:
-  // `now` never goes back.
+  // `now` must not decrease from call to call.
   const std::map<core::TaskId, core::ExpectedStart>& At(const core::Scheduler& core,
                                                         base::Time now);
 
