@@ -12,8 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// A program notices a broken driver within this time of its start. Most of it is spent importing
-// frameworks.
+// A program notices a broken driver within this time after its start. Importing its frameworks
+// takes most of this time.
 constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {
@@ -39,8 +39,8 @@ void Ends::Forget(core::TaskId id) {
 
 // ---- why attempts ended ----
 
-// Whether other evidence may still explain the end, because it was an error that carmad did not
-// cause and the output has no out-of-memory message.
+// Whether other evidence may still explain the end. False if carmad caused the end, if the attempt
+// succeeded, or if its output has an out-of-memory message.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&
          (event.exit_code != 0 || event.signal != 0) &&
@@ -61,8 +61,9 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// The time counts from the launch, because a short task's start and end may be reported together.
-// The reported end of a task that must not be restarted, such as a lease, is not changed.
+// The time is measured from the launch, because a short task's start and end may be reported
+// together. False for tasks that must not be restarted, such as leases: their reported end stays as
+// it is.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&
@@ -93,8 +94,8 @@ void Ends::Take(const task::ShimEvent& event) {
   if (record == nullptr || !IsOpen(event, *record)) return judge({});
   std::function<void()> ask = [judge] { judge({}); };
   if (NeedsMpsEvidence(event, *record)) {
-    // The MPS server's evidence is requested after the driver's reading. Otherwise the first task
-    // to be examined might be blamed for the faults of other tasks.
+    // The MPS server is asked only after the driver's reading. Otherwise the first task to be
+    // examined might be blamed for the faults of other tasks.
     ask = [this, judge, id = event.id, attempt = event.attempt] {
       options_.mps->AskEvidence(id, attempt, judge);
     };
@@ -156,7 +157,7 @@ core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& m
   }
   core::ExitInfo exit = task::ClassifyExit(evidence);
   if (event.untold && exit.detail.empty())
-    exit.detail = "only its parent process knows its exit code";
+    exit.detail = "its exit code is known only to its parent process";
   if (!event.text.empty()) exit.detail += (exit.detail.empty() ? "" : "; ") + event.text;
   return exit;
 }
@@ -212,7 +213,7 @@ void Ends::NoteEnd(const core::TaskRecord& record,
 
 std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   const auto attempt = ended_.extract(core::Number(record.id));
-  // CARMA learns only from attempts with reliable measurements.
+  // Attempts with unreliable measurements are not used for learning.
   if (!attempt || unclear_.contains(core::Number(record.id))) return std::nullopt;
   if (!estimate::Teaches(record, attempt.mapped().watched)) return std::nullopt;
   Result<store::StoredTask> stored = store_.Get(record.id);

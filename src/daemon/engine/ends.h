@@ -1,5 +1,5 @@
-// Decides why attempts ended, based on their output, the driver and their MPS server. Makes
-// observations of finished attempts, from which CARMA learns.
+// Decides why attempts ended, based on their output, the driver and their MPS server. Makes the
+// observations that CARMA learns from.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ class GpuEvidence {
                        std::function<void(const std::string& trouble)> call) {
     call("");
   }
-  // Calls `call` once a reading that begins after this call has been taken or is overdue. Never
-  // calls it before returning.
+  // Calls `call` when a reading that begins after this call is complete or overdue, but never
+  // before returning.
   virtual void AfterNextReading(std::function<void()> call) = 0;
 };
 
@@ -54,15 +54,15 @@ class Ends {
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
-  // Takes the end of an attempt as reported by its shim (kExited). The end is posted at once if the
-  // output explains it or if no other evidence could. Otherwise it is posted after the driver's
-  // next reading and the answer of the MPS server.
+  // Handles the end of an attempt that its shim has reported (kExited). The end is posted at once
+  // if the output explains it or no other evidence could explain it. Otherwise it is posted after
+  // the driver's next reading and the answer of the MPS server.
   void Take(const task::ShimEvent& event);
 
   // Records the tasks whose memory the driver did not report. Their peaks are unreliable.
   void Watch(const core::GpuSampled& sampled);
-  // Returns the observation of the attempt that has just left its GPUs, but only on the first call;
-  // empty if there is no observation.
+  // Returns the observation of the attempt that has just left its GPUs; empty if there is none.
+  // Only the first call for an attempt returns its observation.
   std::optional<task::Observation> Learn(const core::TaskRecord& record);
   // Must be called once the task's final state is stored.
   void Forget(core::TaskId id);
@@ -70,8 +70,7 @@ class Ends {
  private:
   struct EndedAttempt {
     estimate::RanOn where;
-    // How long the attempt was watched: since it started or since this daemon started, whichever is
-    // later.
+    // Time since the attempt started or since this daemon started, whichever is later.
     base::Duration watched{0};
     std::optional<task::AllocatorWords> told;  // from the output of the attempt
   };
@@ -82,7 +81,8 @@ class Ends {
   bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;
   // Whether the attempt's output shows that it could not initialise CUDA shortly after its start.
   bool CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Ends an attempt whose GPU is at fault. This attempt is not counted.
+  // Ends an attempt that failed because of a broken GPU. The task is retried, and no failure is
+  // counted.
   void GiveBack(core::TaskId id, int attempt, const std::string& trouble);
   void Judge(core::TaskId id, int attempt, const MpsEvidence& mps);
   core::ExitInfo Classify(const task::ShimEvent& event, const MpsEvidence& mps);
@@ -95,7 +95,7 @@ class Ends {
   base::Clock& clock_;
   GpuEvidence& gpus_;
   PostEvent post_;
-  base::Time opened_;  // this daemon saw no earlier events
+  base::Time opened_;  // events before this time are unknown
   // Ends that are posted to the core only after more evidence has arrived.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts whose end the shim has reported but the core has not handled yet.

@@ -14,7 +14,7 @@ namespace carma::daemon {
 
 namespace {
 
-// The task to which the event belongs; empty if the event does not belong to a single task.
+// The task that the event belongs to; empty if it does not belong to a single task.
 std::optional<core::TaskId> TaskOf(const core::Event& event) {
   return std::visit(
       [](const auto& each) -> std::optional<core::TaskId> {
@@ -99,8 +99,8 @@ void Engine::Post(core::Event event, Done done) {
     return;
   }
   if (const auto* sampled = std::get_if<core::GpuSampled>(&event)) ends_.Watch(*sampled);
-  // While the store refuses writes, turns handle no samples. So only the newest event of each kind
-  // is kept.
+  // While the store refuses writes, samples would pile up. So only the newest event of each kind is
+  // kept.
   const auto older = store_trouble_.empty()
                          ? events_.end()
                          : std::ranges::find_if(events_, std::bind_front(IsNewer, event));
@@ -148,8 +148,8 @@ void Engine::ForgetCalibration(Done done) {
   host_.RequestTurn();
 }
 
-// Returns the attempts that must be added if limits on gpu_hours now cover a longer period than
-// before.
+// Returns the attempts that the core needs because limits on gpu_hours now cover a longer period;
+// empty if they do not.
 std::optional<std::vector<core::Taken>> Engine::EndedFor(const core::PolicyConfig& policy) {
   const auto longest = [](const core::PolicyConfig& of) {
     core::Duration span{0};
@@ -206,14 +206,14 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
 
 void Engine::Stop() {
   stopped_ = true;
-  // The callbacks are moved out first, because some of their destructors request another change or
+  // Moves the callbacks out first, because some of their destructors request another change or
   // answer.
   const std::vector<Done> next = std::exchange(next_.done, {});
   const std::vector<Done> decided = std::exchange(decided_.done, {});
   const auto early = std::exchange(early_, {});
 }
 
-// Notices that the store was removed, even if there is nothing to write.
+// Detects that the store was removed, even if there is nothing to write.
 void Engine::LookAfterStore() {
   if (!store_trouble_.empty()) return;
   const Result<Unit> in_place = store_.InPlace();
@@ -249,8 +249,8 @@ void Engine::Turn() {
   }
 }
 
-// Submissions are committed separately and before the core gets them, so that they can be refused
-// if the disk is full. Returns false if the store refused.
+// Submissions are committed before the core gets them and separately from its decisions, so that
+// they can be refused if the disk is full. Returns false if the store refused them.
 bool Engine::AcceptSubmissions() {
   const Result<Unit> accepted = intake_.AcceptShare(events_);
   if (!accepted) NoteStoreTrouble(accepted.error());
@@ -272,7 +272,7 @@ void Engine::Collect(std::vector<core::Action> actions) {
       next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
-        // The sharing is stored together with the decision. The core gets it in the next turn.
+        // The sharing is stored together with the decision, and the core gets it in the next turn.
         const auto row = next_.rows.records.find(start->id);
         if (row != next_.rows.records.end()) row->second.record.attempt.Edit().sharing = *sharing;
         Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});
@@ -304,8 +304,8 @@ void Engine::NoteChange(const core::TaskChanged& change) {
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
 }
 
-// The plan is stored in the same batch as the task's end, so that a restarted carmad carries it
-// out.
+// The plan is stored in the same batch as the task's end, so that carmad carries it out even after
+// a restart.
 void Engine::NoteJobReturn(const core::TaskRecord& record) {
   if (!options_.job_return || !MayComeBack(record, scheduler_.config().slots)) return;
   JobReturnPlan plan = options_.job_return(record);

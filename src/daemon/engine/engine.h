@@ -36,10 +36,10 @@ class Engine {
   // The services that the engine needs from the loop around it.
   class Host : public GpuEvidence {
    public:
-    virtual void RequestTurn() = 0;  // Turn() must be called soon, once
+    virtual void RequestTurn() = 0;  // Turn() must be called once, soon
     // The loop answers each job with TakeEstimate() or Post(EstimateReady).
     virtual void RequestEstimates(std::vector<EstimateJob> jobs) = 0;
-    virtual void WakeAt(base::Time when) = 0;  // Post(WakeUp) must be called then
+    virtual void WakeAt(base::Time when) = 0;  // Post(WakeUp) must be called at this time
     // The store has failed. Turn() must be called again a second later.
     virtual void RetryTurnLater() = 0;
     virtual void TaskChanged(const core::TaskChanged& change) = 0;  // the change is durable
@@ -62,8 +62,8 @@ class Engine {
   // The next turn handles the event. `done` is called once its effects are durable, or with kIo if
   // they will become durable only later.
   void Post(core::Event event, Done done = nullptr);
-  // Posts EstimateReady and stores the other results. Each turn handles only a share of very many
-  // results.
+  // Posts EstimateReady and stores the other results. If there are many results, each turn handles
+  // only some of them.
   void TakeEstimate(EstimateResult result);
   // Resets the calibration to the shipped one. `done` is called once this is durable.
   void ForgetCalibration(Done done);
@@ -95,9 +95,9 @@ class Engine {
   Result<Unit> Unbook(core::ReservationId id, const std::string& who, Done done = nullptr);
   const Reservations& reservations() const { return reservations_; }
   // Applies new options. Options that need a restart must keep their old values. Running attempts
-  // keep the values with which they started.
+  // keep the values that they started with.
   void Follow(const EngineOptions& options);
-  // Adds a notice about the server (not about a task's state). It is stored in the next turn.
+  // Adds a notice about the server (not about a task's state), to be stored in the next turn.
   void AddNotice(store::Notice notice);
   // Stores the result of sending a notice. Final results are also added to the history.
   void TakeNoticeResult(store::Notice notice);
@@ -165,18 +165,18 @@ class Engine {
   void NoteJobReturn(const core::TaskRecord& record);
   store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
-  // Returns false if the store refused. In this case no decision has been carried out, and all are
-  // kept for the next try.
+  // Returns false if the store refused the decisions. Then none of them has been carried out, and
+  // the next call tries again.
   bool Flush();
   void PerformAll(Decided decided);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Forget(const core::TaskRecord& record);
   void TakeShimEvent(const task::ShimEvent& event);
-  // Logs that the kernel does not limit the memory of the task's control group although it should.
+  // Logs that the kernel does not limit the memory of the task's control group, although it should.
   void NoteNoLimit(const core::TaskRecord& record, const std::string& why);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;
 
-  EngineOptions options_;  // Intake, Starts and Ends read them too
+  EngineOptions options_;  // also read by Intake, Starts and Ends
   store::Store& store_;
   task::Launcher& launcher_;
   base::Clock& clock_;
@@ -193,10 +193,11 @@ class Engine {
   std::optional<core::ServerClosed> closing_;
   std::vector<core::Event> events_;
   std::deque<EstimateResult> estimated_;  // results that no turn has handled yet
-  // Events of tasks that the core does not have yet. The core would ignore these events.
+  // Events of tasks that the core does not have yet. They are kept back because the core would
+  // ignore them.
   std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // grows until the next turn
-  Decided decided_;  // decisions of the last turn, until they are durable
+  Decided decided_;  // decisions of the last turn that are not durable yet
   std::string store_trouble_;
   bool stopped_ = false;
   std::set<core::TaskId> passing_;  // tasks that a power failure ends (store/batch.h)

@@ -197,7 +197,7 @@ TEST_F(ObservationTest, TimeWithoutADaemonIsUnknown) {
 
 TEST_F(ObservationTest, LearnsALowerLimitFromOutOfMemoryAndThePeakFromTheRetry) {
   const core::TaskId id = Submit();
-  // The task may have had too little memory because of the foreign process. Without that process it
+  // The foreign process may have left the task too little memory. Without that process the task
   // would not be retried.
   strangers_ = 1;
   Run(id, 5'600, base::Duration(5'000));
@@ -265,7 +265,7 @@ TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {
 TEST_F(ObservationTest, NoTimeIsInTheFutureIfTheClockWasSetBack) {
   const core::TaskId pauses = Submit();
   Tell({.kind = task::ShimEventKind::kLaunchFailed, .id = pauses, .attempt = 1, .waits = true});
-  const core::TaskId starts = Submit();  // as with a lease, no file says when its process began
+  const core::TaskId starts = Submit();  // as for a lease, no file contains the start time
   const base::Time ahead = clock_.Now();
   ASSERT_GT(store_->Get(pauses)->record.not_before, ahead);
   ASSERT_EQ(store_->Get(starts)->record.attempt->launched, ahead);

@@ -25,7 +25,7 @@ namespace carma::daemon {
 
 // Whether and how the Slurm job of a task is requeued.
 struct JobReturnPlan {
-  std::optional<store::JobReturnRow> row;  // empty: it is not requeued
+  std::optional<store::JobReturnRow> row;  // empty: not requeued
   std::string told;                        // a line for the history, or empty
 };
 
@@ -46,10 +46,10 @@ struct EngineOptions {
   std::size_t turn_share = 500;  // approximate number of new tasks per step of a turn
   std::optional<base::Duration> default_time_limit;
   NoticeRules notices;
-  std::map<std::string, std::string> task_environment;  // variables that every task gets
+  std::map<std::string, std::string> task_environment;  // environment variables for all tasks
   std::string socket;         // CARMA_SOCKET for tasks that do not set it; empty: none
-  MpsServers* mps = nullptr;  // outlives the engine; null: MPS was never used
-  bool share_by_mps = false;  // tasks share through MPS servers, else by streams
+  MpsServers* mps = nullptr;  // must outlive the engine; null: MPS was never used
+  bool share_by_mps = false;  // tasks share GPUs by MPS servers, else by streams
   std::string mps_dir;
   task::MpsScope mps_servers = task::MpsScope::kGpu;
   bool sm_partitions = false;    // use MPS partitions for tasks with a share of the SMs
@@ -58,8 +58,8 @@ struct EngineOptions {
   // the kernel does not enforce limits. With mps_memory_limit all processes of a task together may
   // use its claim plus margin.
   std::vector<std::string> limiter;
-  // The loop that receives the user names of processes (process_faces.h); null: user ids are shown
-  // instead of names.
+  // The loop on which the user names of processes are delivered (process_faces.h); null: user ids
+  // are shown instead of names.
   std::shared_ptr<boost::asio::io_context> loop;
   // Collects observations from finished tasks; null: CARMA does not learn from tasks.
   std::shared_ptr<estimate::History> history;

@@ -1,4 +1,4 @@
-// Tests how the engine lets tasks share GPUs. Also tests how it explains why tasks ended, based on
+// Tests how the engine lets tasks share GPUs, and how it explains the ends of tasks based on
 // reports of the driver and MPS servers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -36,8 +36,8 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
 // Smaller differences are ignored, because a process starts a little before its start is reported.
 constexpr std::chrono::seconds kClockStep{30};
 
-// The machine's clock may have been set since the earlier run. Uncorrected, the step would count as
-// run time: running tasks would reach their time limits and be charged for the step.
+// The machine's clock may have been set since the earlier run. Without a correction the step would
+// count as run time. Running tasks would then reach their time limits and be charged for the step.
 void Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
   // After a failure the pause begins when the task is queued again.
@@ -124,8 +124,8 @@ Result<Unit> Engine::RestoreAttempts() {
 Result<Unit> Engine::TakeOver() {
   std::vector<store::StoredTask> unfinished = CARMA_TRY(store_.Unfinished());
   std::set<std::pair<core::TaskId, int>> with_process;
-  // Tasks are numbered in the order of submission. So if the clock was ahead when a task was
-  // submitted, the task was submitted no later than the next task.
+  // Tasks are numbered in the order of submission. If the clock was ahead when a task was
+  // submitted, its time of submission is set back to that of the next task.
   base::Time next = clock_.Now();
   for (store::StoredTask& stored : unfinished | std::views::reverse) {
     core::TaskRecord& record = stored.record;
@@ -139,7 +139,8 @@ Result<Unit> Engine::TakeOver() {
     intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
-    // If an older task has a later time, the clock was behind when this task was submitted.
+    // A time before that of an older task means that the clock was behind when this task was
+    // submitted.
     if (record.submitted < last) {
       record.submitted = last;
       record.queued_since = std::max(record.queued_since, last);
@@ -152,8 +153,7 @@ Result<Unit> Engine::TakeOver() {
     }
     events_.push_back(core::TaskRestored{std::move(record)});
   }
-  // An earlier carmad may have been killed after an attempt ended and before its folder was
-  // removed.
+  // An earlier carmad may have been killed before it removed the folder of an ended attempt.
   starts_.Sweep([&](core::TaskId id, int attempt) { return with_process.contains({id, attempt}); });
   Turn();
   base::LogInfo("engine_started",

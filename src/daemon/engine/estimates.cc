@@ -36,8 +36,8 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
          a.spec.model_summary == b.spec.model_summary;
 }
 
-// Makes only one estimate for successive equal tasks, because the tasks of an array differ only in
-// their index.
+// Makes only one estimate for consecutive equal tasks, such as those of an array, which differ only
+// in their index.
 class Memory {
  public:
   explicit Memory(const estimate::Appraiser& appraiser, const estimate::Summary& summary)
@@ -157,7 +157,7 @@ void EstimateService::ReadNext() {
   waiting_.pop_front();
   if (stuck_ >= kMostStuck) return GiveUp();
   const auto first = reader_.Within(time_limit_, [this] {
-    // The thread may hang in a file system for ever. If it returns after all, its result is
+    // The thread may hang in a file system for ever. If the read ever returns, its result is
     // ignored.
     reader_.Abandon();
     ++stuck_;

@@ -37,7 +37,7 @@ struct EstimateResult {
   core::KindId kind{};
   core::Profile profile;
   store::Forecast forecast;
-  // Includes reading and parsing the summary, divided among the tasks with the same summary.
+  // Includes the time for reading and parsing the summary, divided among the tasks that share it.
   std::chrono::nanoseconds took{0};
 };
 
@@ -53,9 +53,9 @@ class EstimateService {
                   Read read = ReadSummaryFile);
 
   // Tasks without a summary are answered without waiting for other tasks. If a file is not read in
-  // time, its thread is abandoned and its tasks are estimated without the summary. Once kMostStuck
-  // threads have been abandoned and still hang, no more summaries are read. If `take` is given, it
-  // gets the results of these jobs, in parts and in any order.
+  // time, its thread is abandoned and its tasks are estimated without the summary. No more
+  // summaries are read while kMostStuck abandoned threads still hang. If `take` is given, it gets
+  // the results of these jobs, in parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
   // Applies the new settings to later calls of Ask.
@@ -68,7 +68,7 @@ class EstimateService {
   static constexpr int kMostStuck = 4;
 
  private:
-  struct Slice;  // tasks of one user with one summary
+  struct Slice;  // tasks of one user with the same summary
   void Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary);
   void ReadNext();
   void GiveUp();

@@ -12,14 +12,15 @@
 namespace carma::daemon {
 namespace {
 
-// Two different thresholds keep a single task from turning the warning on and off.
+// The warning begins at the first threshold and ends at the second, so that a single task cannot
+// turn it on and off.
 constexpr double kByChance = 1e-3, kByChanceAgain = 1e-2;
 // Minimum number of tasks for a meaningful median.
 constexpr std::size_t kLeastForMedian = 20;
 constexpr double kMuchTooHigh = 0.5;
 constexpr double kFarOff = 1.5;
 constexpr std::string_view kMemory = "memory_mib", kActivity = "sm_active", kSlowdown = "slowdown";
-// The method that is recorded if nothing can be predicted.
+// The method name of an estimate without a prediction.
 constexpr const char* kNoPrediction = "prior";
 
 double MedianRatio(const std::deque<report::Forecast>& forecasts) {

@@ -1,5 +1,5 @@
-// Checks for each method whether its predictions of memory, SM activity and slowdown were right for
-// the last finished tasks. Pure.
+// Checks whether each method's predictions of memory, SM activity and slowdown were right for the
+// last finished tasks. Pure.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +21,21 @@ class ForecastDrift {
   static constexpr std::size_t kLast = 40;
   static constexpr std::size_t kLeast = 8;
 
-  // Records a finished task. Memory that was stated by the user is not a prediction and is ignored.
-  // coverage: the share of promises that should be kept (estimate.coverage). If it is 0, the most
-  // likely value is promised, which half of the tasks exceed. Returns a sentence about a new drift,
-  // or about the last of several; empty if there is no new drift.
+  // Records a finished task. Memory stated by the user is not a prediction and is ignored.
+  // coverage: the share of promises that should be kept (estimate.coverage). If coverage is 0, the
+  // most likely value is promised, which half of the tasks exceed. Returns a sentence about a new
+  // drift; empty if there is none. If there are several new drifts, the sentence is about the last
+  // one.
   std::string Take(const core::TaskRecord& record, double coverage);
 
-  // The current drifts, one sentence each, by quantity and method. A memory method is reported once
-  // it has broken so many promises that chance would explain them in fewer than 1 of 1000 cases.
-  // The report ends when chance would explain them in 1 of 100 cases. A memory method is also
-  // reported while half of its tasks need less than half of the prediction. Methods for SM activity
-  // and slowdown are reported while half of the tasks are above 1.5 times the prediction, or half
-  // are below 1 / 1.5 of it.
+  // The current drifts, one sentence each, by quantity and method.
+  //
+  // A method for memory is reported when it has broken more promises than chance explains (a
+  // probability below 1/1000), until the probability is above 1/100. It is also reported while half
+  // of its tasks need less than half of the prediction.
+  //
+  // A method for SM activity or slowdown is reported while half of its tasks are above 1.5 times
+  // the prediction, or half are below 1/1.5 of it.
   std::vector<std::string> Sentences() const;
 
  private:
@@ -45,8 +48,8 @@ class ForecastDrift {
   std::map<std::pair<std::string, std::string>, Method> methods_;  // by quantity and name
 };
 
-// The probability that at least `least` of `count` independent events occur if each has this
-// chance.
+// The probability that at least `least` of `count` independent events occur. Each event has the
+// probability `chance`.
 double ChanceOfAtLeast(std::size_t least, std::size_t count, double chance);
 
 }  // namespace carma::daemon

@@ -17,8 +17,8 @@ namespace carma::daemon {
 
 namespace {
 
-// The size of a share is counted in tasks plus dependencies, because each dependency is looked up.
-// A long description counts as several tasks, one for every kBytesPerTask bytes.
+// The size of a share is counted in tasks plus dependencies, because looking up each dependency
+// takes time. A long description counts as several tasks, one for every kBytesPerTask bytes.
 constexpr std::size_t kBytesPerTask = 8192;
 // Limit on the number of remembered output files. All are dropped when it is exceeded.
 constexpr std::size_t kMostOutputs = 20'000;
@@ -39,8 +39,7 @@ core::TaskId Behind(core::TaskId first, std::size_t tasks) {
 
 Result<Unit> Intake::Open() {
   next_id_ = CARMA_TRY(store_.NextId());
-  // These submissions were never accepted, because carmad was killed before their last piece was
-  // stored.
+  // These submissions were never accepted: carmad was killed before it stored their last piece.
   given_up_ = CARMA_TRY(store_.Arrivals());
   return Unit{};
 }
@@ -96,8 +95,8 @@ Result<Unit> Intake::AcceptShare(std::vector<core::Event>& events) {
 
 // ---- submissions that fit into a share ----
 
-// Invalid submissions are refused before any row is written, because valid submissions share the
-// same commit. If the store fails, no submission is accepted.
+// Invalid submissions are refused before any row is written, because one commit stores all valid
+// submissions. If the store fails, no submission is accepted.
 Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   std::vector<Submission> submissions;
   std::size_t weight = 0;
@@ -298,8 +297,8 @@ bool Intake::IsUntold(core::TaskId id) const {
   });
 }
 
-// Sends stored tasks to the core. Dependencies are looked up again, because they may have ended
-// since the tasks were stored.
+// Sends stored tasks to the core. Looks up dependencies again, because they may have ended in the
+// meantime.
 Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
   std::size_t weight = 0;
   while (!untold_.empty() && weight < options_.turn_share) {

@@ -32,13 +32,13 @@ struct Submitter {
   std::string request = {};
   // kLater for leases, because a power failure ends the process that holds a lease anyway.
   store::Durability durability = store::Durability::kNow;
-  std::optional<core::TaskId> task = {};  // the running task whose process submits
+  std::optional<core::TaskId> task = {};  // the running task that submits; empty: none
 };
 
 struct Submitted {
   core::TaskId first{};
   std::size_t count = 0;
-  bool repeated = false;  // a submission of this name was accepted before
+  bool repeated = false;  // a submission with this name was accepted before
   // A warning for the user that a task can never run or that its output will be lost; empty if
   // there is none.
   std::string warning = {};
@@ -80,7 +80,7 @@ class Intake {
 
   // Number of tasks sent to the core since the start.
   std::uint64_t accepted() const { return accepted_; }
-  // Whether the task has been accepted but not been sent to the core yet.
+  // Whether the task has been accepted but not yet sent to the core.
   bool IsUntold(core::TaskId id) const;
 
   // Makes successive equal requests share their memory.
@@ -101,8 +101,8 @@ class Intake {
   Result<Unit> CheckReturn(const core::TaskRequest& request, const std::string& name,
                            std::size_t returning);
 
-  // The input for a task's estimate. It is taken from memory on the first call after the task was
-  // accepted, later from the store.
+  // The input for a task's estimate. The first call after the task was accepted takes it from
+  // memory, later calls read it from the store.
   Result<EstimateJob> JobForEstimate(core::TaskId id);
 
  private:
@@ -135,8 +135,8 @@ class Intake {
   Result<Unit> AcceptPiece();
   Result<std::optional<Submitted>> CheckPiece(Arrival& arrival);
   Result<Unit> PutPiece(Arrival& arrival);
-  // Refuses the submission that is being stored in pieces. Returns `why` if the store failed,
-  // otherwise success.
+  // Refuses the submission that is being stored in pieces. Returns `why` if the store failed, and
+  // success otherwise.
   Result<Unit> GiveUpArrival(const base::Error& why);
   void TakeBack();
   bool WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const;
@@ -144,12 +144,11 @@ class Intake {
   Result<core::TaskSubmitted> Put(const Submission& submission, std::size_t index,
                                   core::TaskId first, base::Time submitted,
                                   task::SpecWriter& writer, std::string& warning);
-  // Warns if another unfinished task of the user writes to the same output file, unless `warning`
-  // is already set. first: the first task of this submission. Tasks of the same submission are not
-  // compared.
+  // Sets `warning` if it is empty and another unfinished task of the user writes to the same output
+  // file. first: the first task of this submission. Tasks of the same submission are not compared.
   void WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                           core::TaskId first, std::string& warning);
-  // Stores the rows about the submission as a whole, as opposed to its single tasks.
+  // Stores the rows that describe the submission as a whole.
   Result<Unit> PutAsWhole(const Submission& submission, core::TaskId first, base::Time submitted);
   // The earlier submission with the same name; empty if the name is new.
   Result<std::optional<Submitted>> Repeated(const Submission& submission);
@@ -163,16 +162,16 @@ class Intake {
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
                                   std::size_t more,
                                   const core::TaskRequest* counted = nullptr) const;
-  // Checks the limits on queued tasks. Of the submissions that arrive at the same time, only those
-  // of the same user are counted.
+  // Checks the limits on queued tasks. Submissions that arrive at the same time are counted only if
+  // they belong to the same user.
   Result<Unit> CheckQueueLimits(const Submission& submission) const;
   Result<Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
                                  std::size_t end) const;
   Result<Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
                                    std::size_t end) const;
-  // A warning that a task can never run because of how another task ended; empty if there is none.
-  // The submission is accepted anyway, because in a script that submits a chain of tasks the first
-  // may fail before the next is submitted.
+  // Returns a warning if a task can never run because another task did not end as required;
+  // otherwise empty. The submission is accepted anyway: in a script that submits a chain of tasks,
+  // the first task may fail before the next is submitted.
   Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 
@@ -184,15 +183,15 @@ class Intake {
   base::CopyOnWrite<core::TaskRequest> last_request_;  // the last result of Shared
   std::optional<core::TaskId> next_id_;
   std::deque<Submission> waiting_;  // submissions that fit into a share
-  std::deque<Arrival> large_;       // larger ones; the first is being stored
+  std::deque<Arrival> large_;       // larger submissions; the first is being stored
   std::deque<Accepted> untold_;     // accepted tasks that the core does not have yet
   std::uint64_t accepted_ = 0;
   // Number of tasks accepted in this share, which is not durable yet.
   std::size_t accepted_now_ = 0;
   std::unordered_map<std::uint32_t, std::size_t> accepted_of_;  // accepted_now_ by user
   std::unordered_map<std::uint32_t, std::size_t>
-      queued_of_;                       // queued tasks by user; counted at most once for each share
-  std::vector<core::TaskId> given_up_;  // first numbers of tasks to delete
+      queued_of_;                       // queued tasks by user; counted once per share
+  std::vector<core::TaskId> given_up_;  // first tasks of the submissions to delete
   bool cannot_take_back_ = false;       // the store refused the last deletion
   // The last task accepted for each output file. The key is a hash of user and path.
   std::unordered_map<std::size_t, core::TaskId> outputs_;

@@ -44,8 +44,8 @@ Result<Unit> Intake::CheckRoom(std::size_t wanted, std::uint32_t uid, std::strin
     return Conflict("the queue would hold more than {} tasks (task.max_queued)",
                     options_.max_queued_tasks);
   }
-  // Counting the user's tasks is slow if there are very many, so this is skipped if the limit
-  // cannot be exceeded.
+  // Counting the user's tasks is slow if there are very many, so they are counted only if the limit
+  // could be exceeded.
   if (all <= options_.max_queued_per_user) return Unit{};
   const std::size_t own = QueuedOf(uid);
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
@@ -90,7 +90,7 @@ Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const 
   return Invalid("task '{}' is refused: {}", base::Printable(name, 60), core::TextOf(*hit));
 }
 
-// A limit on waiting tasks applies to all tasks of a submission together.
+// A limit on waiting tasks applies to the sum of all tasks of a submission.
 Result<Unit> Intake::CheckQueueLimits(const Submission& submission) const {
   const Submitter& by = submission.submitter;
   std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::size_t>> alike;
@@ -187,8 +187,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
   request.array = before.array;
   const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
-  // The limits may have changed since the submission. A running task must not be given a new time
-  // limit merely because its owner adds a comment.
+  // The limits may have changed since the submission. A running task must not get a new time limit
+  // merely because its owner adds a comment.
   const auto payer = [](const auto& task) { return std::tie(task.account, task.qos); };
   const auto size = [](const auto& task) {
     return std::tie(task.gpus, task.memory_mib, task.cpus, task.host_memory_mib, task.time_limit);

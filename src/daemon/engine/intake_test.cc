@@ -244,7 +244,7 @@ TEST_F(IntakeTest, ChecksLimitsAndAccountsAtSubmission) {
   task::TaskSpec slow = Spec();
   slow.time_limit = core::Duration(7'200'000);
   for (const task::TaskSpec& spec : {strange, unknown, wide, slow, booked}) Submit({spec});
-  Submit({Spec(), Spec()});  // three tasks together with the earlier one
+  Submit({Spec(), Spec()});  // three tasks with the earlier one
   EXPECT_EQ(Accept()->size(), 1U);
   ASSERT_EQ(answers_.size(), 6U);
   EXPECT_EQ(answers_[0].error().code, ErrorCode::kDenied);

@@ -13,10 +13,10 @@ namespace carma::daemon {
 
 struct JobOfTask {
   std::uint64_t job = 0;
-  int retries = 3;  // after running out of memory
+  int retries = 3;  // retries after running out of memory
 };
 
-// Whether another run may succeed, because the last attempt ran out of memory, met a fault of a
+// Whether another run may succeed: the last attempt ran out of memory, was hit by a fault of a
 // neighbour or of the GPU, or had to leave.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
 // step_mib: the setting recovery.step. Errors: kConflict with the reason if the job is not

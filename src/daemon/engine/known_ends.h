@@ -1,4 +1,4 @@
-// Looks up the final states of tasks on which other tasks depend.
+// Looks up the final states of tasks that other tasks depend on.
 #pragma once
 
 #include <vector>

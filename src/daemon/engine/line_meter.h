@@ -1,4 +1,4 @@
-// Measures for how long and for which reasons the head of the queue waits, as rows for the store.
+// Measures how long and why the head of the queue waits, as rows for the store.
 #pragma once
 
 #include <map>
@@ -12,14 +12,14 @@ namespace carma::daemon {
 
 class LineMeter {
  public:
-  // Reports the reason for which the head waits from now on; kNone if no task waits.
+  // Sets the reason why the head of the queue waits from now on; kNone if no task waits.
   void See(core::ReasonCode reason, base::Time now);
-  // The waiting times since the last call of Close, one row for each reason.
+  // The waiting times since the last call of Close(), one row for each reason.
   std::vector<store::LineWait> Close(base::Time now);
 
  private:
   core::ReasonCode reason_ = core::ReasonCode::kNone;
-  base::Time seen_{};  // time before this is in waited_
+  base::Time seen_{};  // waited_ includes all time before this
   base::Time from_{};  // start of the next rows
   std::map<core::ReasonCode, base::Duration> waited_;
 };

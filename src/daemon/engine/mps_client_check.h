@@ -1,6 +1,6 @@
 // Finds processes that compute without using their task's MPS server. If a process's environment
 // has no pipe directory or a different one, the process still runs on the GPU and gets no error.
-// But it takes turns with its neighbours, and its task's limits do not apply. Pure.
+// However, the process takes turns with its neighbours, and its task's limits do not apply. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +23,8 @@ class MpsClientCheck {
   // Records the processes of an attempt that the driver now lists on its GPUs.
   void Seen(const Key& who, const std::vector<pid_t>& pids);
   void Forget(const Key& who);
-  // The processes seen last. Take them before listing the server's clients, and pass both to
-  // Compare().
+  // The processes recorded last. Call this before listing the server's clients, and pass both lists
+  // to Compare().
   const Processes& seen() const { return seen_; }
   // Returns processes that bypass the server and were not reported before. A process bypasses the
   // server if it still runs and is missing from two successive lists of clients. clients: the

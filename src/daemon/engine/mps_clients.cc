@@ -38,7 +38,7 @@ std::vector<std::pair<base::ProcessId, std::string_view>> MpsClients::NoteServer
     broken_.push_back({server->process, now});
   }
   for (const auto& [who, client] : clients_) {
-    // This checks the server's process, because it may still compute after its control daemon has
+    // The server's process is checked, because it may still compute after its control daemon has
     // ended.
     if (!client.server || base::Alive(*client.server)) continue;
     if (known(*client.server) != broken_.end()) continue;

@@ -34,13 +34,13 @@ class MpsClients {
   void Remove(const Key& who) { clients_.erase(who); }
   // Records that the server has accepted the client. Returns false if the client has already left.
   bool Seat(const Key& who, const base::ProcessId& server, Time now);
-  // Sets the server process to which the client has belonged since it was added. Returns false if
-  // the client has already left.
+  // Sets the server process that the client has used since it was added. Returns false if the
+  // client has already left.
   bool Find(const Key& who, const base::ProcessId& server);
 
   // Takes the result of a check of the server, and records which servers of these clients have
-  // died, been replaced or had a fault. Returns the servers that have newly broken, and what
-  // happened to each.
+  // died, been replaced or had a fault. Returns the servers that broke since the last call, each
+  // with what happened to it.
   std::vector<std::pair<base::ProcessId, std::string_view>> NoteServer(
       const std::optional<task::MpsServer>& server, Time now);
   // Records that this client ended by its own fault, which affected its neighbours.

@@ -1,5 +1,6 @@
 // Manages the SM partitions of one MPS server and their owners. All calls communicate with the
-// control daemon. They must run on the server's worker, in the order in which attempts come and go.
+// control daemon. They must run on the server's worker, in the order of the attempts' starts and
+// ends.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,10 @@ namespace carma::daemon {
 struct MpsPlace {
   std::string partition = {};  // as in core::Sharing; empty: none
   int sms = 0;
-  std::string note = {};  // a sentence why it has no partition although it should; or empty
+  std::string note = {};  // why it has no partition; empty if it needs none
 };
 
-// A server, the number of its clients before this one joined, and the place of the new client.
+// A server, the number of its clients before this one joined, and the resources of the new client.
 struct MpsLook {
   task::MpsServer server;
   std::size_t clients = 0;
@@ -47,15 +48,14 @@ class MpsPartitions {
 
  private:
   Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
-  // Errors: kUnavailable if the GPU does not support partitions, or if neither this attempt
-  // requests a partition nor another attempt owns one.
+  // Errors: kUnavailable if the GPU does not support partitions, or if no attempt needs one.
   Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
                         Deadline deadline);
   void RemoveUnowned(const task::MpsControl& control, Deadline deadline);
 
   std::map<Key, std::string> owned_;  // partitions without the GPU's UUID
   bool leftovers_ = false;
-  bool work_ = true;  // partitions work, as far as known
+  bool work_ = true;  // false: no partition could be added
 };
 
 }  // namespace carma::daemon

@@ -50,7 +50,7 @@ struct Entry {
   MpsClients clients;
   std::set<Key> divided;  // clients that may have a partition
   MpsClientCheck check;
-  std::string told;  // the trouble that was logged last
+  std::string told;  // the last problem that was logged
   int failures = 0;
   Clock::time_point not_before{};
   bool probing = false;
@@ -103,7 +103,7 @@ class RealMpsServers : public MpsServers {
   MpsServersOptions options_;
   std::map<ServerKey, std::unique_ptr<Entry>> servers_;
   std::map<Key, ServerKey> clients_;
-  BackgroundWorker finder_;  // for servers of an earlier daemon, and for jobs of no server
+  BackgroundWorker finder_;  // for servers of an earlier daemon, and jobs without a server
 };
 
 RealMpsServers::ServerKey RealMpsServers::KeyOf(const Entry& entry) {
@@ -141,8 +141,8 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const bool full = entry.clients.size() > options_.clients;
   const bool waits = Clock::now() < entry.not_before;
   if (full || waits) {
-    // The clients are counted here, because the server's own list may not have clients that were
-    // attached a moment ago.
+    // carmad counts the clients itself, because the server's list may not yet have clients that
+    // were attached a moment ago.
     const std::string why = full ? Full(options_.clients) : entry.told;
     return finder_.Later([this, who, why, answer = std::move(answer)] {
       const base::Error error{ErrorCode::kUnavailable, why};
@@ -191,7 +191,7 @@ void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<MpsLook> lo
                                {"server", looked->server.process.pid},
                                {"sms", looked->place.sms}});
   } else if (entry.clients.empty()) {
-    EndSoon(entry);  // the client has left meanwhile
+    EndSoon(entry);  // the client has left in the meantime
   }
   KeepLooking(entry);
   answer(std::move(looked->place));
@@ -265,8 +265,8 @@ void RealMpsServers::EndSoon(Entry& entry) {
   entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
 }
 
-// Whether the server still has clients. They may be from before a change of
-// collocation.mps_servers, or be left by a task that has ended.
+// Whether the server still has clients. They may have been left by a task that has ended, or date
+// from before a change of collocation.mps_servers.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
   if (!server || !*server) return false;
@@ -287,7 +287,7 @@ void RealMpsServers::EndNow(Entry& entry) {
       [this](Entry& its, bool ended) {
         if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
         // If a task has arrived in the meantime, a later job restarts the server. The entry is also
-        // kept while it has a back-off.
+        // kept during a back-off.
         if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
         servers_.erase(KeyOf(its));
@@ -483,7 +483,7 @@ std::vector<std::string> RealMpsServers::Troubles() const {
     }
     for (const auto& [who, pids] : entry->check.outside()) {
       troubles.push_back(fmt::format(
-          "MPS: process {} of task {} is not a client of its server, so no limit applies to it",
+          "MPS: process {} of task {} does not use the task's MPS server, so no limits apply to it",
           *pids.begin(), who.first));
     }
   }

@@ -27,7 +27,7 @@ struct MpsClient {
   core::TaskId id{};
   int attempt = 0;
   task::MpsServerId server;
-  double sm_share = 0;         // requests a partition of this share of the SMs; 0: none
+  double sm_share = 0;         // requested partition, as a share of the SMs; 0: none
   std::string partition = {};  // partition of an adopted attempt, as in core::Sharing; or empty
 };
 
@@ -44,14 +44,14 @@ class MpsServers {
   // Must be called when the attempt has ended or will not start. Unknown attempts are ignored.
   virtual void Detach(core::TaskId id, int attempt) = 0;
   // Removes the attempt's processes (selected by `its`) from the server's clients. `done` is called
-  // once, after that or after two seconds at the latest. It is called even if there is nothing to
-  // do, but never before returning.
+  // once: when they are removed, or after two seconds at the latest. It is called even if there is
+  // nothing to do, but never before returning.
   virtual void TerminateClients(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
                                 std::function<void()> done) = 0;
   // `answer` is called once, never before returning.
   virtual void AskEvidence(core::TaskId id, int attempt,
                            std::function<void(MpsEvidence)> answer) = 0;
-  // Records that this attempt ended by a GPU fault of its own that affected its neighbours.
+  // Records that this attempt ended by its own GPU fault, which affected its neighbours.
   virtual void Blame(core::TaskId id, int attempt) = 0;
   // Takes the processes of an attempt that the driver now lists on its GPUs. Unknown attempts are
   // ignored.

@@ -65,8 +65,8 @@ NoticeSender::NoticeSender(boost::asio::io_context& loop, store::Store& store, b
       take_(std::move(take)),
       next_(loop) {}
 
-// Running carma-notify processes continue, but their results are lost, so the next carmad sends
-// these notices again.
+// Running carma-notify processes continue, but their results are lost. So the next carmad sends
+// their notices again.
 NoticeSender::~NoticeSender() = default;
 
 bool NoticeSender::MayStart(const store::Notice& notice) const {
@@ -134,7 +134,7 @@ void NoticeSender::Start(store::Notice notice) {
                                        .folder = "/"});
   if (!child)
     return TakeResult(std::move(notice), task::kNoticeAgain, std::strerror(child.error()));
-  if (!child->process) {  // without a pidfd its end would not be noticed
+  if (!child->process) {  // its end can be noticed only with a pidfd
     ::kill(-child->pid, SIGKILL);
     ::waitpid(child->pid, nullptr, 0);
     return TakeResult(std::move(notice), task::kNoticeAgain, "no file descriptor is free");

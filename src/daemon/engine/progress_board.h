@@ -14,7 +14,7 @@ namespace carma::daemon {
 
 class ProgressBoard {
  public:
-  // An attempt and the folder from which its progress is read.
+  // An attempt and the folder that its progress is read from.
   struct Place {
     core::TaskId id{};
     int attempt = 0;
@@ -26,7 +26,7 @@ class ProgressBoard {
     task::ProgressReport report;
     bool moved = false;  // its counters have changed since the last reading
   };
-  // Call this on a worker, because it reads a few hundred bytes for each attempt. now_ms: the
+  // Must be called on a worker, because it reads a few hundred bytes for each attempt. now_ms: the
   // system's time.
   static std::vector<Seen> Read(const std::vector<Place>& places, std::int64_t now_ms);
 

@@ -1,5 +1,5 @@
-// Keeps snapshots of the queues for clients that read them page by page. Each task then appears
-// once, in the order at the time of the first page, although the queues change.
+// Keeps snapshots of the queues for clients that list them page by page. In such a list each task
+// appears once, in the order at the time of the first page, although the queues change.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +28,18 @@ class ToldLine {
   base::Time told_;
 };
 
-// The snapshots used by the last few lists that are not read to the end. They are kept for a while.
+// Keeps the snapshots of the last few unfinished lists for a while.
 class QueueSnapshots {
  public:
   // Keeps the snapshot of a list. ended_with: the last task of the page that was returned.
   void Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with);
-  // Records the latest snapshot. Fresh may return it as long as a list uses it.
+  // Records the latest snapshot. Fresh() may return it as long as a list uses it.
   void Remember(const std::shared_ptr<const ToldLine>& line);
   // The latest snapshot if it is recent enough for a new list, otherwise null.
   std::shared_ptr<const ToldLine> Fresh(base::Time now) const;
   // The snapshot for the page that begins after this task; null if there is none. Prefers the
   // snapshot of the list whose last page ended with this task, otherwise the latest snapshot that
-  // contains it. now: never goes back.
+  // contains it. now: must not decrease from call to call.
   std::shared_ptr<const ToldLine> Behind(core::TaskId task, base::Time now);
 
  private:

@@ -10,7 +10,7 @@ namespace carma::daemon {
 namespace {
 
 // The core gets all periods that begin within this time, which is longer than usual time limits of
-// tasks. They are sent again every day.
+// tasks. The periods are sent again every day.
 constexpr core::Duration kHorizon = std::chrono::hours(24 * 35);
 constexpr core::Duration kTellAgain = std::chrono::hours(24);
 

@@ -97,7 +97,7 @@ class Server {
 
  private:
   void Tell(const core::Event& event) {
-    // Each event comes with samples, because GPUs without recent samples would close.
+    // Each event comes with samples, because GPUs without recent samples would be closed.
     std::vector<core::Event> events{event};
     for (std::uint32_t i = 0; i < 4 && !core_.GpuInfos().empty(); ++i)
       events.emplace_back(core::GpuSampled{core::GpuIndex{i}, {.taken = now_, .sm_active = 0.0}});

@@ -17,8 +17,8 @@
 namespace carma::daemon {
 namespace {
 
-// The step size in which a task's limit follows the promises of other tasks. Smaller steps would
-// need more driver calls.
+// Step size for adjusting a task's limit to the promises of other tasks. Smaller steps would need
+// more driver calls.
 constexpr std::int64_t kLimitStepMib = 256;
 
 // The GPUs that can have an MPS server. MIG instances and GPUs that were never described cannot.
@@ -173,7 +173,7 @@ void Starts::FollowPromises(base::Time now) {
   }
 }
 
-// All possible servers are listed, because an earlier carmad may have run with another value of
+// Lists all possible servers, because an earlier carmad may have run with another value of
 // collocation.mps_servers.
 std::vector<std::string> Starts::MpsServers() const {
   std::vector<std::string> servers{AllMpsGpus(core_.GpuInfos())};
@@ -214,7 +214,7 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
 
 void Starts::Launch(const core::StartTask& start) {
   // An attempt is usually removed when its task changes to a state without an attempt. A task that
-  // restarts in the turn in which it ended skips this state, so its last attempt is removed here.
+  // ends and restarts in the same turn skips this state, so its last attempt is removed here.
   if (start.attempt > 1) Forget(start.id, start.attempt - 1);
   Result<task::LaunchOrder> order = OrderFor(start);
   if (!order)

@@ -1,4 +1,4 @@
-// Starts and stops attempts: gives orders to the launcher and decides how a task shares its GPUs
+// Starts and stops attempts: gives orders to the launcher and decides how tasks share GPUs
 // (docs/server/collocation.md).
 #pragma once
 
@@ -42,11 +42,11 @@ class Starts {
   // stored.
   void StartArranged(const core::TaskRecord& record);
   void Stop(const core::StopTask& stop);
-  // Called after the starts and ends of a turn. Takes dedicated cores from other tasks or gives
-  // them back.
+  // Called after a turn has started and ended attempts. Takes dedicated cores from other tasks or
+  // gives them back.
   void ShareCores();
   // Confines an attempt that is now running to its cores. Other tasks may have got dedicated cores
-  // after its order was written.
+  // after the attempt's order was written.
   void Confine(const core::TaskRecord& record);
   // Called after a reading. Adjusts the kernel limits of running tasks to the promises: a task may
   // use its claim plus margin, but no memory that was promised to other tasks since it reached its
@@ -94,9 +94,9 @@ class Starts {
   Attribution& attribution_;
   PostEvent post_;
   // The cores that are not dedicated, in the format of base/cpu_list.h ("" means all cores); empty
-  // if this was not set for any task yet.
+  // until it is set for the first task.
   std::optional<std::string> shared_cores_;
-  // Attempts that wait for an MPS client slot or until their sharing is durable.
+  // Attempts that wait for an MPS client slot, or until their sharing is durable.
   std::unordered_map<std::uint64_t, Arranged> arranged_;
 };
 

@@ -1,5 +1,5 @@
-// The tasks of one submission. What they have in common (the description of an array, the
-// environment of a batch) is stored only once.
+// The tasks of one submission. Common parts (the description of an array, the environment of a
+// batch) are stored only once.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class TaskList {
   // Independent tasks.
   TaskList(std::vector<task::TaskSpec> specs) : specs_(std::move(specs)) {}
   TaskList(std::initializer_list<task::TaskSpec> specs) : specs_(specs) {}
-  // One task for each index. All have this description.
+  // One task for each index, all with this description.
   static TaskList Array(task::TaskSpec spec, std::vector<std::int64_t> indices);
   // Tasks marked in `shares` use the common environment; their own environment must be empty.
   static TaskList Batch(std::vector<task::TaskSpec> specs, Environment common,
@@ -49,7 +49,7 @@ class TaskList {
   std::vector<std::int64_t> indices_;
   std::size_t shared_bytes_ = 0;  // size of the array's description or of the common environment
   Environment common_;
-  std::vector<bool> shares_;  // by task; empty: no task shares
+  std::vector<bool> shares_;  // whether each task uses common_; empty: none does
 };
 
 }  // namespace carma::daemon

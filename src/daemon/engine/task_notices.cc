@@ -74,7 +74,7 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
   return json;
 }
 
-// Why the target must not be notified from this server; empty if it may be.
+// Why this server must not notify the target; empty if it may.
 std::string Forbidden(const NoticeRules& rules, const task::NotifyTarget& target) {
   if (!rules.enabled) return "notifications are off on this server (notify.enabled)";
   if (std::ranges::find(rules.allowed, target.kind) == rules.allowed.end())

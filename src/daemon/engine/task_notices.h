@@ -44,26 +44,26 @@ class TaskNotices {
 
   // Registers a task that has notifications. Tasks without notifications need not be registered.
   void Join(core::TaskId id, std::optional<core::TaskId> array);
-  void JoinIfAsked(const store::StoredTask& task);  // if it has notifications
+  void JoinIfAsked(const store::StoredTask& task);  // calls Join() if the task has notifications
   void Leave(core::TaskId id);
-  // Returns the notices for a task's new state, which must be stored together with it. A finished
-  // task is then dropped. An array is reported only once, and its end with its last task, unless
-  // the rule asks for a notice about each task. Notices beyond the limits are returned in state
-  // kDropped.
+  // Returns the notices for a task's new state, which must be stored together with that state. A
+  // finished task is then no longer registered. Unless the rule asks for a notice about each task,
+  // an array is reported only once, and its end is reported with its last task. Notices beyond the
+  // limits are returned in state kDropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 
  private:
   struct Array {
     std::size_t tasks = 0;
     std::map<core::TaskId, core::TaskState> ended;  // since this daemon started
-    // Events and targets of notices that were already sent; empty if not looked up yet.
+    // Events and targets of notices that were already sent; empty until they are looked up.
     std::optional<std::set<std::string>> told;
   };
   bool ToldBefore(core::TaskId array, const std::string& event, const std::string& target);
   // A sentence that all tasks of the array have ended, with the number of tasks in each final
   // state.
   std::string ArrayText(core::TaskId array, const std::string& name, const std::string& host);
-  // The event to report; empty if there is none yet or it was already sent.
+  // The event to report; empty if there is none yet or if it was already sent.
   std::optional<task::NotifyEvent> Choose(const task::NotifyRule& rule,
                                           const std::vector<task::NotifyEvent>& events,
                                           std::optional<core::TaskId> array, bool last);

@@ -1,4 +1,4 @@
-// Finds the task to which a process belongs, by its control group or by the process tree below the
+// Finds the task that a process belongs to, by its control group or by the process tree below the
 // task's shim.
 #pragma once
 
@@ -20,15 +20,17 @@ class Attribution {
  public:
   // main: the task's first process. Its parent, the shim, is a subreaper and adopts processes that
   // double-fork.
-  // containers: the control group of its Docker containers (task::ContainerGroup); empty: none.
+  //
+  // containers: the control group of the task's Docker containers (task::ContainerGroup); empty:
+  // none.
   void Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup,
            const std::string& containers = "");
   // Adds another process whose descendants belong to the task. Ignored if the task was not added.
   void AddRoot(core::TaskId task, const base::ProcessId& process);
   void Remove(core::TaskId task);
   // The task of a process; empty if the process is foreign. The answer stays the same until
-  // Retain() drops it, even if the process or the parents that connect it to the task have ended.
-  // If a process ended before the first call, only a task's main process is found.
+  // Retain() drops it, even if the process or the parents that connect it to the task have ended. A
+  // process that ended before the first call is found only if it is a task's main process.
   std::optional<core::TaskId> Find(pid_t pid, const SeenProcess& seen);
   // Like the other Find(), but reads the process from /proc now.
   std::optional<core::TaskId> Find(pid_t pid) { return Find(pid, SeeProcess(pid)); }
@@ -56,9 +58,9 @@ class Attribution {
   std::optional<core::TaskId> RootedIn(const base::ProcessId& process) const;
 
   std::map<core::TaskId, Root> roots_;
-  // The task of each main process and shim, by pid.
+  // The task that each main process or shim belongs to, by pid.
   std::unordered_map<pid_t, core::TaskId> by_pid_;
-  std::unordered_map<pid_t, Answer> last_;  // the last answers of Find()
+  std::unordered_map<pid_t, Answer> last_;  // the latest answers of Find(), by pid
 };
 
 }  // namespace carma::daemon

@@ -19,16 +19,16 @@ class CoreMeter {
   explicit CoreMeter(std::string proc = "/proc") : proc_(std::move(proc)) {}
 
   // Returns means over the last ten seconds. Empty on the first call and if `proc` cannot be read.
-  // Call this about once a second. It reads a few files of `proc` for each task and does not block.
-  // mains: the first process of each task. Descendants are included if they were started by the
-  // main thread of a process.
+  // Must be called about once a second. Reads a few files of `proc` for each task and does not
+  // block. mains: the first process of each task. Descendants are included if the main thread of a
+  // process started them.
   std::optional<core::HostSampled> Read(base::Time now, const std::map<core::TaskId, pid_t>& mains);
 
  private:
   struct Reading {
     base::Time when{};
     double busy_s = 0;                       // sum over all cores since boot
-    std::map<core::TaskId, double> tasks_s;  // by living processes and their reaped children
+    std::map<core::TaskId, double> tasks_s;  // used by living processes and their reaped children
   };
   std::optional<Reading> Look(base::Time now, const std::map<core::TaskId, pid_t>& mains);
   double TreeS(pid_t root) const;

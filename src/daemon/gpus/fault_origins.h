@@ -16,11 +16,11 @@ namespace carma::daemon {
 class FaultOrigins {
  public:
   // path: the kernel's log; empty: no log is read. If the log cannot be read, the first call of
-  // Look() logs this, and LastOn() never finds a task.
+  // Look() logs the reason, and LastOn() never finds a task.
   explicit FaultOrigins(const std::string& path);
 
   // Reads new lines of the kernel's log. Must be called before the next list of processes is
-  // applied, because that list usually lacks the process that caused the fault.
+  // applied, because that list usually does not contain the faulty process any more.
   void Look(base::Time now, Attribution& attribution);
   // The task that caused the last fault on that GPU within the past hour and after `since`. pci:
   // the GPU's address as in NVML.
@@ -34,7 +34,7 @@ class FaultOrigins {
   };
 
   std::optional<gpu::KernelLog> log_;
-  std::string unreadable_;  // the reason, until the first Look()
+  std::string unreadable_;  // why the log cannot be read; cleared by the first Look()
   std::deque<Fault> recent_;
 };
 

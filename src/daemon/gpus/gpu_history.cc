@@ -150,7 +150,7 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-// The points of a curve. Unknown parts become gaps.
+// The points of a curve, with gaps where values are unknown.
 std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point>& points) {
   std::vector<report::GpuPoint> curve;
   std::optional<std::int64_t> until_ms;

@@ -1,5 +1,5 @@
-// Shows the use of a GPU over time. Resamples stored roll-ups and single readings to equal spans
-// for the API.
+// Shows the use of a GPU over time. Resamples stored roll-ups and single readings to spans of equal
+// length for the API.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@ namespace carma::daemon {
 
 inline constexpr int kMostHistoryPoints = 2'000;
 
-// Computes for each span the time-weighted mean and the maximum of all known values. Pure.
+// Computes the time-weighted mean and the maximum of the known values in each span. Pure.
 class GpuTimeline {
  public:
   // Divides [from, to), where from < to, into at most `points` equal spans. readings: readings of
-  // the GPU, oldest first. Each covers the time since the previous reading, but no more than
+  // the GPU, oldest first. Each reading covers the time since the previous one, but at most
   // `longest`, so that there is a gap while the driver does not answer.
   GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
               base::Duration longest);
@@ -74,8 +74,8 @@ struct GpuHistoryRequest {
 // Builds the view from the request and the rows, which may include roll-ups of other GPUs.
 api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
                                const std::vector<store::GpuUsage>& rows);
-// Like GpuHistory(), but reads the roll-ups from the store in that folder and returns JSON. Call it
-// only on a worker, because reading may take seconds. Stops with kUnavailable soon after `wanted`
+// Like GpuHistory(), but reads the roll-ups from the store in that folder and returns JSON. Must be
+// called on a worker, because reading may take seconds. Stops with kUnavailable soon after `wanted`
 // has become false. Errors: those of store::History.
 Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
                                    const std::atomic<bool>& wanted);
@@ -83,7 +83,7 @@ Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::
 // The request for a page of figures (report/html.h) that shows all GPUs over the same time span.
 // The page also needs each GPU's usable memory.
 struct GpuFiguresRequest {
-  std::vector<GpuHistoryRequest> gpus;  // at least one, all with equal span and number of points
+  std::vector<GpuHistoryRequest> gpus;  // at least one, all with the same span and points
   std::vector<std::int64_t> usable_mib;
   report::Clock clock;                       // the reader's time zone
   std::vector<store::EndedAttempt> running;  // running attempts, as of now

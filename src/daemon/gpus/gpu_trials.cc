@@ -8,9 +8,9 @@
 namespace carma::daemon {
 namespace {
 
-// A task that fails this soon (real time) after a successful trial is itself at fault.
+// A task that fails this soon after a successful trial is itself at fault; real time.
 constexpr auto kGoodFor = std::chrono::seconds(60);
-// The time between two trials of a GPU on which CUDA does not work.
+// Time between two trials of a GPU on which CUDA does not work.
 constexpr base::Duration kTryAgain{60'000};
 constexpr std::chrono::nanoseconds kLeastPause = std::chrono::milliseconds(500);
 
@@ -50,8 +50,8 @@ void GpuTrials::AskOne(core::GpuIndex index, std::function<void(const std::strin
   if (!gpu.under_way) TryAll(index);
 }
 
-// Tries all GPUs, because a broken driver usually affects all of them. Without this, tasks started
-// on the other GPUs in the meantime would fail too.
+// Tries all GPUs, because a broken driver usually affects all of them. Otherwise tasks would start
+// and fail on the other GPUs in the meantime.
 void GpuTrials::TryAll(core::GpuIndex asked) {
   const auto now = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < uuids_.size(); ++i) {

@@ -1,6 +1,6 @@
-// Tests whether CUDA works on a GPU after a task could not initialise it. On a broken GPU, one
-// waiting task after another would start and fail. But a faulty script must not close a working
-// GPU.
+// Tests whether CUDA works on a GPU after a task could not initialise it. Without this test, one
+// waiting task after another would start and fail on a broken GPU. But a faulty script must not
+// close a working GPU.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,8 @@ class GpuTrials {
     // Called with the result of a trial: why CUDA does not work on the GPU, or an empty text if it
     // works again.
     std::function<void(core::GpuIndex, const std::string& why)> found;
-    // Returns the last result for the GPU if it still applies; empty if an administrator has opened
-    // the GPU since.
+    // Returns the last result for the GPU; empty if it no longer applies because an administrator
+    // has opened the GPU since.
     std::function<std::string(core::GpuIndex)> known;
   };
 
@@ -40,7 +40,7 @@ class GpuTrials {
             std::vector<std::string> uuids, Try try_cuda, Actions actions);
 
   // Called when a task could not initialise CUDA on these GPUs. then: called on the loop with the
-  // problem of one of the GPUs. If the text is empty, CUDA works and the task is at fault.
+  // problem of one of the GPUs, or with an empty text if CUDA works and the task is at fault.
   void Ask(const std::vector<core::GpuIndex>& gpus, std::function<void(const std::string&)> then);
   // Takes over a GPU that an earlier carmad found broken. The trial is repeated periodically.
   void Restore(core::GpuIndex gpu);
@@ -50,7 +50,7 @@ class GpuTrials {
     std::unique_ptr<BackgroundWorker> worker;  // null: never tried
     bool under_way = false;
     bool held = false;                                           // Actions::hold
-    std::optional<std::chrono::steady_clock::time_point> works;  // when CUDA last worked
+    std::optional<std::chrono::steady_clock::time_point> works;  // when CUDA was last known to work
     std::vector<std::function<void(const std::string&)>> waiting;
   };
   void AskOne(core::GpuIndex gpu, std::function<void(const std::string&)> then);

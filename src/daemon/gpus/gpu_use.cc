@@ -37,8 +37,8 @@ std::optional<std::int64_t> OfNobody(const gpu::Reading& reading, const GpuUse& 
   return std::max<std::int64_t>(0, of_nobody_mib);
 }
 
-// The sum of the kernel times of all processes on the GPU. Empty if there are no processes or the
-// time of one is unknown.
+// The sum of the kernel times of all processes on the GPU. Empty if the sum is 0 or the time of a
+// process is unknown.
 std::optional<double> AllKernelTime(const GpuUse& use) {
   double all = 0;
   for (const auto& [id, task] : use.tasks) {
@@ -64,7 +64,7 @@ GpuUse UseOf(const gpu::Reading& reading, const SeenProcesses& seen, Attribution
         process.mps_server ? std::nullopt : attribution.Find(process.pid, its);
     const bool in_group = task && attribution.IsGroupOf(*task, process.group);
     if (!process.mps_server && !in_group && !process.used_mib) use.memory_told = false;
-    // A group's memory includes that of the groups below it, so the maximum is taken.
+    // A group's memory includes that of the groups below it, so the values are not added.
     if (in_group) groups_mib[*task] = std::max(groups_mib[*task], process.group_mib);
     if (task) {
       AddProcess(process, in_group, use.tasks[*task]);
@@ -110,7 +110,7 @@ void SmShares::Take(const gpu::Reading& reading, const GpuUse& use, base::Durati
                         : all          ? *task.kernel_time / *all
                                        : 1.0 / static_cast<double>(residents);
     now.sm_active = *reading.sm_active * part;
-    // A value is only smoothed with earlier values from the same method.
+    // A value is smoothed only with earlier values from the same method.
     if (const auto old = before.find(id); old != before.end() && old->second.by == now.by)
       now.sm_active = old->second.sm_active + weight * (now.sm_active - old->second.sm_active);
     shares_[id] = now;

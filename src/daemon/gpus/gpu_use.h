@@ -1,5 +1,5 @@
 // Derives from one reading which tasks and foreign processes use a GPU, and how much memory belongs
-// to neither.
+// to none of them.
 #pragma once
 
 #include <sys/types.h>
@@ -18,9 +18,9 @@ namespace carma::daemon {
 
 struct TaskUse {
   std::int64_t used_mib = 0;  // memory of the task's processes, as far as known
-  bool memory_told = true;    // the memory of all its processes is known
-  // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if it is
-  // not reported for one of the processes.
+  bool memory_told = true;    // the memory of all the task's processes is known
+  // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if the
+  // driver does not report it for one of them.
   std::optional<double> kernel_time = 0;
   std::vector<pid_t> pids;
 };
@@ -38,19 +38,19 @@ struct Stranger {
 struct GpuUse {
   std::map<core::TaskId, TaskUse> tasks;  // tasks with a process on the GPU
   std::vector<Stranger> strangers;
-  bool memory_told = true;  // the memory of all processes but MPS servers is known
+  bool memory_told = true;  // the memory of all processes except MPS servers is known
   // Memory in use that belongs to no listed process; empty if the memory of any process is not
   // reported.
   std::optional<std::int64_t> unattributed_mib;
 
-  int ForeignProcesses() const;  // number of strangers without MPS servers
+  int ForeignProcesses() const;  // number of strangers, not counting MPS servers
 };
 // The use of each GPU in a round of readings. A GPU without a reading counts as unused.
 std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,
                             Attribution& attribution);
 
-// A task's share of a GPU's SM activity. It can only be estimated if there are several processes,
-// so `by` names the method.
+// A task's share of a GPU's SM activity. If several processes use the GPU, the share can only be
+// estimated, so `by` names the method.
 struct SmShare {
   double sm_active = 0;
   // "alone": measured while no other process ran. "kernel-time": split according to the processes'

@@ -85,7 +85,7 @@ TEST_F(GpuUseTest, AnMpsServerIsNeitherATaskNorAForeignProcess) {
   gpu::Reading reading;
   reading.used_mib = 6'030;
   reading.processes = {Process(::getpid(), 6'000), Process(::getppid(), 30)};
-  reading.processes[1].mps_server = true;  // even if it is a process of the task
+  reading.processes[1].mps_server = true;  // although its process belongs to the task
   const GpuUse use = UseOf(reading);
   EXPECT_EQ(use.tasks.at(kMine).used_mib, 6'000);
   ASSERT_EQ(use.strangers.size(), 1U) << "but it is shown";

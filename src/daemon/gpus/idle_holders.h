@@ -34,9 +34,9 @@ struct Holder {
   HolderSight sight = HolderSight::kUnknown;
 };
 
-// On a GPU a task is idle if none of its processes has memory there, if its processes ran no
+// A task is idle on a GPU if none of its processes has memory there, if its processes ran no
 // kernel, or if the GPU's SM activity (or its utilisation, if the activity is unknown) is at most
-// `below`. A task with processes on GPUs that it was not given is never idle.
+// `below`. A task with processes on GPUs that were not assigned to it is never idle.
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below);
 
 class IdleHolders {
@@ -54,7 +54,7 @@ class IdleHolders {
   struct Watched {
     int attempt = 0;
     base::Time looked{};
-    std::optional<base::Time> idle_since;  // idle without a gap since then
+    std::optional<base::Time> idle_since;  // start of the idle time without a gap
     bool told = false;
   };
   std::optional<core::TaskIdle> TakeOne(base::Time now, const Holder& holder, Watched& watched);

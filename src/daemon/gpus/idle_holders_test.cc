@@ -24,7 +24,7 @@ class IdleHoldersTest : public ::testing::Test {
   std::vector<core::TaskIdle> Look(std::int64_t second, HolderSight sight, int attempt = 1) {
     return holders_.Take(AtSecond(second), {{kHolder, attempt, in_books_, sight}});
   }
-  // Reports this verdict every five seconds in [from, to]. Returns the number of events.
+  // Reports this verdict every five seconds in [from, to]. Returns the number of resulting events.
   std::size_t Looks(std::int64_t from, std::int64_t to, HolderSight sight) {
     std::size_t events = 0;
     for (std::int64_t second = from; second <= to; second += 5)

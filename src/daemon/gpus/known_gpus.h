@@ -1,5 +1,5 @@
-// Stores the last known list of GPUs in the state folder. With this list carmad can match running
-// tasks to GPUs even if the driver does not answer when carmad starts.
+// Stores the last known list of GPUs in the state folder, so that carmad can match running tasks to
+// GPUs even if the driver does not answer at its start.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace carma::daemon {
 // The stored GPUs; empty if there are none or the file is damaged.
 std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir);
 // Completes devices that could not be described (DeviceInfo::trouble) with their stored UUID, name
-// and memory. Their `trouble` stays set. A GPU is found by UUID or address. Otherwise it is found
-// by number, if all other GPUs in the list have their old numbers.
+// and memory. Their `trouble` stays set. A GPU is found by UUID or address. If neither matches, the
+// GPU is found by number, provided that all other GPUs in the list have their old numbers.
 std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
                                         const std::vector<gpu::DeviceInfo>& known);
 // The known GPUs that the driver no longer lists, as "GPU-a (NVIDIA A100 at 00000000:07:00.0)".

@@ -75,8 +75,8 @@ std::string Monitor::TextOf(std::size_t i, const gpu::ReadError& error) const {
   return named ? error.message : error.Sentence();
 }
 
-// A GPU that could not be described and was not known before stays unusable until carmad restarts.
-// The core lacks its name and memory.
+// The core does not have the name and memory of a GPU that could not be described and was not known
+// before. Such a GPU stays unusable until carmad restarts.
 std::optional<gpu::ReadError> Monitor::Objection(
     std::size_t i, const gpu::ReadResult<gpu::Reading>& answer) const {
   const gpu::DeviceTrouble& trouble = devices_[i].trouble;
@@ -85,9 +85,9 @@ std::optional<gpu::ReadError> Monitor::Objection(
     return gpu::ReadError(answer.error().code, trouble.text, trouble.gpu);
   }
   if (trouble.empty() || devices_[i].total_mib > 0) return std::nullopt;
-  return gpu::ReadError(ErrorCode::kUnavailable,
-                        fmt::format("{}; it answers now: restart carmad to use it", trouble.text),
-                        trouble.gpu);
+  return gpu::ReadError(
+      ErrorCode::kUnavailable,
+      fmt::format("{}; the GPU answers now: restart carmad to use it", trouble.text), trouble.gpu);
 }
 
 void Monitor::TakeError(std::size_t i, const gpu::ReadError& error,
@@ -148,7 +148,7 @@ std::vector<int> Monitor::XidsFor(std::size_t i, const gpu::Round& round) const 
 void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
                          std::vector<core::Event>& events) {
   Device& device = states_[i];
-  // An energy counter starts again when the driver is loaded or the GPU is reset.
+  // An energy counter starts from zero when the driver is loaded or the GPU is reset.
   const bool anew = device.last && device.last->energy_j && reading.energy_j &&
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
@@ -180,7 +180,8 @@ void Monitor::Follow(const MonitorOptions& options) {
   options_.unattributed_mib = options.unattributed_mib;
   for (Device& device : states_) {
     device.rules.Follow(options.health);
-    // Until now the trouble was only logged. Clearing it makes the next reading request a drain.
+    // Until now the problem was only logged. Clearing it here makes the next reading request a
+    // drain.
     if (closes) device.drain_told.clear();
   }
 }
@@ -218,7 +219,7 @@ std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
     }
     gpu::Reading reading = **round[i];
     reading.xids = XidsFor(i, round);
-    // The verdict must be handled before the sample, because the sample may start a task.
+    // The verdict must be handled before the sample, because a sample may start a task.
     TakeHealth(i, reading, events);
     TakeReading(i, reading, now, std::move(uses[i]));
     events.push_back(core::GpuSampled{static_cast<core::GpuIndex>(i), Sample(states_[i], reading)});
@@ -322,7 +323,7 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   const Device& device = Of(gpu);
   if (device.unattributed_alert) {
     alerts.push_back(
-        fmt::format("{} is used by no process that the driver lists: left by ended processes, or "
+        fmt::format("{} belongs to no process that the driver lists: left by ended processes, or "
                     "used by another container",
                     base::FormatMib(device.use.unattributed_mib.value_or(0))));
   }
@@ -345,7 +346,7 @@ std::string Monitor::DriverState() const {
 
 std::vector<std::string> Monitor::Troubles() const {
   std::vector<std::string> troubles;
-  // A driver upgrade affects all GPUs and is reported in one sentence.
+  // A driver upgrade affects all GPUs, so one sentence reports it for all of them.
   if (const std::string upgrade = DriverUpgrade(); !upgrade.empty()) troubles.push_back(upgrade);
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);

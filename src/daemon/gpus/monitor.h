@@ -32,7 +32,7 @@ struct MonitorOptions {
   std::int64_t unattributed_mib = 2048;  // more unattributed memory raises an alert
 };
 
-// The part of a reading that is stored for a while.
+// The part of a reading that is kept for a while.
 struct HistoryPoint {
   base::Time taken;
   std::optional<double> sm_active;  // 0..1, since the previous reading
@@ -47,7 +47,7 @@ class Monitor {
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
   // Takes one round with one entry per device, in order. Entries of GPUs that must not be read are
-  // empty. uses: from WhoUses(); GPUs beyond its end have no users. Returns GpuSampled for each
+  // empty. uses: from WhoUses(); GPUs beyond its end count as unused. Returns GpuSampled for each
   // good reading, GpuHealthChanged for each changed verdict, and DrainRequested or ResumeRequested
   // (by_rule) if the health rules close or open a GPU. These drains must be stored. A device counts
   // as lost after three "lost" reports in a row.
@@ -56,13 +56,14 @@ class Monitor {
   // Called when the driver as a whole does not answer. Closes all GPUs that are not closed yet.
   std::vector<core::Event> DriverSilent(const gpu::ReadError& why);
 
-  // The use since the last call, usually one row for each GPU. A GPU without two readings has no
-  // row. A gap longer than a window belongs to no row and splits the GPU's use into several rows.
+  // The use since the last call, usually one row for each GPU. A GPU with fewer than two readings
+  // has no row. A gap longer than a window belongs to no row, so the GPU's use before and after the
+  // gap is in different rows.
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
   // The largest fraction of usable memory that was in use in the last two seconds; empty without a
   // reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
-  // The Xids of the last few seconds, newest last. Those before `since` are left out.
+  // The Xids of the last few seconds, newest last, without those before `since`.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
   // Why the GPU is lost according to the last round, even if that round was the first to report it;
@@ -73,10 +74,10 @@ class Monitor {
   // newest few thousand.
   std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;
 
-  // Called when an administrator has opened the GPU. Evidence from before this no longer closes it.
+  // Called when an administrator has opened the GPU. Earlier evidence then no longer closes it.
   void Acknowledge(core::GpuIndex gpu);
-  // Takes the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h); empty if CUDA works.
-  // Otherwise the health rules close the GPU at the next reading, until CUDA works or an
+  // Takes the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h); empty if CUDA works. If
+  // CUDA does not work, the health rules close the GPU at the next reading, until CUDA works or an
   // administrator opens the GPU.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
   const std::string& CudaTrouble(core::GpuIndex gpu) const { return Of(gpu).cuda_trouble; }
@@ -137,26 +138,26 @@ class Monitor {
     bool healthy = true;
     std::string trouble;
     int lost_in_a_row = 0;
-    bool away = false;  // it was lost and has not answered since
+    bool away = false;  // the device was lost and has not answered since
     UsageMeter usage;
     std::deque<HistoryPoint> history;
     std::string cuda_trouble;
-    std::string drain_told;  // why the health rules closed it, or empty
+    std::string drain_told;  // why the health rules close the GPU, or empty
     std::map<int, std::uint64_t> xid_counts;
-    // The time since which unattributed memory has exceeded the limit.
+    // When unattributed memory began to exceed the limit.
     std::optional<base::Time> unattributed_since;
     bool unattributed_alert = false;
   };
-  // Why the driver's answer cannot be used; empty if the reading is good.
+  // Why the driver's answer cannot be used; empty if it can.
   std::optional<gpu::ReadError> Objection(std::size_t i,
                                           const gpu::ReadResult<gpu::Reading>& answer) const;
   void TakeError(std::size_t i, const gpu::ReadError& error, std::vector<core::Event>& events);
-  // The error as text for messages that name the GPU by its number.
+  // The error's text for messages that already give the GPU's number.
   std::string TextOf(std::size_t i, const gpu::ReadError& error) const;
   void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now, GpuUse use);
   core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;
   void TakeHealth(std::size_t i, const gpu::Reading& reading, std::vector<core::Event>& events);
-  // Requests a drain or ends it if the verdict of the health rules or of NoteCuda() has changed.
+  // Requests or ends a drain if the verdict of the health rules or of NoteCuda() has changed.
   void TakeVerdict(std::size_t i, std::vector<core::Event>& events);
   bool UpgradeOf(std::size_t i) const;
   // The Xids of the device itself, and those of other instances of the same GPU that affect the

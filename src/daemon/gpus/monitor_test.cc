@@ -336,7 +336,7 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
   ASSERT_EQ(later.size(), 2U);
   EXPECT_FALSE(std::get<core::GpuHealthChanged>(later[1]).healthy);
   EXPECT_EQ(monitor.Troubles(),
-            Words{"GPU 1: it is lost; it answers now: restart carmad to use it"});
+            Words{"GPU 1: it is lost; the GPU answers now: restart carmad to use it"});
 }
 
 TEST(Monitor, AKnownDeviceIsUsedAsSoonAsItAnswers) {

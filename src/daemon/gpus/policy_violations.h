@@ -13,13 +13,13 @@ namespace carma::daemon {
 
 class Monitor;
 
-// How far a task exceeds its promise plus the margin, on the GPU where the excess is largest.
-// Returns 0 if there is no excess or no promise.
+// How far a task exceeds its promise plus the margin, on the GPU with the largest excess. Returns 0
+// if there is no excess or no promise.
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor);
 
-// The GPUs on which a task has processes although they were not assigned to it, for example because
-// it set CUDA_VISIBLE_DEVICES itself. Its use of these GPUs counts as foreign.
+// The GPUs on which a task has processes although they were not assigned to the task, for example
+// because it set CUDA_VISIBLE_DEVICES itself. The task's use of these GPUs counts as foreign.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
 // Whether an attempt violates a policy according to the last reading.

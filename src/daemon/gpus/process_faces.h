@@ -16,17 +16,18 @@ class ProcessFaces {
  public:
   // loop: receives the results of the reading thread; null: nothing is read.
   explicit ProcessFaces(std::shared_ptr<boost::asio::io_context> loop);
-  // Requests the user names and command lines of new strangers and forgets processes that are no
-  // longer strangers. A separate thread reads them, because reading may block: a process may hang
-  // in a driver, and user names may come from a directory service.
+  // Requests the user names and command lines of new foreign processes and forgets those of
+  // processes that no longer use a GPU. A separate thread reads them, because reading may block: a
+  // process may hang in a driver, and user names may come from a directory service.
   void Follow(const std::vector<GpuUse>& uses);
-  // The stranger's user and command as read by the thread. Until then, returns Stranger::face.
+  // The user and command of the process, once the thread has read them. Until then, returns
+  // Stranger::face.
   const ProcessFace& Of(const Stranger& stranger) const;
 
  private:
   struct Asked {
     base::ProcessId process;
-    ProcessFace face;  // empty: not yet read, or the process ended before
+    ProcessFace face;  // empty: not read yet, or the process ended before that
   };
   void Ask(const base::ProcessId& process);
 

@@ -15,7 +15,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr std::chrono::nanoseconds kDiscoverRetry = std::chrono::seconds(10);
-constexpr auto kReadingLimit = std::chrono::seconds(2);  // in addition to the period
+constexpr auto kReadingLimit = std::chrono::seconds(2);  // added to the sampling period
 
 }  // namespace
 
@@ -51,7 +51,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::Devi
   const std::vector<std::string> gone = NoLongerListed(KnownGpus(options_.state_dir), devices);
   if (!gone.empty()) {
     missing_gpus_ =
-        "since the restart of carmad the driver no longer lists " + base::Join(gone, ", ");
+        "the driver has not listed these GPUs since carmad restarted: " + base::Join(gone, ", ");
     base::LogWarn("gpus_gone", {{"gpus", base::Join(gone, ", ")}});
   }
   if (options_.only.empty()) return devices;
@@ -90,13 +90,13 @@ void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices)
 
 void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
   gpus_ = devices.size();
-  // This runs on the reading thread, because the probe may be in a driver call at the moment.
+  // Keep() runs on the reading thread, because the probe may be in a driver call at the moment.
   worker_.Tell([probe = probe_, devices] { probe->Keep(devices); });
   taker_.TakeGpus(std::move(devices));
 }
 
-// If the driver does not answer at the start, the stored GPUs are used. Tasks of an earlier run can
-// then be taken over, while all GPUs are closed.
+// If the driver does not answer at the start, the stored GPUs are used. Then tasks of an earlier
+// run can be taken over, although all GPUs are closed.
 void Sampler::Silent(const gpu::ReadError& why) {
   driver_trouble_ = why.Sentence();
   if (gpus_ == 0 && options_.only.empty()) {
@@ -145,8 +145,8 @@ void Sampler::TakeRound(gpu::Round round, SeenProcesses seen) {
   const bool all_failed = std::ranges::any_of(round, failed) && std::ranges::none_of(round, served);
   taker_.TakeRound(std::move(round), std::move(seen));
   TellReading();
-  // All GPUs failed. The library may have lost its connection to the driver, so the GPUs are listed
-  // again.
+  // If all GPUs failed, the library may have lost its connection to the driver, so the GPUs are
+  // listed again.
   if (all_failed) return DiscoverLater();
   next_.Set(clock_->RealSpan(options_.period), [this] { Sample(); });
 }

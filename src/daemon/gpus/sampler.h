@@ -20,8 +20,8 @@ namespace carma::daemon {
 struct SamplerOptions {
   std::string state_dir;         // where the known GPUs are stored (known_gpus.h)
   base::Duration period{1'000};  // between two rounds of readings
-  // The probe gives up on a GPU after this real time. If the probe itself does not return
-  // within 1.5 times this time, the driver as a whole is considered not to answer.
+  // The probe gives up on a GPU after this real time. If the probe itself does not return within
+  // 1.5 times this time, the whole driver counts as not answering.
   base::Duration probe_timeout{10'000};
   std::vector<std::string> only = {};  // GPUs to use, as in gpu::OnlyNamed; empty: all
   std::function<std::string()> dcgm_trouble = nullptr;  // as in gpu::LoadedProbe
@@ -33,9 +33,10 @@ class Sampler {
   class Taker {
    public:
     virtual ~Taker() = default;
-    // Called once, before LeftAlone and TakeRound, with the GPUs that the driver lists. If the
-    // driver does not answer, called with the stored GPUs instead, but only if SamplerOptions::only
-    // is empty. Otherwise these may be the GPUs of an earlier carmad that managed other GPUs.
+    // Called once, before LeftAlone() and TakeRound(), with the GPUs that the driver lists. If the
+    // driver does not answer, it is called with the stored GPUs, but only if SamplerOptions::only
+    // is empty. Otherwise the stored GPUs might be those of an earlier carmad that managed other
+    // GPUs.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // Returns the GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;
@@ -49,14 +50,14 @@ class Sampler {
           std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
 
   void Start();
-  // Calls `call` once a reading that begins after this call has been taken or is overdue. Never
-  // calls it before returning.
+  // Calls `call` when a reading that begins after this call is complete or overdue, but never
+  // before returning.
   void AfterNextReading(std::function<void()> call);
   // Why the driver as a whole does not answer; empty if it answers or its first answer is still
   // pending.
   const std::string& driver_trouble() const { return driver_trouble_; }
-  // A sentence about missing GPUs: those that SamplerOptions::only names, or that existed before
-  // the restart, but that the driver does not list. Empty if none are missing.
+  // A sentence about GPUs that the driver does not list, although SamplerOptions::only names them
+  // or they existed before the restart. Empty if none are missing.
   const std::string& missing_gpus() const { return missing_gpus_; }
 
  private:
@@ -71,7 +72,7 @@ class Sampler {
   void Sample();
   void TakeRound(gpu::Round round, SeenProcesses seen);
   // Watches the current call of the probe. If the call does not return in time, all GPUs are
-  // closed. Sampling continues once it returns.
+  // closed. Sampling continues once the call returns.
   std::function<bool()> WatchProbe();
   void Silent(const gpu::ReadError& why);
   void BeginReading();
@@ -84,7 +85,7 @@ class Sampler {
   std::size_t gpus_ = 0;  // 0: none announced yet
   std::string driver_trouble_, missing_gpus_;
   bool hung_ = false;  // the current call was reported as hung
-  // The callers that wait for the next reading, and those that wait for the current reading.
+  // Callers waiting for the next reading, and callers waiting for the current reading.
   Calls next_reading_, this_reading_;
   Alarm next_, reading_limit_;
   BackgroundWorker worker_;

@@ -188,7 +188,7 @@ TEST_F(SamplerTest, ReportsAGpuThatIsMissingAfterARestart) {
   const Sampler& sampler = Open();
   Until([&] { return !rounds_.empty(); });
   EXPECT_EQ(sampler.missing_gpus(),
-            "since the restart of carmad the driver no longer lists GPU-1 (A100 at GPU-1)");
+            "the driver has not listed these GPUs since carmad restarted: GPU-1 (A100 at GPU-1)");
 }
 
 TEST_F(SamplerTest, DoesNotReplaceAMissingGpuByAnother) {

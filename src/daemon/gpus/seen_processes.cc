@@ -6,7 +6,8 @@
 namespace carma::daemon {
 namespace {
 
-// Ends the walk if the process tree changes while it is being read. Real trees are less deep.
+// Limits the walk, because the process tree may change while it is being read. Real trees are less
+// deep.
 constexpr int kMaxAncestors = 64;
 
 }  // namespace

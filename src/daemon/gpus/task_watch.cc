@@ -13,7 +13,7 @@
 namespace carma::daemon {
 namespace {
 
-constexpr base::Duration kLeastGap{30'000};  // IdleHolders's `gap` is at least this
+constexpr base::Duration kLeastGap{30'000};  // minimum for the `gap` of IdleHolders
 
 std::unique_ptr<IdleHolders> MakeIdleHolders(const config::Settings& settings) {
   if (!settings.idle_after) return nullptr;

@@ -1,5 +1,6 @@
 // Checks running tasks after each round of readings. Reports idle holders, tasks that exceed their
-// promise and tasks that compute on GPUs that were not assigned to them, each attempt once.
+// promise, and tasks that compute on GPUs that were not assigned to them. Each attempt is reported
+// only once.
 #pragma once
 
 #include <cstdint>

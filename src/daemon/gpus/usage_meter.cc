@@ -26,7 +26,7 @@ void UsageMeter::Add(const gpu::Reading& reading, int tasks) {
   Span& span = *span_;
   if (reading.taken - span.last > longest_) {
     // The use is unknown while there were no readings, so the row ends here. A single reading makes
-    // no row, because it covers no span of time.
+    // no row, because it covers no time.
     if (span.last > span.from) closed_.push_back(RowOf(span));
     return Begin(reading, tasks);
   }
@@ -48,7 +48,7 @@ void UsageMeter::Add(const gpu::Reading& reading, int tasks) {
   span.last = reading.taken;
   span.tasks = tasks;
   if (!reading.energy_j) return;
-  // The counter starts again when the driver is loaded or the GPU is reset.
+  // The counter starts from zero when the driver is loaded or the GPU is reset.
   const double before_j = span.last_energy_j.value_or(*reading.energy_j);
   span.energy_j = span.energy_j.value_or(0) + std::max(0.0, *reading.energy_j - before_j);
   span.last_energy_j = reading.energy_j;

@@ -22,8 +22,9 @@ class UsageMeter {
   // tasks: number of tasks with processes on the GPU now.
   void Add(const gpu::Reading& reading, int tasks);
   // Appends the use since the last call: usually one row, several if there was a gap, none if there
-  // were not two readings. energy_shown_by_another: true if another instance of the same divided
-  // GPU reports the energy of the whole GPU. This instance then reports 0 instead of "unknown".
+  // were fewer than two readings. energy_shown_by_another: true if another instance of the same
+  // divided GPU reports the energy of the whole GPU. This instance then reports 0 instead of
+  // "unknown".
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 
  private:
@@ -40,7 +41,7 @@ class UsageMeter {
     bool dram_known = true;
     double sm_peak = 0;
     std::int64_t used_peak_mib = 0;
-    int tasks = 0;  // tasks at its last reading
+    int tasks = 0;  // number of tasks at the last reading
   };
   void Begin(const gpu::Reading& reading, int tasks);
   store::GpuUsage RowOf(const Span& span) const;

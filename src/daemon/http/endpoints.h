@@ -1,4 +1,4 @@
-// The table of all endpoints of the API. The folder endpoints/ has their code, with one file for
+// The table of all endpoints of the API. Their code is in the folder endpoints/, with one file for
 // each resource.
 #pragma once
 
@@ -56,7 +56,7 @@ struct EngineServices {
       nullptr;
   Routes::AskName ask_name = nullptr;
   // Reads the claim of a Slurm job in GiB on each node; empty if the job has none. Errors:
-  // kUnavailable. Null if Slurm is not to be asked.
+  // kUnavailable. Null if Slurm must not be asked.
   using TakeClaim = std::function<void(const Result<std::optional<std::int64_t>>&)>;
   std::function<void(std::uint64_t job, TakeClaim)> ask_claim = nullptr;
   // Returns whether Slurm is requeueing the task's job, so that the task must not end yet. Null:
@@ -73,13 +73,13 @@ struct EngineServices {
   // Handles large bodies one at a time, from reading to answer, because each may need hundreds of
   // MiB.
   std::shared_ptr<SerialExecutor> large = std::make_shared<SerialExecutor>();
-  // Snapshots for lists in queue order. The requests for the pages of a list share one.
+  // Snapshots for lists in queue order. All pages of a list use the same snapshot.
   std::shared_ptr<QueueSnapshots> lines = std::make_shared<QueueSnapshots>();
 };
 // Shared, because a delayed answer may outlive the endpoint that handled the request.
 using SharedServices = std::shared_ptr<const EngineServices>;
 
-// engine: null until the GPUs are known. Most endpoints have no handler until then.
+// engine: null until the GPUs are known. Until then most endpoints have no handler.
 std::vector<Endpoint> Endpoints(const ServerServices& server,
                                 const SharedServices& engine = nullptr);
 

@@ -32,8 +32,8 @@ bool Contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-// Pages and metrics, which are outside of /v1, ignore unknown parameters, because other programs
-// may add parameters to an address.
+// Ignores unknown parameters of pages and metrics (outside /v1), because other programs may add
+// parameters to an address.
 Result<Unit> CheckQuery(const Endpoint& endpoint, const api::Request& request) {
   if (!request.path.starts_with("/v1/")) return Unit{};
   std::vector<std::string> known;
@@ -147,7 +147,7 @@ bool Routes::CanHandle(const api::Request& request) const {
   return !endpoint || (*endpoint)->handle;
 }
 
-// The callbacks hold copies, because this object may have been replaced when they are called.
+// The callbacks hold copies, because this object may be replaced before they are called.
 void Routes::RunForReader(const Endpoint::Handle& handle, Call call,
                           const api::Responder& reply) const {
   const std::uint32_t uid = call.request.peer->uid;
@@ -173,8 +173,8 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
       who.groups = known->groups;
       if (!who.groups.empty()) who.gid = known->gid;
     }
-    // User ids without a name are refused. A user may have thousands of them (subuid), and each
-    // would have its own limits.
+    // User ids without a name are refused. One user may have thousands of them (subuid), each with
+    // limits of its own.
     if (known->name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid) {
       return reply(
           Denied("user id {} has no name on this server and gets read-only access", who.uid));

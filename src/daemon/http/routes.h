@@ -29,7 +29,7 @@ struct Call {
   api::Request request;
   std::string id;    // the segment {id} of the path
   std::string verb;  // the segment {verb} of the path
-  Caller caller;     // not set for kEverybody; may be unknown for kReaders and kWhoever
+  Caller caller;     // not set for kEverybody; kReaders and kWhoever: may be unknown
 };
 
 enum class Access {
@@ -52,12 +52,12 @@ struct Endpoint {
   std::string_view method;
   std::string_view path;  // {id} and {verb} match one segment each
   Access access = Access::kEverybody;
-  Handle handle;                // empty until the GPUs are known
+  Handle handle;                // may be empty until the GPUs are known
   std::string_view query = {};  // the names of its parameters: "from_ms to_ms"
 };
 
-// Builds an answer on a worker's thread and sends it from the loop. `wanted` becomes false when the
-// daemon stops. Errors: kUnavailable if too many answers are already being built.
+// Builds an answer on a worker and sends it from the loop. `wanted` becomes false when the daemon
+// stops. Errors: kUnavailable if too many answers are already being built.
 using Answer = Result<api::Response>;
 using AnswerLater = std::function<Result<Unit>(
     std::function<Answer(const std::atomic<bool>& wanted)> make, std::function<void(Answer)> send)>;
@@ -80,7 +80,7 @@ class Routes {
     std::function<std::optional<api::Peer>(std::string_view token)> find_token = nullptr;
   };
 
-  // table: the first row that matches a path is used. why_not: the error message of endpoints
+  // table: the first row that matches a path is used. why_not: the error message for endpoints
   // without `handle`. A Routes object may be replaced while requests are in progress.
   Routes(Options options, std::vector<Endpoint> table, std::string why_not = "")
       : options_(std::move(options)), table_(std::move(table)), why_not_(std::move(why_not)) {}

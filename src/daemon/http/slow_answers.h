@@ -13,8 +13,8 @@
 namespace carma::daemon {
 
 struct SlowAnswersOptions {
-  int most_reports = 8;  // reports in progress; they are made one after another
-  int most_files = 32;   // files in progress; they are read one after another
+  int most_reports = 8;  // limit on pending reports; only one is made at a time
+  int most_files = 32;   // limit on pending files; only one is read at a time
   std::chrono::nanoseconds file_limit = std::chrono::seconds(10);
 };
 
@@ -27,8 +27,8 @@ class SlowAnswers {
   // Builds and sends a report as described at AnswerLater.
   Result<Unit> Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
                       std::function<void(Answer)> send);
-  // Reads a file in a user's folder. If the disk does not answer or too many files are being read,
-  // `then` gets kUnavailable.
+  // Reads a file in a user's folder. `then` gets kUnavailable if the disk does not answer or too
+  // many files are being read.
   void ReadFile(std::function<Answer()> read, std::function<void(Answer)> then);
   // Parses a large body. Calls `read` on a thread, then `then` on the loop.
   void ReadBody(std::function<void()> read, std::function<void()> then);

@@ -26,12 +26,12 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The niceness of a copy. The loop gets the CPU first.
+// The niceness of a copy, so that the loop gets the CPU first.
 constexpr int kNice = 10;
 constexpr std::size_t kReadBytes = 64 << 10;
 
-// Writes a line "STATUS TYPE LENGTH" and then the body. With the length the reader checks that the
-// body is complete.
+// Writes a line "STATUS TYPE LENGTH" and then the body. The reader uses the length to check that
+// the body is complete.
 std::string Written(const Answer& answer) {
   const api::Response response = answer ? *answer : api::ErrorResponse(answer.error());
   return fmt::format("{} {} {}\n{}", response.status, response.content_type, response.body.size(),
@@ -47,25 +47,25 @@ Answer Read(std::string_view said) {
   if (line == std::string::npos || !status || !bytes ||
       said.size() != line + 1 + static_cast<std::size_t>(*bytes))
     return Fail(ErrorCode::kIo,
-                "the process that prepared the answer ended before it was complete");
+                "the process that prepared the answer ended before the answer was complete");
   return api::Response{.status = static_cast<int>(*status),
                        .body = std::string(said.substr(line + 1)),
                        .content_type = std::string(words[1])};
 }
 
-// Builds the answer in the copy and never returns. No object is destroyed, because all of them
-// belong to the daemon.
+// Builds the answer in the copy and never returns. Destroys no object, because all objects belong
+// to the daemon.
 [[noreturn]] void RunCopy(const MakeAnswer& make, int to, pid_t daemon) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != daemon) ::_exit(1);
-  // Sockets and locks are closed, because otherwise they could outlive the daemon.
+  // Closes sockets and locks, because they could otherwise stay open after the daemon has ended.
   if (to > 3) ::close_range(3, static_cast<unsigned>(to) - 1, 0);
   ::close_range(static_cast<unsigned>(to) + 1, ~0U, 0);
   ::setpriority(PRIO_PROCESS, 0, kNice);
   const rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const bool sent = base::WriteAll(to, Written(make())).has_value();
-  ::close(to);  // so that the reader need not wait until the copy's memory is released
+  ::close(to);  // so that the reader need not wait for the release of the copy's memory
   ::_exit(sent ? 0 : 1);
 }
 

@@ -1,5 +1,5 @@
 // Builds slow answers from the daemon's memory in a forked copy of the process. The copy has the
-// state of that moment and does not delay other calls.
+// state at the time of the fork and does not delay other calls.
 #pragma once
 
 #include <chrono>
@@ -21,14 +21,14 @@ class io_context;
 
 namespace carma::daemon {
 
-// Builds the answer, either in the copy or, if there is little data, in this process. May only read
-// memory, because the copy has no other threads and no descriptors (no store, file or log).
+// Builds the answer in the copy, or in this process if there is little data. May only read memory,
+// because the copy has no other threads and no descriptors (no store, file or log).
 using MakeAnswer = std::function<Answer()>;
-// Called on the loop when it is the request's turn. Returns the work to be done. An error becomes
-// the answer.
+// Called on the loop when it is the request's turn. Returns the function that builds the answer. An
+// error becomes the answer.
 using PrepareAnswer = std::function<Result<MakeAnswer>()>;
-// Makes a PrepareAnswer that calls `read` on the loop. The work that it returns calls `write` with
-// the result.
+// Makes a PrepareAnswer that calls `read` on the loop. The function that it returns calls `write`
+// with the result.
 template <class Read, class Write>
 PrepareAnswer ReadThenWrite(Read read, Write write) {
   return [read = std::move(read), write = std::move(write)]() -> Result<MakeAnswer> {
@@ -37,29 +37,30 @@ PrepareAnswer ReadThenWrite(Read read, Write write) {
     return [write, what = *std::move(what)] { return write(what); };
   };
 }
-// Requests an answer on behalf of a user. If `uid` is empty, the user is unknown.
+// Requests an answer for a user. If `uid` is empty, the user is unknown.
 using AnswerAside = std::function<void(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
                                        std::function<void(Answer)> send)>;
 
 // An AnswerAside that builds the answer at once in this process.
 void AnswerAtOnce(std::optional<std::uint32_t> uid, const PrepareAnswer& prepare,
                   const std::function<void(Answer)>& send);
-// The user to whom the call is attributed; empty if unknown.
+// The user that the call is attributed to; empty if unknown.
 inline std::optional<std::uint32_t> AskerOf(const Call& call) {
   return call.request.peer ? std::optional(call.request.peer->uid) : std::nullopt;
 }
 
 struct SnapshotAnswersOptions {
-  std::size_t at_once = 2;                                    // number of simultaneous copies
-  std::size_t waiting = 32;                                   // waiting requests of one user
-  std::chrono::nanoseconds limit = std::chrono::seconds(20);  // time of one copy
+  std::size_t at_once = 2;   // number of simultaneous copies
+  std::size_t waiting = 32;  // limit on one user's waiting requests
+  std::chrono::nanoseconds limit = std::chrono::seconds(20);  // time limit for one copy
 };
 
-// Used only on the loop's thread. The requests of one user are answered one after another. The
-// users take turns.
+// Used only on the loop's thread. Answers the requests of one user one after another; users take
+// turns.
 class SnapshotAnswers {
  public:
-  // is_small: returns whether there is so little data that forking would cost more time.
+  // is_small: returns whether there is so little data that forking would take longer than building
+  // the answer.
   SnapshotAnswers(boost::asio::io_context& loop, std::function<bool()> is_small,
                   SnapshotAnswersOptions options = {});
   // Abandons work in progress. Its requests get no answer.
@@ -67,7 +68,7 @@ class SnapshotAnswers {
   SnapshotAnswers(const SnapshotAnswers&) = delete;
   SnapshotAnswers& operator=(const SnapshotAnswers&) = delete;
 
-  // An AnswerAside. `send` gets kUnavailable if this user has too many waiting requests, if no
+  // An AnswerAside. `send` gets kUnavailable if the user has too many waiting requests, if no
   // process can be created, or if the answer takes too long.
   void Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
            std::function<void(Answer)> send);

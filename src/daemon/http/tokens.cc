@@ -19,7 +19,7 @@ namespace {
 using base::Json;
 
 constexpr std::size_t kMaxFileBytes = 16 << 20;
-// With this prefix people and secret scanners can recognise tokens.
+// The prefix by which people and secret scanners recognise tokens.
 constexpr std::string_view kPrefix = "carma_";
 
 std::string HashOf(std::string_view text) {

@@ -1,5 +1,5 @@
-// Personal tokens. They let a browser or program act for a user over TCP, where the kernel does not
-// identify callers. The tokens' hashes are stored in a file in the state folder.
+// Personal tokens. A token lets a browser or program act for a user over TCP, where the kernel does
+// not identify callers. A file in the state folder stores hashes of the tokens.
 #pragma once
 
 #include <chrono>

@@ -11,8 +11,8 @@
 
 namespace carma::daemon {
 
-// A timer on the loop that calls back once at the time that was set last. Set() replaces an earlier
-// setting; Stop() and the destructor cancel it.
+// A timer on the loop. It calls back once, at the time that was set last. Set() replaces an earlier
+// setting; Stop() and the destructor cancel the timer.
 class Alarm {
  public:
   explicit Alarm(boost::asio::io_context& loop) : timer_(loop) {}
@@ -20,8 +20,8 @@ class Alarm {
     timer_.expires_after(std::max(from_now, std::chrono::nanoseconds(0)));
     timer_.async_wait([call = std::move(call), number = ++*last_,
                        last = std::weak_ptr(last_)](const boost::system::error_code& error) {
-      // Cancelling a timer that has already fired does not stop this handler, so the number is
-      // compared.
+      // Cancelling a timer that has already fired does not stop this handler. Comparing the numbers
+      // does.
       const std::shared_ptr<std::uint64_t> now = last.lock();
       if (!error && now && *now == number) call();
     });
@@ -33,7 +33,7 @@ class Alarm {
 
  private:
   boost::asio::steady_timer timer_;
-  // The number of the last call of Set or Stop.
+  // The number of the last call of Set() or Stop().
   std::shared_ptr<std::uint64_t> last_ = std::make_shared<std::uint64_t>(0);
 };
 

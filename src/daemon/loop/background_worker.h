@@ -1,5 +1,5 @@
 // Runs jobs on a separate thread with time limits. Delivers their results on the loop, unless the
-// caller no longer exists.
+// caller has been destroyed.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@ namespace carma::daemon {
 // Used only on the loop's thread. The separate thread runs its jobs one after another.
 class BackgroundWorker {
  public:
-  // What the destructor does about a running job.
+  // What the destructor does if a job is running.
   enum class AtEnd {
-    kWait,  // waits; for jobs that end soon after wanted() becomes false
+    kWait,  // waits for the job; for jobs that end soon after wanted() is false
     // Abandons the thread; for jobs that may hang. Such jobs must share ownership of whatever they
     // use.
     kLeave,
   };
-  // If no thread can be created, jobs wait, and creating it is retried every second.
+  // If no thread can be created, jobs wait, and the daemon tries again every second.
   BackgroundWorker(std::shared_ptr<boost::asio::io_context> loop, AtEnd at_end,
                    Worker::MakeThread make = nullptr);
   // No results are delivered after destruction.
@@ -35,8 +35,8 @@ class BackgroundWorker {
   BackgroundWorker(const BackgroundWorker&) = delete;
   BackgroundWorker& operator=(const BackgroundWorker&) = delete;
 
-  // Runs the job on the thread and then calls `then` with its result on the loop. Both must be
-  // copyable. `then` is called and destroyed only on the loop.
+  // Runs the job on the thread and then calls `then` on the loop with the job's result. Both must
+  // be copyable. `then` is called and destroyed only on the loop.
   template <class Job, class Then>
   void Ask(Job job, Then then) {
     Do([job = std::move(job), then = std::move(then)]() mutable -> std::function<void()> {
@@ -44,24 +44,25 @@ class BackgroundWorker {
       return [answer, then = std::move(then)]() mutable { then(std::move(*answer)); };
     });
   }
-  // Runs a job that has no result.
+  // Runs a job without a result.
   void Tell(std::function<void()> job);
   // Calls `late` after the limit unless the returned function was called before. The returned
-  // function returns true if its first call is in time, and false otherwise. With it `then` can
+  // function returns true if its first call is in time, and false otherwise. `then` can call it to
   // check whether its result is still needed.
   std::function<bool()> Within(std::chrono::nanoseconds limit, std::function<void()> late);
   // Calls back on the loop unless this object has been destroyed in the meantime.
   void Later(std::function<void()> call);
 
-  // Must be called if the running job hangs. The job keeps its thread, and its result is delivered
-  // if it returns after all. Jobs that have not begun are dropped. Later jobs run on a new thread.
+  // Must be called if the running job hangs. That job keeps its thread, and its result is delivered
+  // if the job returns after all. Jobs that have not begun are dropped. Later jobs run on a new
+  // thread.
   void Abandon();
   // How often Abandon() has been called.
   int abandoned() const { return abandoned_; }
   // Number of jobs whose results have not been delivered.
   int waiting() const { return waiting_; }
-  // Becomes false when this object is destroyed, which also wakes threads that wait on it. Jobs
-  // that can stop early should check it.
+  // Becomes false when this object is destroyed, which also wakes threads that wait for the change.
+  // Jobs that can stop early should check it.
   std::shared_ptr<const std::atomic<bool>> wanted() const { return wanted_; }
 
  private:

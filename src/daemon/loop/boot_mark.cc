@@ -13,8 +13,8 @@
 
 namespace carma::daemon {
 
-// The boot id and the start time of the process that runs the services of the system or user. No
-// service outlives that process.
+// The boot id and the start time of the process that runs the services of the system or user,
+// because no service outlives that process.
 std::string MachineStart() {
   const std::string boot_id = base::BootId();
   if (boot_id.empty()) return {};

@@ -10,9 +10,9 @@ namespace carma::daemon {
 // start counts as a different one.
 std::string MachineStart();
 
-// Marks the folder with boot_id. Returns true if the machine was restarted after the last mark.
-// Returns false if there is no earlier mark or the kernel does not report its boot. Logs an error
-// if the mark cannot be written.
+// Marks the folder with boot_id. Returns true if the machine was restarted after the last mark, and
+// false if there is no earlier mark or the kernel does not report its boot. Logs an error if the
+// mark cannot be written.
 bool MarkBoot(const std::string& state_dir, const std::string& boot_id);
 
 }  // namespace carma::daemon

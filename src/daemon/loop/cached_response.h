@@ -15,11 +15,12 @@ class CachedResponse {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  // make: returns a JSON object. If only "now_ms" has changed, the answer counts as unchanged.
-  // keep: how long an answer is used before it is built again.
+  // make: returns a JSON object. An answer that differs only in "now_ms" counts as unchanged. keep:
+  // how long an answer is used before it is built again.
   CachedResponse(std::function<nlohmann::json()> make, std::chrono::nanoseconds keep);
 
-  // Answers 304 if the client already has the current answer. now: never goes back.
+  // Answers 304 if the client already has the current answer. now: must not decrease from call to
+  // call.
   api::Response Answer(const api::Request& request, Moment now = std::chrono::steady_clock::now());
 
  private:

@@ -45,8 +45,8 @@ Configuration::Configuration(std::shared_ptr<boost::asio::io_context> loop, conf
 Result<Configuration::Outcome> Configuration::Read(const config::Sources& sources,
                                                    const config::Loaded& running) {
   config::Reread reread = CARMA_TRY(config::LoadAgain(sources, running));
-  // A changed daemon.socket_group takes effect at the next restart. A wrong group would make that
-  // restart fail, so it is refused now.
+  // A changed daemon.socket_group takes effect at the next restart. An unknown group would make
+  // that restart fail, so such a change is refused now.
   const Result<config::Loaded> next = config::Load(sources);
   CARMA_TRY(next ? config::CheckSocketGroup(next->settings) : Unit{});
   std::vector<std::uint32_t> groups = CARMA_TRY(FindAllowedGroups(reread.loaded.settings));

@@ -18,7 +18,7 @@ namespace carma::daemon {
 // A group id that belongs to no group.
 inline constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
 // The group ids of daemon.allow_groups. A group that does not exist becomes kNoGroup, because an
-// empty list would allow everybody. May wait for a name service. Errors: kUnavailable.
+// empty list would allow everybody. May block on a name service. Errors: kUnavailable.
 Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
 
 // Reads the file of estimate.profiles; null if none is configured. Errors include kNotFound and
@@ -30,7 +30,7 @@ Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
 class Configuration {
  public:
   struct InForce {
-    config::Settings settings;  // keys that need a restart keep old values
+    config::Settings settings;  // keys that need a restart keep their old values
     std::vector<std::uint32_t> allow_groups;
     std::shared_ptr<const estimate::MeasuredProfiles> profiles;
   };
@@ -38,23 +38,22 @@ class Configuration {
   using Take = std::function<void(InForce)>;
 
   // sources: returns where to read the configuration; called on the other thread. take: called
-  // after each valid reading, even if nothing has changed. clock: must outlive this object.
+  // after each valid reading, even if nothing has changed. clock must outlive this object.
   Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
   // Starts to read the configuration again. Logs one line for each changed key, for each key that
-  // needs a restart, and for each error. If a reading is already in progress, another one follows
-  // it.
+  // needs a restart, and for each error. If a reading is in progress, another one follows.
   void ReadAgain();
 
-  // Logs which users and groups in the settings do not exist on this machine. They are looked up on
-  // the other thread. ReadAgain() includes this check.
+  // Logs which users and groups in the settings do not exist on this machine. The other thread
+  // looks them up. ReadAgain() includes this check.
   void CheckNames();
 
   base::Time read_at() const { return read_at_; }  // when the settings in force were read
-  // Why the last read configuration was ignored; empty if it was valid.
+  // Why the configuration was ignored when it was last read; empty if it was valid.
   const std::string& trouble() const { return trouble_; }
-  // The errors that CheckNames() found in daemon.allow_groups, such as "no group 'vision'".
+  // Errors about daemon.allow_groups that CheckNames() found, such as "no group 'vision'".
   const std::vector<std::string>& unknown_groups() const { return unknown_groups_; }
   // Keys whose configured values are not in force yet.
   const std::vector<std::string>& need_restart() const { return need_restart_; }

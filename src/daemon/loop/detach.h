@@ -10,7 +10,7 @@
 
 namespace carma::daemon {
 
-// How the start of a detached daemon went.
+// The outcome of starting a detached daemon.
 struct Detached {
   pid_t pid = 0;
   bool serves = false;
@@ -19,9 +19,9 @@ struct Detached {
 
 // Calls `run` in a new process with its own session, in "/", with standard input and output at
 // /dev/null. The process exits with the result of `run`. Its standard error stays open for messages
-// until it serves. Waits until the process serves (`run` calls its argument) or has ended, and
-// kills it after `limit`. Must be called before any thread is started. Errors: kIo (no process or
-// pipe can be created), kUnavailable (the limit has passed).
+// until the process serves (`run` calls its argument). Waits until the process serves or has ended,
+// and kills it after `limit`. Must be called before any thread is started. Errors: kIo (no process
+// or pipe can be created), kUnavailable (the limit has passed).
 Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
                              std::chrono::milliseconds limit);
 

@@ -29,7 +29,7 @@ class FairTurns {
                      std::function<Clock::time_point()> now = Clock::now)
       : loop_(loop), now_(std::move(now)), pause_(loop) {}
 
-  // Runs the work soon, but after this user's earlier work.
+  // Runs the work soon, after this user's earlier work.
   void Ask(User user, std::function<void()> work) {
     std::deque<std::function<void()>>& own = waiting_[user];
     own.push_back(std::move(work));
@@ -45,8 +45,8 @@ class FairTurns {
       if (!alive.expired()) RunOne();
     });
   }
-  // Runs one piece of work and only then posts the next, so that the loop can serve its sockets in
-  // between.
+  // Runs one piece of work and only then posts the next one, so that the loop can serve its sockets
+  // in between.
   void RunOne() {
     const User user = turns_.front();
     turns_.pop_front();

@@ -1,4 +1,4 @@
-// Measures how late the loop serves its callers.
+// Measures how late the loop serves events.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -10,14 +10,14 @@
 
 namespace carma::daemon {
 
-// When work begins, schedules a call one step later and measures how late the call comes. This
-// shows any delay, whatever its cause. An idle loop is not measured.
+// When work begins, schedules a call kStep later and measures how late the call comes. This shows
+// any delay, whatever its cause. An idle loop is not measured.
 class LoopMeter {
  public:
   static constexpr std::chrono::milliseconds kStep{50};  // shorter delays may go unnoticed
   using Seen = std::function<void(std::chrono::nanoseconds late)>;
 
-  // `seen` gets the result of each measurement.
+  // `seen` receives the result of each measurement.
   LoopMeter(boost::asio::io_context& loop, Seen seen) : alarm_(loop), seen_(std::move(seen)) {}
 
   // Must be called when work begins or continues.

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kMaxStatBytes = 4096;
 
-// Positions of fields, counted after the program's name, which may contain spaces. Field 0 is
-// "state" in proc(5).
+// Positions of fields after the program's name, which may contain spaces. Field 0 is "state" in
+// proc(5).
 constexpr std::size_t kUserTicks = 11;
 constexpr std::size_t kSystemTicks = 12;
 constexpr std::size_t kThreads = 17;
@@ -39,7 +39,7 @@ std::optional<std::int64_t> OpenFiles() {
   std::error_code error;
   const std::filesystem::directory_iterator all("/proc/self/fd", error);
   if (error) return std::nullopt;
-  return std::distance(begin(all), end(all)) - 1;  // minus the descriptor that this loop opens
+  return std::distance(begin(all), end(all)) - 1;  // minus the descriptor used for this listing
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ std::optional<OwnProcess> ReadStat(std::string_view text, double ticks_per_s,
   if (name_end == std::string_view::npos) return std::nullopt;
   std::vector<std::int64_t> fields;
   for (const std::string_view word : base::SplitWords(base::Trim(text.substr(name_end + 1)))) {
-    // The first field is a letter, and some of the last fields may overflow. These become 0.
+    // The first field is a letter, and some of the last fields may overflow. Such fields become 0.
     fields.push_back(base::ParseInt(word).value_or(0));
   }
   if (fields.size() <= kResident) return std::nullopt;

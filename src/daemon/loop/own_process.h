@@ -1,4 +1,4 @@
-// Writes metrics of this process with the names that Prometheus clients usually use.
+// Writes metrics of this process, with the names that Prometheus clients usually use.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace carma::daemon {
 
 struct OwnProcess {
   double cpu_s = 0;                // user and system time
-  double started_s = 0;            // start of the process, since the machine's start
+  double started_s = 0;            // start of the process, in seconds since the machine's start
   std::int64_t virtual_bytes = 0;  // virtual memory
   std::int64_t resident_bytes = 0;
   std::int64_t threads = 0;

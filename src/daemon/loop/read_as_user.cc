@@ -24,14 +24,13 @@
 namespace carma::daemon {
 namespace {
 
-// The system call changes only this thread, whereas glibc's setgroups() changes all threads of the
+// The system call changes only this thread, while glibc's setgroups() changes all threads of the
 // process.
 bool SetThreadGroups(const std::vector<gid_t>& groups) {
   return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
 }
 
-// The result is checked by a second call, because setfsuid() returns the previous value whether it
-// has succeeded or not.
+// A second call checks the result, because setfsuid() returns the previous value even if it fails.
 bool SetFileUser(uid_t uid) {
   ::setfsuid(uid);
   return static_cast<uid_t>(::setfsuid(static_cast<uid_t>(-1))) == uid;
@@ -70,8 +69,8 @@ int OpenPath(const std::string& path) {
   how.resolve = RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-  // openat2() is missing before Linux 5.6 or may be blocked by a container's system call filter. In
-  // that case realpath() resolves links by their text, which respects the user's rights.
+  // openat2() is missing before Linux 5.6, or a container's system call filter may block it. Then
+  // realpath() resolves links by their text, which respects the user's rights.
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);
   return real ? ::open(real.get(), static_cast<int>(how.flags) | O_NOFOLLOW) : -1;
@@ -90,7 +89,7 @@ Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!file.fd) return FailErrno(errno, path);
   struct stat st {};
   if (::fstat(file.fd.get(), &st) != 0) return FailErrno(errno, path);
-  // Files in /proc are refused. For example, /proc/self describes carmad, which may always read it.
+  // Refuses files in /proc. For example, /proc/self describes carmad, which may always read it.
   struct statfs system {};
   const bool proc = ::fstatfs(file.fd.get(), &system) != 0 || system.f_type == PROC_SUPER_MAGIC;
   if (!S_ISREG(st.st_mode) || proc) return Invalid(path + ": expected a regular file");
@@ -108,8 +107,8 @@ ThreadRights::ThreadRights(const task::UserInfo& user)
   Capabilities own{};
   known_ = Capget(own);
   for (std::size_t i = 0; i < own.size(); ++i) own_effective_[i] = own[i].effective;
-  // The user id is set after the groups. With some security modules a process can no longer change
-  // its groups once it has lost root's file rights.
+  // The user id is set last, because some security modules do not let a process change its groups
+  // once it has lost root's file rights.
   worn_ = known_ && SetThreadGroups(user.groups) && SetFileGroup(user.gid) &&
           SetFileUser(user.uid) && SetEffective({});
 }
@@ -144,7 +143,7 @@ Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
   end.text.resize(static_cast<std::size_t>(end.size - end.from));
   const ssize_t read = ::pread(file.fd.get(), end.text.data(), end.text.size(), end.from);
   if (read < 0) return FailErrno(errno, path);
-  end.text.resize(static_cast<std::size_t>(read));  // the file may have been truncated meanwhile
+  end.text.resize(static_cast<std::size_t>(read));  // the file may have been truncated since
   return end;
 }
 

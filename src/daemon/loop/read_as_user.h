@@ -23,7 +23,7 @@ class ThreadRights {
   ~ThreadRights();
   ThreadRights(const ThreadRights&) = delete;
   ThreadRights& operator=(const ThreadRights&) = delete;
-  bool worn() const { return worn_; }  // if false, the system refused, and nothing may be read
+  bool worn() const { return worn_; }  // false: the system refused, so nothing may be read
 
  private:
   bool needed_ = false;
@@ -34,10 +34,12 @@ class ThreadRights {
 };
 
 // Reads a whole regular file of at most max_bytes. Refuses files in /proc and does not follow links
-// of /proc. Without openat2() (before Linux 5.6) such links are followed by their text, and a
-// folder that is replaced by a link at that moment may lead through /proc/self. May block for as
-// long as the file system does, but not on a pipe or terminal. Errors: kNotFound, kDenied, kInvalid
-// ("path: expected …") if it is not a regular file or is too large, kIo.
+// of /proc. May block for as long as the file system does, but not on a pipe or terminal. Errors:
+// kNotFound, kDenied, kInvalid ("path: expected …") if it is not a regular file or is too large,
+// kIo.
+//
+// Without openat2() (before Linux 5.6) links of /proc are followed by their text. If a folder is
+// replaced by a link at that moment, the path may lead through /proc/self.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);
 
@@ -47,7 +49,8 @@ struct FileEnd {
   std::int64_t from = 0;  // where the text begins in the file
   std::int64_t size = 0;  // size of the whole file
 };
-// Reads the last max_bytes of a file. Blocks and fails like ReadAs, but accepts files of any size.
+// Reads the last max_bytes of a file. Blocks and fails like ReadAs(), but accepts files of any
+// size.
 Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
                           std::size_t max_bytes);
 

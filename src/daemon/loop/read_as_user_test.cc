@@ -122,7 +122,7 @@ TEST_F(ReadAsTest, AsRootUsesNoCapabilities) {
   EXPECT_EQ(effective(), before);
 }
 
-// /proc/PID/cwd of another user's process bypasses a folder that the reader may not enter.
+// /proc/PID/cwd of another user's process would bypass a folder that the reader may not enter.
 TEST_F(ReadAsTest, AsRootDoesNotEnterFoldersOfOtherUsers) {
   if (!task::CanSwitchUser()) GTEST_SKIP() << "needs root";
   const std::string inner = dir_ + "/inner";
@@ -152,7 +152,7 @@ TEST_F(ReadAsTest, AsRootDoesNotEnterFoldersOfOtherUsers) {
   ::waitpid(other, nullptr, 0);
 }
 
-// Calls `holds` in a separate process, because a filter cannot be removed.
+// Calls `holds` in a separate process, because a system call filter cannot be removed.
 int ExitCodeWithoutOpenat2(const std::function<bool()>& holds) {
   const pid_t child = ::fork();
   if (child == 0) {

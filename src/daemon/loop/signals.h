@@ -1,5 +1,5 @@
-// Delivers signals as events on the loop. Asio's own signal_set does not report a failure to
-// register its pipe. The daemon would then never notice SIGTERM, so signal_set is not used.
+// Delivers signals as events on the loop. Asio's signal_set is not used: it does not report a
+// failure to register its pipe, and the daemon would then never notice SIGTERM.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@ class Signals {
 
   explicit Signals(boost::asio::io_context& loop) : descriptor_(loop) {}
   // Blocks the signals until Listen(), in this thread and in threads that it starts. Must be called
-  // before other threads exist. Processes started by base::Spawn begin with no signals blocked.
+  // before other threads exist. By default, base::Spawn unblocks all signals in the processes that
+  // it starts.
   static void Block();
   // Calls `heard` on the loop for each signal, with the signal's number. Errors: kUnavailable with
   // the system's error.

@@ -1,5 +1,5 @@
-// Returns free memory to the system after large batches and answers. The allocator alone would keep
-// it as holes in the heap.
+// Returns free memory to the system after large batches and answers. Otherwise the allocator would
+// keep it as holes in the heap.
 #pragma once
 
 #include <malloc.h>
@@ -15,8 +15,8 @@ class SpareMemory {
  public:
   explicit SpareMemory(boost::asio::io_context& loop) : soon_(loop) {}
 
-  // Counts a turn that lasted from `began` to `ended`. Turns that follow each other within kDelay
-  // are added up, because a batch may arrive in pieces.
+  // Counts a turn that lasted from `began` to `ended`. Successive turns less than kDelay apart are
+  // added up, because a batch may arrive in pieces.
   void CountTurn(std::chrono::steady_clock::time_point began,
                  std::chrono::steady_clock::time_point ended) {
     if (began - busy_until_ >= kDelay) busy_ = {};

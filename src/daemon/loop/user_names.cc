@@ -9,7 +9,7 @@ UserNames::UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOpt
 
 void UserNames::Ask(std::uint32_t uid, Call call) {
   User& user = users_[uid];
-  // While the database hangs, only one caller in each period of `keep` waits for it.
+  // While the database hangs, only one caller in each period of `keep` has to wait.
   if (std::chrono::steady_clock::now() < user.good_until && (user.known || user.asked))
     return call(KnownNow(uid, user));
   user.waiting.push_back(std::move(call));

@@ -1,5 +1,5 @@
-// Looks up names and groups of users. The loop must not wait for the system's user database, which
-// may be on the network.
+// Looks up names and groups of users for the loop, which must not wait for the system's user
+// database. The database may be on the network.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ class UserNames {
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
   // Calls back on the loop, at once if the user is cached, and never after destruction. While the
-  // database hangs or fails, expired entries are used as well, and further callers are answered at
+  // database hangs or fails, expired entries are used as well. Further callers are then answered at
   // once until `keep` has passed. Errors: kUnavailable if there is no entry.
   void Ask(std::uint32_t uid, Call call);
 
@@ -45,7 +45,7 @@ class UserNames {
     std::chrono::steady_clock::time_point good_until{};
     bool asked = false;  // a look-up is in progress
     std::vector<Call> waiting;
-    std::function<bool()> in_time;  // from the worker's Within(), for waiters
+    std::function<bool()> in_time;  // of BackgroundWorker::Within(), for the waiting callers
   };
   void Answer(std::uint32_t uid, User& user);
   static Result<base::KnownUser> KnownNow(std::uint32_t uid, const User& user);

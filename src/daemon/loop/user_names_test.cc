@@ -13,7 +13,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-// Shared with the thread that reads it, which may outlive the test.
+// Shared with the thread that calls it, which may outlive the test.
 struct Database {
   std::promise<void> go_on;
   std::atomic<int> asked = 0;
@@ -129,7 +129,7 @@ TEST_F(UserNamesTest, MakesNoCallbackAfterDestruction) {
   bool called = false;
   names_->Ask(7, [&](const Result<base::KnownUser>&) { called = true; });
   asked_.wait(0);
-  // The hanging thread is abandoned and ends later by itself.
+  // The hanging thread is abandoned and ends later on its own.
   names_.reset();
   go_on_.set_value();
   loop_->restart();

@@ -9,20 +9,20 @@ namespace carma::daemon {
 
 class Worker {
  public:
-  // Throws std::system_error if no thread can be created, like std::thread.
+  // Like std::thread, throws std::system_error if no thread can be created.
   using MakeThread = std::function<std::thread(std::function<void()>)>;
 
   explicit Worker(MakeThread make = [](std::function<void()> run) {
     return std::thread(std::move(run));
   });
-  // Drops jobs that have not begun. Waits for the running job, unless it was declared stuck. In
-  // that case the thread is abandoned, so jobs must own or share ownership of whatever they use.
+  // Drops jobs that have not begun. Waits for the running job, unless it was declared stuck. Then
+  // the thread is abandoned, so jobs must own or share ownership of whatever they use.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   // Returns whether the thread is running. If no thread can be created now (too many processes, no
-  // memory), jobs wait until a later call succeeds. Every call of Do() tries again too.
+  // memory), jobs wait until a later call of Start() or Do() succeeds.
   bool Start();
   void Do(std::function<void()> job);
   void DeclareStuck();

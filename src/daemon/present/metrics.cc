@@ -63,7 +63,7 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
-// A metric that is left out while its value is unknown.
+// A metric that is left out when its value is unknown.
 struct SometimesGauge {
   const char* name;
   const char* help;
@@ -192,8 +192,7 @@ void WriteTaskCounts(store::Store& store, const Counters& counters, api::Metrics
   });
 }
 
-// Whether a task that waits for this reason waits for GPUs rather than for a release, a time or a
-// dependency.
+// Whether this reason means waiting for GPUs, rather than for a release, a time or a dependency.
 bool IsForGpus(core::ReasonCode why) {
   switch (why) {
     case core::ReasonCode::kHeld:
@@ -211,8 +210,8 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // The oldest tasks come first. Once a task that waits for GPUs is found, reasons of later tasks
-    // rarely need to be computed.
+    // The oldest tasks come first. So after the first task that waits for GPUs, hardly any reasons
+    // need to be computed.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
@@ -247,7 +246,7 @@ void WriteUsers(Engine& engine, api::MetricsText& out) {
   }
 }
 
-// Writes the server's cores and memory if CARMA counts them.
+// Writes the server's cores and memory, if CARMA counts them.
 void WriteHost(const Engine& engine, api::MetricsText& out) {
   const core::HostView host = engine.scheduler().Host().View();
   if (host.cpus > 0) {
@@ -307,8 +306,8 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
 
 void Counters::Count(const core::TaskRecord& record) {
   const bool launching = record.state == core::TaskState::kLaunching;
-  // A launching task is reported a second time when its sharing has been chosen. Only the first
-  // report is counted.
+  // A launching task is reported again when its sharing has been chosen. Only the first report
+  // counts.
   if (launching && record.attempt->sharing.method == core::SharingMethod::kUnknown) {
     ++dispatches;
     wait_seconds.Observe(base::Seconds(*record.attempt->launched - record.queued_since));
@@ -316,8 +315,8 @@ void Counters::Count(const core::TaskRecord& record) {
   if (!launching && record.reason.code == core::ReasonCode::kOutOfMemory) ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
-  // If the user stated the memory, "given" replaces the method's name. Users choose that name, and
-  // each name would make another time series.
+  // Users choose the method's name if they state the memory, and each name would make another time
+  // series. So "given" replaces the name.
   const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;

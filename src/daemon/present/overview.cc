@@ -55,14 +55,14 @@ bool Waits(core::TaskState state) {
   return !core::IsFinal(state) && !core::HoldsGpus(state);
 }
 
-// Rounds up to the minute, so that the value does not change every second.
+// Rounds up to a whole minute, so that the value does not change every second.
 std::optional<std::int64_t> NextMinuteMs(const std::optional<base::Time>& at) {
   if (!at) return std::nullopt;
   constexpr std::int64_t kMinuteMs = 60'000;
   return (base::ToMs(*at) + kMinuteMs - 1) / kMinuteMs * kMinuteMs;
 }
 
-// The data from which the overview is built.
+// The data that the overview is built from.
 struct Shown {
   Engine& engine;
   const Monitor& monitor;
@@ -70,10 +70,11 @@ struct Shown {
 
   api::TaskRow RowOf(const store::StoredTask& stored) const {
     api::TaskRow row{Present(stored, engine, monitor, engine.attribution(), now), {}};
-    HideErrors(row);  // all readers get the same text
+    HideErrors(row);  // all readers of the page get the same text
     return row;
   }
-  // If the store cannot be read, the list is empty and `troubles` contains the error.
+  // If the store cannot be read, the list is empty, and the overview's `troubles` contain the
+  // error.
   std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
                                  bool newest_first) const {
     std::vector<api::TaskRow> rows;

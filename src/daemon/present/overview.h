@@ -20,11 +20,11 @@ inline constexpr std::size_t kMostEndedRows = 12;
 // The part of the overview that can be shown before the GPUs are known.
 api::OverviewView Overview(const api::StatusView& status, const std::string& host, bool simulated);
 
-// Expected starts of the first queued tasks. For a long queue computing them takes milliseconds, so
-// this is done only every few seconds.
+// Expected starts of the first queued tasks. Computing them takes milliseconds for a long queue, so
+// they are computed only every few seconds.
 class KeptStarts {
  public:
-  // `now` never goes back.
+  // `now` must not decrease from call to call.
   const std::map<core::TaskId, core::ExpectedStart>& At(const core::Scheduler& core,
                                                         base::Time now);
 

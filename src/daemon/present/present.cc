@@ -104,7 +104,7 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
 void AddStrangers(const GpuUse& use, const ProcessFaces& faces, api::GpuView& view) {
   view.unattributed_mib = use.unattributed_mib;
   for (const Stranger& stranger : use.strangers) {
-    // MPS servers are marked, because they work for tasks and are not really foreign.
+    // MPS servers are marked, because they are foreign processes that work for tasks.
     const char* role = stranger.mps_server ? "MPS server: " : "";
     const ProcessFace& face = faces.Of(stranger);
     view.foreign.push_back(
@@ -178,7 +178,7 @@ void TellTimes(const core::TaskRecord& record, api::TaskView& view) {
   view.ended_ms = OptionalMs(record.ended);
 }
 
-// Fills in the task's shares of its GPUs and of the server's cores and memory.
+// Fills in the task's shares of its GPUs, and of the server's cores and memory.
 void TellShares(const core::TaskRecord& record, api::TaskView& view) {
   view.sharing = core::SharingMethodName(record.attempt->sharing.method);
   view.memory_limit_mib = record.attempt->sharing.memory_limit_mib;
@@ -288,7 +288,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     for (const core::GpuIndex gpu : WrongGpus(record, monitor))
       view.wrong_gpus.push_back(core::Number(gpu));
   }
-  // The core sees every sample, but the store gets a peak only when the task's state changes.
+  // The store gets a peak only when the task's state changes, but the core sees every sample.
   if (const core::TaskRecord* live = engine.scheduler().Find(record.id))
     view.peak_mib = std::max(view.peak_mib, live->peak_mib);
   if (const std::optional<pid_t> pid = attribution.MainPid(record.id))
@@ -379,7 +379,8 @@ api::EventView Present(const store::StoredEvent& event) {
 
 namespace {
 
-// An MPS server has only one memory limit for all its GPUs, so it must serve a single GPU.
+// An MPS server has one memory limit for all its GPUs, so it can limit memory only if it serves a
+// single GPU.
 bool MpsLimitsMemory(const config::Settings& settings, const Monitor* monitor) {
   const bool one_gpu = monitor != nullptr && monitor->devices().size() == 1;
   return settings.collocation == core::SharingMethod::kMps && settings.mps_memory_limit &&
@@ -388,7 +389,7 @@ bool MpsLimitsMemory(const config::Settings& settings, const Monitor* monitor) {
 
 std::string MethodLine(const config::Settings& settings, const Monitor* monitor) {
   if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
-  if (!settings.collocation) return "mps if NVIDIA's control daemon answers: being checked";
+  if (!settings.collocation) return "mps if NVIDIA's control daemon answers (being checked)";
   if (settings.collocation == core::SharingMethod::kMps) {
     const std::string whose = settings.mps_servers == task::MpsScope::kShared
                                   ? "all users, not isolated from each other,"
@@ -397,8 +398,7 @@ std::string MethodLine(const config::Settings& settings, const Monitor* monitor)
            (MpsLimitsMemory(settings, monitor)
                 ? "each process's memory to its task's promise and margin, and SMs to --sm-share"
                 : "SMs to --sm-share, but not memory") +
-           (settings.sm_partitions ? ", which are the task's own where the driver has SM partitions"
-                                   : "");
+           (settings.sm_partitions ? " (dedicated SMs if the driver has SM partitions)" : "");
   }
   std::string line = fmt::format("streams: at most {} task{} on a GPU take turns on the SMs{}",
                                  settings.policy.max_tasks_per_gpu,
@@ -459,7 +459,7 @@ std::string CollocationLine(const config::Settings& settings, const Monitor* mon
   line += ". mig: a MIG instance ";
   line += settings.policy.share_mig ? "is shared by streams like a whole GPU"
                                     : "holds one task at a time";
-  return line + ", the hardware enforces its memory and SMs";
+  return line + "; the hardware enforces its memory and SMs";
 }
 
 }  // namespace carma::daemon

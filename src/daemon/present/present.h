@@ -15,27 +15,26 @@ namespace carma::daemon {
 
 // The task as stored.
 api::TaskView Present(const store::StoredTask& stored);
-// Removes what the task wrote to its error stream. Other users must not see it.
+// Removes what the task wrote to its error stream, because other users must not see it.
 void HideErrors(api::TaskView& view);
 // The task as stored, with live values of the running daemon: current reason, measured memory, pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);
 // The notice with only the host part of a URL.
 api::NoticeView Present(const store::Notice& notice);
-// All GPUs, based on a single view of the core.
+// All GPUs, based on one snapshot of the core.
 std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now);
 api::EventView Present(const store::StoredEvent& event);
 api::VerdictView Present(const core::GpuVerdict& each);
 api::HostVerdictView Present(const core::HostVerdict& host);
 api::HostView PresentHost(const Engine& engine, bool cpu_cap);
-// A sentence about promised cores and memory that nothing enforces; empty if all promises are
-// enforced.
+// A sentence about promises of cores and memory that are not enforced; empty if all are enforced.
 std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls);
-// The rules in force in one line, such as "by-work, margin 4.0G": the policy's name, then the
+// The rules in force in one line, such as "by-work, margin 4.0G": the policy's name and the
 // settings that differ from the policy's defaults.
 std::string PolicyLine(const config::Settings& settings);
-// What enforces the GPU memory promised to tasks: "kernel", "mps" or "nobody". monitor: null while
-// no GPU is known.
+// What enforces the limits on GPU memory: "kernel", "mps" or "nobody". monitor: null while no GPU
+// is known.
 std::string MemoryLimitsBy(const config::Settings& settings, const Monitor* monitor);
 // Describes in one sentence how tasks share GPUs, including divided GPUs, and what is enforced.
 // monitor: null while no GPU is known.

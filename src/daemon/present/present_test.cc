@@ -28,8 +28,8 @@ TEST(Present, FillsEveryField) {
   for (const auto& [name, value] : view.items()) {
     if (value == empty[name]) untold.push_back(name);
   }
-  // The other fields are empty here: remarks and notices are stored separately, this task was ended
-  // by a signal, and the rest is known only while a task runs.
+  // These fields are empty: remarks and notices are stored separately, this task was ended by a
+  // signal, and the rest is known only while a task runs.
   EXPECT_THAT(untold,
               ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
                           "likely_start_ms", "notices", "observed_mib", "over_promise_mib", "pid",
@@ -80,7 +80,7 @@ TEST(CollocationLine, ShowsWhatLimitsMemory) {
               HasSubstr("MPS limits each process's memory to its task's promise and margin"));
   settings.sm_partitions = true;
   EXPECT_THAT(CollocationLine(settings, nullptr),
-              HasSubstr("SMs to --sm-share, which are the task's own where the driver has"));
+              HasSubstr("SMs to --sm-share (dedicated SMs if the driver has"));
   settings.collocation = core::SharingMethod::kStreams;
   EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith(". Their memory is not limited"));
   settings.kernel_limits = true;

@@ -16,13 +16,13 @@ namespace carma::daemon {
 
 namespace {
 
-constexpr std::size_t kMostPoints = 4'000;  // points for each GPU, more than any figure shows
+constexpr std::size_t kMostPoints = 4'000;  // points per GPU; more than any figure can show
 
 Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
   const std::int64_t count = CARMA_TRY(history.CountTasks(request.span));
   const std::int64_t most = request.listed ? kMaxListedTasks : kMaxReportTasks;
   if (count <= most) return Unit{};
-  return Invalid("a report can {} at most {} tasks, this span has {}: choose a shorter span",
+  return Invalid("a report can {} at most {} tasks, but this span has {}: choose a shorter span",
                  request.listed ? "list" : "cover", most, count);
 }
 

@@ -1,4 +1,4 @@
-// Makes reports about the past from the store. The functions are slow and must be called on a
+// Makes reports about the past from the store. The functions are slow, so they must be called on a
 // separate thread.
 #pragma once
 
@@ -17,15 +17,15 @@
 
 namespace carma::daemon {
 
-// Limits on the number of tasks in a report. The limit is lower if the tasks are listed, because
-// the text must fit into one API answer.
+// Limits on the number of tasks in a report. The limit is lower for a report that lists tasks,
+// because its text must fit into one API answer.
 inline constexpr std::int64_t kMaxReportTasks = 1'000'000;
 inline constexpr std::int64_t kMaxListedTasks = 100'000;
 
 struct ReportRequest {
   std::string state_dir;
   store::History::Span span;  // the period in which the tasks were submitted
-  bool listed = false;        // lists every task, and the GPUs over time
+  bool listed = false;        // lists every task and the use of the GPUs over time
   base::Time now{};
   std::vector<gpu::DeviceInfo> gpus;
   std::string provenance;
@@ -48,8 +48,8 @@ struct UsageRequest {
   UsageBy by;
   std::vector<store::EndedAttempt> running;  // running attempts, as of now
 };
-// The usage of stored and running attempts as {"usage":[…]} (api/usage_view.h). `wanted` and errors
-// are as for ReportText.
+// The usage of stored and running attempts as {"usage":[…]} (api/usage_view.h). `wanted` and the
+// errors are the same as for ReportText().
 Result<std::string> UsageText(const UsageRequest& request, const std::atomic<bool>& wanted);
 
 }  // namespace carma::daemon

@@ -26,7 +26,7 @@ struct StatusSources {
   const Configuration& configuration;
   const std::string& driver_trouble;  // as in Sampler
   const std::string& missing_gpus;    // as in Sampler
-  // These are null while no GPU is known.
+  // Null while no GPU is known.
   const Engine* engine = nullptr;
   const Monitor* monitor = nullptr;
   const ForecastDrift* forecast_drift = nullptr;

@@ -25,22 +25,22 @@ struct UsageBy {
   enum class Period { kAll, kMonth, kDay };
   Period period = Period::kAll;
 };
-// Parses a list of some of the words user, account, class (or qos), and month or day, separated by
-// commas. Errors: kInvalid.
+// Parses a comma-separated list of user, account, class (or qos), and month or day, each optional.
+// Errors: kInvalid.
 Result<UsageBy> ParseUsageBy(std::string_view text);
 
-// First takes the attempts in any order, then the use of the GPUs in order of time. Sums are exact
-// to the millisecond, so the total is the same for every grouping.
+// Takes the attempts first, in any order, and then the use of the GPUs in order of time. Sums are
+// exact to the millisecond, so the total is the same for every grouping.
 class UsageSums {
  public:
-  // Only the time in [from, to) is counted. A row's counts and waiting times are those of attempts
-  // that begin in its period. Its crashes and unused memory are those of attempts that overlap its
+  // Counts only the time in [from, to). A row counts the attempts that begin in its period, and
+  // their waiting times. Its crashes and unused memory are those of attempts that overlap the
   // period.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
   // A running attempt must have the current time as its end, and no exit.
   void Add(const store::EndedAttempt& attempt);
-  // Must not be called before the last attempt has been added.
+  // Must be called after all attempts have been added.
   void Add(const store::GpuUsage& usage);
 
   // The rows, sorted by user, account, class and period.
@@ -64,7 +64,7 @@ class UsageSums {
     core::Time to{};
     Sum* of = nullptr;
   };
-  // The attempts on one GPU. They are read in order of time.
+  // The attempts on one GPU, read in order of time.
   struct Gpu {
     std::vector<Piece> pieces;
     std::size_t next = 0;  // 0 until they are sorted

@@ -47,7 +47,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How long early requests and the process that started the daemon wait for a driver or control
+// How long early requests, and the process that started the daemon, wait for a driver or control
 // daemon that does not answer.
 constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::seconds kSocketWatch{2};  // between two checks of the socket file
@@ -70,7 +70,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
-  // Opens all endpoints that can be handled now. The remaining endpoints answer with `why_not`.
+  // Opens all endpoints that can be handled now. The other endpoints answer with `why_not`.
   void OpenRoutes(const std::string& why_not = "");
   void Answer(api::Request request, const api::Responder& respond);
   void AnswerEarlyOnes();
@@ -78,15 +78,14 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void TakeSignal(int number);
   void Follow(Configuration::InForce now);
   void Beat();
-  // Creates the socket file again if it was removed, because otherwise no client could reach
-  // carmad.
+  // Creates the socket file again if it was removed, because clients need it to reach carmad.
   void WatchSocket();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
-  // Reports once to the process that started this daemon that the daemon serves. From then on
+  // Reports once, to the process that started this daemon, that the daemon serves. From then on
   // requests no longer wait until the GPUs are known.
   void TellServing();
-  // These functions decide the method for collocation.method = "auto". Kernel limits on memory are
-  // tried first, then the sharing methods.
+  // The next three functions decide the method for collocation.method = "auto". They try kernel
+  // limits on memory first, then the sharing methods.
   void TakeLimitsTrial(const std::string& why_not, const std::vector<std::string>& limiter);
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
@@ -95,12 +94,12 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::string Metrics();
 
   DaemonOptions options_;
-  // The settings in force. The sharing method and its rules are filled in once the GPUs are known.
+  // The settings in force. The sharing method and its rules are set once the GPUs are known.
   Configuration::InForce in_force_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
   // Shared with the workers' threads, like the clock. A thread that hangs in a driver may return
-  // after everything else has been destroyed. The calls that it then posts never run.
+  // after everything else has been destroyed. Calls that the thread posts after that never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
   Counters counters_;
@@ -209,7 +208,8 @@ std::string RealDaemon::Metrics() {
          LeaseMetricsText(*launching_.launcher);
 }
 
-// Looks up the configured groups. Called before the loop runs, because a name service may block.
+// Looks up the configured groups. This happens before the loop runs, because a name service may
+// block.
 Result<Unit> RealDaemon::FindGroups() {
   const config::Settings& settings = in_force_.settings;
   if (!settings.socket_group.empty()) {
@@ -227,7 +227,7 @@ Result<Unit> RealDaemon::Listen() {
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
-  // The folder is created first. Its rights let all users reach root's socket.
+  // The folder must exist first. Its access rights let all users reach root's socket.
   const config::Settings& settings = in_force_.settings;
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
@@ -263,8 +263,8 @@ void RealDaemon::Run() {
   NotifyServiceManager("READY=1");
   serving_.Set(kLongestSearch, [this] { TellServing(); });
   loop_.run();
-  // The connections of waiting clients are closed, as if carmad had been killed. The clients retry
-  // with the next carmad.
+  // The connections of waiting clients are closed, as if carmad had been killed. The clients then
+  // try again and reach the next carmad.
   unix_server_.reset();
   tcp_server_.reset();
   if (engine_host_) engine_host_->Stop();
@@ -283,7 +283,7 @@ void RealDaemon::TakeSignal(int number) {
 }
 
 // Passes the keys that may change without a restart (config::LoadAgain()) to all parts that have
-// copies of them.
+// their own copies.
 void RealDaemon::Follow(Configuration::InForce now) {
   const config::Settings before = std::exchange(in_force_, std::move(now)).settings;
   config::Settings& settings = in_force_.settings;
@@ -325,8 +325,7 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
   OpenRoutes("carmad is testing whether it can limit GPU memory");
   std::vector<std::string> limiter = {options_.reader_path, gpu::kMemoryLimitsWord,
                                       in_force_.settings.nvml_library};
-  // Shims have a clean environment, so the variable for the simulated driver must be passed on
-  // explicitly.
+  // Shims have a clean environment, so the simulated driver's variable must be passed explicitly.
   if (const std::string& state = in_force_.settings.simgpu_state; !state.empty())
     limiter.insert(limiter.begin(), {"env", "CARMA_SIMGPU_STATE=" + state});
   trial_.Ask([groups = launching_.groups, limiter,
@@ -419,7 +418,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   AnswerEarlyOnes();
 }
 
-// carma-reader creates the context in a separate process, because the driver may hang or crash.
+// carma-reader creates the context in its own process, because the driver may hang or crash.
 GpuTrials::Try TryCudaBy(const std::string& reader) {
   return [reader](const std::string& uuid) -> std::string {
     const auto trouble = gpu::TryContext(
@@ -451,7 +450,7 @@ void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   TellServing();
 }
 
-// Called before the loop runs. Without the profiles the server starts anyway, because they only
+// Called before the loop runs. The server starts even without the profiles, because they only
 // improve predictions.
 void RealDaemon::TakeMeasuredProfiles() {
   auto profiles = ReadMeasuredProfiles(in_force_.settings);
@@ -461,7 +460,7 @@ void RealDaemon::TakeMeasuredProfiles() {
     base::LogInfo("profiles_read", {{"profiles", in_force_.profiles->size()}});
 }
 
-// A simulated server has its own clock. The daemon and the tasks use it too.
+// A simulated server has its own clock, which the daemon and the tasks use too.
 Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
   if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
   const Result<base::ClockOrigin> clock = base::ReadServerClock(settings.simgpu_state);
@@ -480,14 +479,12 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   Signals::Block();  // until Listen()
   base::RaiseOpenFiles();
   const config::Settings settings = options.configuration.settings;
-  // Root's carmad uses mode 0711, because the interpreters of users' tasks open the tasks' scripts
-  // below this folder.
+  // Root's carmad uses mode 0711, because users' tasks run scripts that are below this folder.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(settings.state_dir, mode));
   std::unique_ptr<base::Clock> clock = CARMA_TRY(MakeClock(settings));
   if (!settings.simgpu_state.empty()) {
-    // The simulated driver library and the tasks find their server through this environment
-    // variable.
+    // The simulated driver library and the tasks find their server by this environment variable.
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
   }
   std::unique_ptr<store::Store> store = CARMA_TRY(store::Store::Open(settings.state_dir));

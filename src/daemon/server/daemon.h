@@ -21,8 +21,8 @@ struct DaemonOptions {
   std::string version;
   // Called on the loop at each SIGHUP, because the log file may have been renamed. May be empty.
   std::function<void()> reopen_log = nullptr;
-  // Called on the loop once every request on the socket can be answered (the GPUs are known, or
-  // there are none), but after some seconds at the latest. May be empty.
+  // Called on the loop once every request on the socket can be answered because the GPUs are known
+  // or there are none, but after some seconds at the latest. May be empty.
   std::function<void()> serving = nullptr;
 };
 
@@ -32,8 +32,9 @@ class Daemon {
   // api::Server::ListenUnix.
   static Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
-  // Runs until SIGTERM or SIGINT. Running tasks continue without the daemon. SIGHUP always makes
-  // the daemon read its configuration again, even if it was sent because a terminal was closed.
+  // Runs until SIGTERM or SIGINT. Running tasks continue without the daemon. After each SIGHUP the
+  // daemon reads its configuration again, even if the signal was sent because a terminal was
+  // closed.
   virtual void Run() = 0;
 };
 

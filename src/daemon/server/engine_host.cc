@@ -22,11 +22,11 @@ namespace asio = boost::asio;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
-// With at most this many tasks, building an answer takes less time than a fork.
+// Up to this number of tasks, building an answer takes less time than a fork.
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
-// The length of the pause after a long turn, as a multiple of the turn. Fewer than one in a hundred
-// requests then has to wait for a long turn.
+// Length of the pause after a long turn, as a multiple of the turn's duration. With this pause,
+// fewer than one in a hundred requests has to wait for a long turn.
 constexpr int kPausesPerTurn = 200;
 constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
 
@@ -40,8 +40,8 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
                        const std::vector<core::GpuInfo>& gpus)
     : around_(std::move(around)),
       monitor_(std::move(devices), MonitorOptionsOf(settings())),
-      // MPS servers are managed even if tasks share GPUs through streams, because an earlier carmad
-      // may have used MPS.
+      // MPS servers are managed even if tasks share GPUs by streams, because an earlier carmad may
+      // have used MPS.
       mps_(OpenMpsServers(around_.loop,
                           MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
       history_(MakeHistory(settings())),
@@ -82,7 +82,7 @@ Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
   OpenSlurmDesk();
   RestoreHealthDrains();
   mps_->TakeOver(engine_.MpsServers());
-  engine_.PollLauncher();  // before a time limit can end a task that ended while no carmad ran
+  engine_.PollLauncher();  // a time limit must not end a task that has already ended
   usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
   ReadProgress();
   WatchDriver();
@@ -158,7 +158,7 @@ EngineOptions EngineHost::MakeEngineOptions() {
   return options;
 }
 
-// The rules for estimates on these GPUs, including what was learned from finished tasks.
+// The rules for estimates on these GPUs. They include what was learned from finished tasks.
 estimate::AppraisalRules EngineHost::FirstEstimateRules(
     const std::vector<core::GpuInfo>& gpus) const {
   estimate::AppraisalRules rules = AppraisalRulesOf(around_.in_force, {});
@@ -304,7 +304,7 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   around_.fault_origins.Look(around_.clock.Now(), engine_.attribution());
   std::vector<GpuUse> uses = WhoUses(round, seen, engine_.attribution());
   for (std::uint32_t i = 0; i < uses.size(); ++i) {
-    // A GPU without a reading still shows its last use.
+    // A GPU without a reading keeps its last use.
     if (!round[i] || !*round[i]) uses[i] = monitor_.Use(core::GpuIndex{i});
   }
   engine_.faces().Follow(uses);
@@ -316,7 +316,7 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   WatchLine();
 }
 
-// The tasks of a simulated server hardly use the machine's real cores.
+// Does nothing on a simulated server, because its tasks hardly use the machine's real cores.
 void EngineHost::WatchCores() {
   if (!settings().simgpu_state.empty()) return;
   std::map<core::TaskId, pid_t> mains;
@@ -326,8 +326,8 @@ void EngineHost::WatchCores() {
   if (const auto sample = core_meter_.Read(around_.clock.Now(), mains)) engine_.Post(*sample);
 }
 
-// Passes the processes seen on GPUs to the MPS servers, which check their clients, and to the
-// leases, which record output files.
+// Passes the processes on GPUs to the MPS servers, which check their clients, and to the leases,
+// which record output files.
 void EngineHost::TellWhoComputes() {
   std::map<core::TaskId, std::vector<pid_t>> seen;
   for (std::uint32_t i = 0; i < engine_.scheduler().GpuInfos().size(); ++i) {
@@ -362,7 +362,7 @@ void EngineHost::ReadProgress() {
     if (record != nullptr && record->state == core::TaskState::kRunning)
       places.push_back(engine_.ProgressOf(*record));
   }
-  const std::int64_t now_ms = base::ToMs(base::SystemClock().Now());  // the clock of shims
+  const std::int64_t now_ms = base::ToMs(base::SystemClock().Now());  // shims use this clock
   const std::int64_t shift_ms = base::ToMs(around_.clock.Now()) - now_ms;
   progress_reader_.Ask(
       [places = std::move(places), now_ms] { return ProgressBoard::Read(places, now_ms); },
@@ -401,8 +401,7 @@ void EngineHost::KeepUsage() {
   engine_.AddUsage(monitor_.CloseUsage(around_.clock.Now()), line_.Close(around_.clock.Now()));
 }
 
-// Reports that follow each other quickly share one turn, because turns take long when the queue is
-// long.
+// Turns take long when the queue is long, so reports in quick succession share one turn.
 void EngineHost::CloseUsageNow() {
   const auto now = std::chrono::steady_clock::now();
   if (now < usage_closed_until_) return;

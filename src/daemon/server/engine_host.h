@@ -1,5 +1,5 @@
 // Runs the engine and its helpers on the daemon's loop. Created once the GPUs are known and the
-// sharing method is decided. Used on the loop's thread and destroyed after the loop has ended.
+// sharing method is decided. Used on the loop's thread, and destroyed after the loop has ended.
 // engine_host.cc has the code for turns, tasks and usage; engine_host_gpus.cc has the code for
 // readings of GPUs.
 #pragma once
@@ -49,8 +49,8 @@ class EngineHost : private Engine::Host {
   // EngineHost.
   struct Surroundings {
     std::shared_ptr<boost::asio::io_context> loop;
-    // collocation.method and its policy must already be decided. Follow() must be called after
-    // changes.
+    // collocation.method and its policy must already be decided. After changes, Follow() must be
+    // called.
     const Configuration::InForce& in_force;
     base::Clock& clock;
     store::Store& store;
@@ -123,7 +123,7 @@ class EngineHost : private Engine::Host {
   void WatchCores();
   void TellWhoComputes();
   void WatchTasks();
-  // Reads the progress of running tasks every few seconds. This is done on a worker.
+  // Reads the progress of running tasks on a worker every few seconds.
   void ReadProgress();
   void TellStalled(core::TaskId id);
   void WatchLine();
@@ -159,7 +159,7 @@ class EngineHost : private Engine::Host {
   BackgroundWorker progress_reader_;
   std::unique_ptr<GpuTrials> trials_;  // null: no trials
   BackgroundWorker driver_reader_;
-  // The reason why all GPUs are closed, or "" if they are not; empty if not known yet.
+  // Why a driver upgrade closes all GPUs; "" if there was no upgrade; empty until this is known.
   std::optional<std::string> driver_upgrade_;
   Alarm driver_alarm_;
   bool turn_posted_ = false;

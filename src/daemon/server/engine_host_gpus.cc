@@ -59,11 +59,11 @@ void EngineHost::PostSeen(core::Event event) {
   engine_.Post(std::move(event));
 }
 
-// Restores the drains of an earlier carmad's health rules, so that the rules can open these GPUs
-// again.
+// Restores the drains made by the health rules of an earlier carmad, so that the rules can open
+// these GPUs again.
 void EngineHost::RestoreHealthDrains() {
   const gpu::HealthRules& rules = settings().health;
-  // Restarting the machine has reset every GPU.
+  // A restart of the machine has reset every GPU.
   const bool anew = MarkBoot(settings().state_dir, base::BootId()) && rules.resume_when_cleared;
   const Result<std::vector<store::Drain>> drains = around_.store.Drains();
   if (!drains) return base::LogWarn("drains_not_read", {{"why", drains.error().message}});
@@ -112,7 +112,7 @@ void EngineHost::AfterNextReading(std::function<void()> call) {
   around_.after_next_reading(std::move(call));
 }
 
-// If the health rules may not close GPUs, no trial is made, because the task would return to the
+// If the health rules may not close GPUs, there is no trial: the task would be retried on the
 // broken GPU again and again.
 void EngineHost::TryCuda(const std::vector<core::GpuIndex>& gpus,
                          std::function<void(const std::string&)> call) {
@@ -129,7 +129,7 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
       return engine_.Post(core::GpuHealthChanged{
           gpu, false, false, "a task could not start CUDA there; the GPU is being tested"});
     }
-    // If the trial has failed, the next reading closes the GPU. Otherwise the GPU may be used again
+    // After a failed trial, the next reading closes the GPU. Otherwise the GPU may be used again
     // after that reading.
     AfterNextReading([this, gpu] {
       if (monitor_.Healthy(gpu)) engine_.Post(core::GpuHealthChanged{gpu, true, false, ""});

@@ -26,8 +26,7 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::C
       .source = settings.activity_source,
       .period = std::chrono::duration_cast<base::Duration>(clock.RealSpan(settings.sample_period)),
       .patience = settings.probe_timeout};
-  // The wait for the probe's first answer must be shorter than the time after which the driver
-  // counts as hung.
+  // The wait for the probe's first answer must end before the driver counts as hung.
   probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
   return probe;
 }
@@ -45,7 +44,7 @@ MpsServersOptions MpsServersOptionsOf(const config::Settings& settings, const ba
   options.setup = MpsSetupOf(settings, shim_path);
   options.clients = static_cast<std::size_t>(settings.mps_clients);
   options.timeout = settings.mps_timeout;
-  // Without this minimum, control daemons would restart again and again if a simulated minute takes
+  // This minimum keeps control daemons from restarting again and again if a simulated minute takes
   // only a moment.
   options.linger = std::max(clock.RealSpan(kMpsLinger), kLeastMpsLinger);
   options.backoff = clock.RealSpan(kMpsBackoff);

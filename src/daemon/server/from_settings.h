@@ -39,8 +39,8 @@ estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force
 EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
                               const task::CgroupControls& controls);
 
-// The GPUs in the core's format. Reads from the system which cores are near each GPU. For simulated
-// GPUs this is simulated too.
+// The GPUs in the core's format. Reads from the system which cores are near each GPU; for simulated
+// GPUs these cores are simulated too.
 std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
                                       const std::vector<gpu::DeviceInfo>& devices,
                                       const task::HostFacts& machine);

@@ -1,5 +1,5 @@
 // Reads the claims of Slurm's jobs with squeue. Requests that arrive while squeue is running share
-// the next call.
+// the next run.
 #pragma once
 
 #include <cstdint>

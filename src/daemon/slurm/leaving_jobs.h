@@ -22,17 +22,17 @@ namespace carma::daemon {
 struct LeavingJob {
   core::TaskId task{};
   std::uint64_t job = 0;
-  bool soon = false;  // it is expected to start here soon
+  bool soon = false;  // the job is expected to start here soon
 };
 
 // All times are real time, like Slurm's.
 struct LeavingJobsOptions {
   std::chrono::milliseconds every{10'000};   // between checks
-  std::chrono::milliseconds after{120'000};  // a job must have waited this long
-  std::chrono::milliseconds trust{360'000};  // the same for a job that is expected to start soon
-  // The time between two checks of a job, and the pause after a check that found no node with room.
+  std::chrono::milliseconds after{120'000};  // minimum wait of a job
+  std::chrono::milliseconds trust{360'000};  // minimum wait of a job expected to start soon
+  // Time between two checks of a job, and pause after finding no node with room for a job.
   std::chrono::milliseconds again{60'000};
-  std::chrono::milliseconds once{3'600'000};  // after a move that did not help
+  std::chrono::milliseconds once{3'600'000};  // pause after a move that did not help
 };
 
 class LeavingJobs {
@@ -50,8 +50,8 @@ class LeavingJobs {
   LeavingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               LeavingJobsOptions options, Calls calls);
 
-  // Whether the task's lease must not be adopted, because its job is about to be moved: `send` was
-  // called and has not called `done` yet.
+  // Whether the task's lease must not be adopted because its job is about to be moved: `send` was
+  // called, but has not yet called `done`.
   bool Leaves(core::TaskId task) const { return leaves_ == task; }
 
  private:
@@ -62,7 +62,7 @@ class LeavingJobs {
   // What Slurm's answer means for the job.
   struct Answer {
     std::optional<slurm::JobReturn> plan;
-    bool no_room = false;  // no node has room for it
+    bool no_room = false;  // no node has room for the job
   };
   static Result<Answer> AskSlurm(const SlurmPrograms& programs, std::uint64_t job);
 

@@ -35,14 +35,15 @@ class ReturningJobs {
   // error if storing failed.
   using Keep = std::function<void(store::JobReturnRow row, std::string told,
                                   std::function<void(Result<Unit>)> done)>;
-  // Returns whether the task's lease was adopted. If so, its job is not moved to another node.
+  // Returns whether the task's lease was adopted. The job of an adopted lease is not moved to
+  // another node.
   using Runs = std::function<bool(core::TaskId)>;
   ReturningJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
                 ReturningJobsOptions options, Keep keep, Runs runs);
 
-  // Starts to requeue a stored job. The job may be left from an earlier run.
+  // Starts to requeue a stored job, which may be left from an earlier run.
   void Take(const store::JobReturnRow& row);
-  // Whether the task's job is being requeued. The job must not end before Slurm has accepted the
+  // Whether the task's job is being requeued. The job must not end until Slurm has accepted the
   // request.
   bool Holds(core::TaskId task) const;
   // Whether the task's job is being moved to another node. Its lease must then not be adopted.
@@ -56,9 +57,9 @@ class ReturningJobs {
     slurm::JobReturn back;
     std::unique_ptr<Alarm> again;
     bool sent = false;  // Slurm has accepted the requeue
-    // When a job that is moving to another node was released.
+    // When a job that is moving to another node was released in Slurm.
     std::optional<std::chrono::steady_clock::time_point> released = std::nullopt;
-    bool elsewhere = false;  // it has started on another node, or has waited for long
+    bool elsewhere = false;  // has started on another node, or has waited for a long time
   };
 
   void Look(core::TaskId task);

@@ -22,8 +22,7 @@ class ReturningJobsTest : public SlurmProgramsFixture {
     SlurmProgramsFixture::TearDown();
   }
 
-  // Starts a new run of the daemon, which continues from the state that the previous run has
-  // stored.
+  // Starts a new run of the daemon, which continues from the state stored by the previous run.
   void Open() {
     returning_.reset();
     NewLoop();

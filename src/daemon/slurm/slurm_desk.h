@@ -1,4 +1,4 @@
-// Combines everything that communicates with Slurm, on servers that run tasks of Slurm jobs.
+// All parts that communicate with Slurm, for servers that run tasks of Slurm jobs.
 #pragma once
 
 #include <functional>

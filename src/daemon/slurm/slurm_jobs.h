@@ -1,4 +1,4 @@
-// Finds Slurm jobs and their states from the store and the leases.
+// Finds Slurm jobs and their states in the store and the leases.
 #pragma once
 
 #include <functional>

@@ -25,7 +25,7 @@ Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
   if (ran->late) return failed(fmt::format("no answer within {} s", limit.count() / 1000));
   if (ran->signal == 0 && ran->exit_code == 0) return ran->output;
   std::string_view why = base::Trim(ran->errors);
-  if (why.empty()) why = base::Trim(ran->output);  // scontrol prints errors there
+  if (why.empty()) why = base::Trim(ran->output);  // scontrol prints its errors to stdout
   return failed(base::Printable(why, 300));
 }
 
@@ -40,8 +40,8 @@ Result<std::string> SlurmPrograms::LinesOf(const std::vector<std::uint64_t>& job
       RunOfSlurm({squeue, "--noheader", "--all", "--array", "--states=all",
                   fmt::format("--jobs={}", fmt::join(jobs, ",")), "-O", slurm::kJobColumns},
                  limit);
-  // squeue reports an error if the only requested job is unknown. Among several jobs, it ignores
-  // unknown ones.
+  // squeue reports an unknown job as an error only if no other job was requested. Otherwise it
+  // ignores unknown jobs.
   if (!text && text.error().message.find(kUnknownJob) != std::string::npos) return "";
   return text;
 }

@@ -1,5 +1,5 @@
-// A test fixture in which two scripts in a temporary folder stand in for Slurm, with the loop that
-// calls them.
+// A test fixture with a loop, and with two scripts in a temporary folder that act as Slurm's
+// programs.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -5,8 +5,8 @@
 namespace carma::daemon {
 namespace {
 
-// Writes the comment unless the present comment was written by a person. Returns the node's name in
-// Slurm, which may differ from the host's name.
+// Writes the comment unless a person wrote the present comment. Returns the node's name in Slurm,
+// which may differ from the host's name.
 Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComments::Comment& comment,
                          std::string node) {
   const auto job = programs.Find(comment.job);
@@ -42,7 +42,7 @@ void WaitingJobs::Look() {
               [this](const Result<std::string>& node) {
                 if (node) {
                   node_ = *node;
-                  return Look();  // several may be due
+                  return Look();  // several comments may be due
                 }
                 base::LogWarn("wait_not_told", {{"why", node.error().message}});
                 LookAgain();

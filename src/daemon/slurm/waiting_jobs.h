@@ -1,4 +1,4 @@
-// Writes into the AdminComment of Slurm jobs that the jobs wait here for GPUs (slurm/waits.h).
+// Reports in the AdminComment of Slurm jobs that they wait here for GPUs (slurm/waits.h).
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 namespace carma::daemon {
 
 struct WaitingJobsOptions {
-  std::string node;                         // this node's name until Slurm has shown a job on it
+  std::string node;                         // this node's name until Slurm reports a job on it
   std::chrono::milliseconds every{2'000};   // between checks; real time
   std::chrono::milliseconds quiet{10'000};  // a job is reported after waiting this long
 };
@@ -26,7 +26,7 @@ class WaitingJobs {
   using List = std::function<std::vector<slurm::WaitingJob>()>;
   WaitingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               WaitingJobsOptions options, List all);
-  // Stops writing about a job that is being moved to another node.
+  // Stops updating the comment of a job that is being moved to another node.
   void Forget(std::uint64_t job) { comments_.Forget(job); }
 
  private:

@@ -1,5 +1,5 @@
-// A fixture for tests of endpoints. It has an engine with two GPUs, a launcher that starts nothing,
-// and a store in a temporary folder.
+// A fixture for tests of endpoints: an engine with two GPUs, a launcher that starts nothing, and a
+// store in a temporary folder.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ inline const Caller kAda{1000, 1000, "ada", false};
 inline const Caller kEve{1001, 1001, "eve", false};
 inline const Caller kRoot{0, 0, "root", true};
 
-// An answer. The status is 0 until the answer has arrived.
+// An answer. The status is 0 until the answer arrives.
 struct Heard {
   int status = 0;
   base::Json body;
@@ -153,7 +153,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     last_heard_ = heard;
     return *heard;
   }
-  // A worker that does its work when the test calls work_.
+  // A worker that runs a job only when the test calls work_.
   AnswerLater Worker() {
     return [this](auto make, auto send) {
       if (worker_busy_) return Result<Unit>(Unavailable("busy"));
@@ -186,7 +186,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   std::unique_ptr<Monitor> monitor_;
   std::vector<EstimateJob> jobs_;
   std::shared_ptr<Heard> last_heard_;  // answer to the last request; may still arrive later
-  std::function<void()> work_;         // the worker's work; empty: none
+  std::function<void()> work_;         // the worker's job; empty: none
   bool worker_busy_ = false;
 };
 

@@ -8,7 +8,7 @@ namespace carma::daemon {
 
 namespace {
 
-// Adds the profile that is used to place a task with this signature.
+// Adds the profile used to place tasks with this signature.
 void ShowProfile(const estimate::AppraisalRules& rules, const std::string& signature,
                  api::KnowledgeView& view) {
   const core::Profile seen = rules.history

@@ -17,7 +17,7 @@ using base::Json;
 
 constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
 constexpr std::int64_t kUsualHistoryPoints = 60;
-constexpr std::int64_t kFigurePoints = 400;  // as many as the eye can distinguish
+constexpr std::int64_t kFigurePoints = 400;  // more points could not be distinguished
 // Roll-ups for spans up to this length are read on the loop. This takes 23 ms for eight GPUs in an
 // unoptimised build.
 constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
@@ -35,7 +35,7 @@ Result<core::GpuIndex> GpuOf(const SharedServices& services, const Call& call) {
                   count);
 }
 
-// Finds the GPU of {id} for a call that is limited to administrators.
+// Finds the GPU of {id} for a call that only administrators may make.
 Result<core::GpuIndex> ClosableGpu(const SharedServices& services, const Call& call) {
   CARMA_TRY(OnlyAdministrators(call.caller, "close and open GPUs"));
   return GpuOf(services, call);
@@ -64,8 +64,8 @@ std::string UntilText(std::optional<base::Time> empty_by) {
   return empty_by ? ", has to be empty by " + base::FormatTimeIso(*empty_by) : "";
 }
 
-// Returns the drain to store. If an administrator has already drained the GPU, keeps the earlier
-// reason or deadline unless the request has a new one.
+// Returns the drain to store. If an administrator has already drained the GPU, the reason and the
+// deadline stay unless the request has new ones.
 Result<core::DrainRequested> NextDrain(const SharedServices& services, core::GpuIndex gpu,
                                        const DrainAsked& asked, const std::string& user) {
   const std::string& uuid = services->engine.scheduler().GpuInfos().at(core::Number(gpu)).uuid;

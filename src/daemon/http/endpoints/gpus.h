@@ -1,4 +1,4 @@
-// Endpoints that show the state and history of GPUs, and drain and resume GPUs.
+// Endpoints that show the state and history of GPUs, drain GPUs and resume them.
 #pragma once
 
 #include "daemon/http/endpoints.h"

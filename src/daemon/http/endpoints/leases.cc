@@ -87,8 +87,8 @@ Answer LeaseNow(const SharedServices& services, core::TaskId id, int status = 20
   return JsonAnswer(ToJson(view), status);
 }
 
-// pid: the pid in the body; empty: the calling process. owner: the user to whom the process must
-// belong.
+// pid: the pid in the body; empty: the calling process. owner: the user that the process must
+// belong to.
 Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::int64_t>& pid,
                                      std::uint32_t owner) {
   const auto asked =
@@ -121,8 +121,7 @@ struct LeaseAsked {
   std::optional<task::LeaseKey> key;
 };
 
-// Reads the fields with which root and the daemon's user request leases for processes of other
-// users.
+// Reads the fields of a request by root or the daemon's user for a lease of another user's process.
 Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& asked) {
   const Json* key = in.Raw("key");
   const Json* owner = in.Raw("owner");
@@ -142,8 +141,8 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& a
   return Unit{};
 }
 
-// Uses the key and the process as the request's name. Job numbers may be reused, so only the same
-// process can repeat the request.
+// Uses the key and the process as the request's name. The process is part of the name because job
+// numbers may be reused.
 void GiveKey(LeaseAsked& asked) {
   const std::string key = task::TextOf(*asked.key);
   asked.request = fmt::format("lease {} {}", key, task::TextOf(asked.process));
@@ -239,8 +238,8 @@ Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, con
   return Unit{};
 }
 
-// All leases of the launcher, and leases that it has dropped but whose end the core has not
-// processed yet.
+// All leases of the launcher, and leases that the launcher has dropped although the core has not
+// processed their end yet.
 std::vector<core::TaskId> Unfinished(const SharedServices& services) {
   std::vector<core::TaskId> ids = services->leases->Leases();
   const std::set<core::TaskId> known(ids.begin(), ids.end());
@@ -272,8 +271,8 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // Slurm is asked for the claim, because it does not tell batch steps how often their job was
-    // restarted.
+    // Asks Slurm for the claim, because Slurm does not pass a job's number of restarts to batch
+    // steps.
     if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
     services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));

@@ -1,5 +1,5 @@
 // Endpoints for leases, which give GPUs to processes started by another launcher. Users see their
-// own leases, administrators see all. A lease accepts only processes that run as its owner
+// own leases, administrators see all leases. A lease accepts only processes that run as its owner
 // according to the kernel.
 #pragma once
 
@@ -9,9 +9,11 @@ namespace carma::daemon {
 
 // Takes {"spec": description, "request": a unique name, "pid": N}, like a submission of one task.
 // Without pid, the lease is for the calling process. Answers 201 once the lease is durable. A
-// repetition within a day gets the same answer with 200. Root and the daemon's user may add "owner"
-// and "key" (task::LeaseKey). Then pid is the step's keeper (task/lease), the same key and pid give
-// the same lease, and a step shares the lease of its job's script.
+// repetition within a day gets the same answer with status 200.
+//
+// Root and the daemon's user may add "owner" and "key" (task::LeaseKey). Then pid is the step's
+// keeper (task/lease), the same key and pid give the same lease, and a step shares the lease of its
+// job's script.
 Result<Unit> MakeLease(const SharedServices& services, const Call& call,
                        const api::Responder& reply);
 // Lists unfinished leases. With ?job= lists only leases for steps of that job.
@@ -20,11 +22,11 @@ Answer ListLeases(const SharedServices& services, const Call& call);
 Result<Unit> ShowLease(const SharedServices& services, const Call& call,
                        const api::Responder& reply);
 // Takes {"pid": N}, by default the calling process. Answers {"environment": {…}}. Errors: kConflict
-// unless the lease is granted or was already adopted by the same process; kDenied for a process
+// unless the lease is granted or the same process has already adopted it; kDenied for a process
 // outside the lease's step; kUnavailable while the job is being moved to another node.
 Answer AdoptLease(const SharedServices& services, const Call& call);
-// Takes {"exit_code": N, "signal": N, "stderr_tail": text}, all optional. Reports after the first
-// are ignored.
+// Takes {"exit_code": N, "signal": N, "stderr_tail": text}, all optional. Only the first report
+// counts.
 Answer EndLease(const SharedServices& services, const Call& call);
 
 }  // namespace carma::daemon

@@ -40,7 +40,7 @@ class LeasesTest : public EndpointTest {
     if (counted_) services.ask_claim = [this](std::uint64_t, const auto& call) { call(*counted_); };
     return Shared(std::move(services));
   }
-  // A request made by this process with its own user.
+  // A request by this process in the name of its own user.
   Call Mine(const std::string& id, const std::string& body) const {
     Call call = By(me_, id, "", body);
     call.request.peer = api::Peer{me_.uid, me_.gid, ::getpid()};
@@ -66,7 +66,7 @@ class LeasesTest : public EndpointTest {
   Caller me_{::getuid(), ::getgid(), "me", false};
   std::unique_ptr<task::LeaseLauncher> leases_;
   std::function<void()> waiting_;
-  // The claim in Slurm. Empty if Slurm must not be asked.
+  // The job's claim in Slurm. Empty if the test does not connect the endpoints to Slurm.
   std::optional<Result<std::optional<std::int64_t>>> counted_;
 };
 

@@ -11,8 +11,8 @@ namespace {
 
 using base::Json;
 
-// Each open page requests the overview once a second, at different moments. Building it about once
-// a second is enough for all of them.
+// Each open page requests the overview once a second, at different moments. One overview a second
+// is enough for all pages.
 constexpr std::chrono::milliseconds kOverviewKept{900};
 // Counting 100 000 tasks takes milliseconds, so the list of users is kept for this long.
 constexpr std::chrono::seconds kUsersKept{5};

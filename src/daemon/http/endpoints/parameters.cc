@@ -17,8 +17,8 @@ using base::Json;
 
 namespace {
 
-// Deadlines may be in the past by this much, because the caller's clock may differ and the clock of
-// a simulated server runs fast. `carma drain` itself refuses a time in the past.
+// Deadlines may lie this far in the past, because the caller's clock may differ and the clock of a
+// simulated server runs fast. `carma drain` itself refuses a time in the past.
 constexpr base::Duration kLateDeadline{std::chrono::hours(1)};
 
 }  // namespace

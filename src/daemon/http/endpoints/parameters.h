@@ -23,7 +23,8 @@ namespace carma::daemon {
 // Limit on the number of rows in an answer.
 inline constexpr std::size_t kMaxPage = 10'000;
 
-// Reads numbers from a query and records the first error. Call error() once after the last number.
+// Reads numbers from a query and records the first error. error() must be called after the last
+// number.
 class QueryReader {
  public:
   explicit QueryReader(const Call& call) : request_(call.request) {}
@@ -65,14 +66,14 @@ Result<DrainAsked> ReadDrain(const Call& call, base::Time now);
 // Logs one line about a request that was carried out, with these fields and the caller's "user" and
 // "uid" (from the kernel or the token).
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
-// Logs a change of the engine. done: the result that its Engine::Done was called with. If the store
-// cannot write the change now and it takes effect later, the line has the reason as "not_yet".
+// Logs a change of the engine. done: the result that Engine::Done was called with. If the store
+// cannot write the change yet, the line contains the reason as "not_yet".
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller,
               const Result<Unit>& done);
 
 api::Response JsonAnswer(const nlohmann::json& json, int status = 200);
-// Answers with a page of figures, which has no scripts. Errors are shown as a page too, because a
-// person reads them.
+// Answers with a page of figures that has no scripts. Errors are shown as a page too, because
+// people read them.
 Answer ReportPage(Result<std::string> html);
 // Answers with text that is already JSON.
 Answer TextAnswer(Result<std::string> text);

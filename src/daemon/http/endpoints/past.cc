@@ -40,8 +40,8 @@ Result<ReportRequest> ReadRequest(const SharedServices& services, const Call& ca
   return request;
 }
 
-// The event of an array's submission, which the store only has for the array's first task. Empty if
-// the task is that first task or not in an array.
+// The event of an array's submission, which the store has only for the array's first task. Empty if
+// the task is that first task or does not belong to an array.
 Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, core::TaskId id) {
   const store::StoredTask task = CARMA_TRY(store.Get(id));
   const bool member = task.record.request->array && *task.record.request->array != id;
@@ -49,7 +49,7 @@ Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, cor
   return store.Events(*task.record.request->array, 0, 1);
 }
 
-// The event as shown to the caller. Errors of other users' tasks are left out.
+// The event as shown to the caller, without errors of other users' tasks.
 api::EventView EventFor(const SharedServices& services, const Caller& caller,
                         const store::StoredEvent& event) {
   api::EventView view = Present(event);

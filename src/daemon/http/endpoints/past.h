@@ -8,8 +8,8 @@ namespace carma::daemon {
 // ?task= &after= &limit=: by default the newest hundred events.
 Answer ListEvents(const SharedServices& services, const Call& call);
 // A report on the tasks submitted in the period, their events, and the use of the GPUs. ?after_ms=
-// &until_ms= &last=: the period; &run=1: adds every task and the GPUs over time. Made on a worker,
-// because reading a year of data takes seconds.
+// &until_ms= &last=: the period; &run=1: adds every task and the use of the GPUs over time. Made on
+// a worker, because reading a year of data takes seconds.
 Result<Unit> MakeReport(const SharedServices& services, const Call& call,
                         const api::Responder& reply);
 // The report of MakeReport with &run=1 as an HTML page, as written by `carma report --html`.

@@ -50,10 +50,11 @@ Result<Unit> MayReserve(const SharedServices& services, const Caller& caller) {
   if (std::ranges::find(services->settings.reservation_makers, caller.user) !=
       services->settings.reservation_makers.end())
     return Unit{};
-  return OnlyAdministrators(caller, "reserve GPUs (and users named in reserve.makers)");
+  return OnlyAdministrators(caller, "reserve GPUs (or a user in reserve.makers)");
 }
 
-// rules: the configured accounts or classes. what: their name in messages, such as "account".
+// rules: the configured accounts or classes. what: the word for them in messages, such as
+// "account".
 template <typename Rule>
 Result<Unit> CheckNames(const std::vector<std::string>& names, const std::vector<Rule>& rules,
                         std::string_view what, std::string_view key) {
@@ -90,8 +91,8 @@ Result<Unit> MakeReservation(const SharedServices& services, const Call& call,
   CARMA_TRY(CheckNames(booking.classes, config.classes, "class", "fair.classes"));
   booking.made_by = call.caller.user;
   booking.why = base::Printable(booking.why, 500);
-  // The answer finds the reservation by its number, because the reservation may have been removed
-  // in the meantime.
+  // The answer looks up the reservation by its number, because the reservation may have been
+  // removed in the meantime.
   const auto made = std::make_shared<core::ReservationId>();
   const auto answer = [services, made, caller = call.caller, reply](const Result<Unit>& done) {
     LogAsked("reserved", {{"reservation", core::Number(*made)}}, caller, done);

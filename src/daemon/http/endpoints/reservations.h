@@ -10,7 +10,7 @@ Answer ListReservations(const SharedServices& services, const Call& call);
 // the reservation once it is durable.
 Result<Unit> MakeReservation(const SharedServices& services, const Call& call,
                              const api::Responder& reply);
-// {id}: users may only remove their own reservations, administrators any. Answers {} once the
+// {id}: users may remove only their own reservations, administrators any. Answers {} once the
 // removal is durable.
 Result<Unit> RemoveReservation(const SharedServices& services, const Call& call,
                                const api::Responder& reply);

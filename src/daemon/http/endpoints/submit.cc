@@ -26,8 +26,8 @@ using base::Json;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
 // Limits on the total size of a submission's descriptions: in memory, where common parts are
-// counted once, and in the store, where each description is complete. A small body may expand to
-// very large descriptions.
+// counted once, and in the store, where each description is complete. A small body may describe
+// very large tasks.
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
 // Larger bodies are read on a thread, because they would delay other calls.
@@ -36,23 +36,23 @@ constexpr std::size_t kReadAtOnceValues = 1'000;
 // Approximate limit on the number of values in a body, because many small values would take
 // gigabytes.
 constexpr std::size_t kMostValues = 2'000'000;
-// Limit on large bodies that wait to be read. The usual limits on connections do not apply to them,
-// because their clients may have hung up.
+// Limit on large bodies that wait to be read. The limits on connections do not cover them, because
+// their clients may have hung up.
 constexpr std::size_t kMostWaiting = 4;
-constexpr std::size_t kMostChecked = 100;  // tasks checked in one dry run
+constexpr std::size_t kMostChecked = 100;  // limit on the tasks checked in one dry run
 // Limit on the dependencies of all tasks of a submission together. Each dependency is stored and
 // watched until its task ends.
 constexpr std::size_t kMostDependencies = 1'000'000;
-// A dry run predicts start times for as many tasks as it can within this time. If many tasks are
-// waiting, each prediction takes a considerable part of a second.
+// Time limit for predicting the start times of a dry run. If many tasks are waiting, each
+// prediction takes a considerable part of a second.
 constexpr auto kCheckTime = std::chrono::milliseconds(1500);
 
 // Checks the total size of the tasks, including their common parts.
 Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t shared = 0) {
   if (count * bytes_each + shared <= kMostBytes) return Unit{};
   return Invalid(
-      "body: {} task{} of {} bytes{}, expected at most 256 MiB in all; send fewer at once, or "
-      "shorter ones",
+      "body: {} task{} of {} bytes{}, expected at most 256 MiB in all; send fewer or "
+      "shorter tasks",
       count, count == 1 ? "" : "s", bytes_each, count == 1 ? "" : " each");
 }
 
@@ -66,8 +66,7 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
   Result<task::TaskSpec> shared;
   if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
   if (!shared) return std::unexpected(shared.error());
-  // The common environment is stored only once. It is checked together with the first task that
-  // uses it.
+  // The common environment is stored only once, and is checked with the first task that uses it.
   TaskList::Environment environment;
   std::vector<task::TaskSpec> specs;
   std::vector<bool> shares;
@@ -95,7 +94,7 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
 Result<TaskList> ReadArray(const Json& spec, const Json* array) {
   task::TaskSpec each = CARMA_TRY(task::SpecFromJson(spec, "/spec"));
   if (array == nullptr) return TaskList({std::move(each)});
-  // Each index becomes a separate task. All of them share one environment.
+  // Each index becomes a separate task, and all tasks share one environment.
   task::TaskSpec bare = each;
   bare.environment.clear();
   CARMA_TRY(CheckBytes(array->size(), DescriptionBytes(bare), DescriptionBytes(each)));
@@ -145,19 +144,21 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   TaskList list = CARMA_TRY(listed ? ReadListed(*tasks, common) : ReadArray(*spec, array));
   if (list.BytesOfAll() > kMostWritten) {
     return Invalid(
-        "body: {} tasks take {} MiB including what they share, expected at most 4 GiB; send fewer "
-        "at once, or smaller environments",
+        "body: {} tasks take {} MiB including shared parts, expected at most 4 GiB; send fewer "
+        "tasks "
+        "or smaller environments",
         count, list.BytesOfAll() >> 20);
   }
   described.tasks = std::move(list);
   return described;
 }
 
-// A dry run. It makes estimates as a real submission would, and answers when all of them are done.
+// A dry run. Makes the same estimates as a real submission, and answers when all estimates are
+// done.
 struct Check {
   const SharedServices services;
   std::vector<task::TaskSpec> specs;  // the first tasks
-  std::size_t count = 0;              // tasks in the whole submission
+  std::size_t count = 0;              // number of tasks in the submission
   std::uint32_t uid = 0;
   std::string user;
   std::vector<EstimateResult> results;
@@ -182,8 +183,8 @@ std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& 
   if (*estimate->predicted_mib <= largest_mib) return "";
   return fmt::format(
       "No GPU here is large enough: the prediction is {} per GPU, and the largest GPU that the "
-      "task may use has {}. Use more GPUs or a smaller batch, or give --memory if you know that it "
-      "needs less.",
+      "task may use has {}. Use more GPUs or a smaller batch, or give --memory if you know that "
+      "the task needs less.",
       base::FormatMib(*estimate->predicted_mib), base::FormatMib(largest_mib));
 }
 
@@ -210,7 +211,8 @@ Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core:
   return task;
 }
 
-// Whether two tasks are equal except for their names. Of equal tasks only the first is checked.
+// Whether two tasks are equal except for their names. If successive tasks are equal, only the first
+// is checked.
 bool IsLike(const Check& check, std::size_t i, std::size_t other) {
   task::TaskSpec same_name = check.specs[other];
   same_name.name = check.specs[i].name;
@@ -276,7 +278,7 @@ void CheckTasks(const SharedServices& services, const Caller& caller, const Task
     check->services->from_snapshot(
         check->uid,
         [check]() -> Result<MakeAnswer> {
-          // This runs before the fork, because the forked copy cannot use the store.
+          // The fork's copy of this process cannot use the store, so the store is read here.
           for (task::TaskSpec& spec : check->specs)
             CARMA_TRY(FillKnownEnds(check->services->engine.store(), spec.dependencies));
           return [check] { return Checked(*check); };
@@ -285,7 +287,7 @@ void CheckTasks(const SharedServices& services, const Caller& caller, const Task
   });
 }
 
-// owner: the user to whom the tasks belong, if this is not the caller; otherwise empty.
+// owner: the user that the tasks belong to, if different from the caller; otherwise empty.
 Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
                                  std::vector<std::string> warnings, const api::Responder& reply) {
   return [caller, owner, warnings = std::move(warnings), reply](const Result<Submitted>& done) {
@@ -303,8 +305,8 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
   };
 }
 
-// The description of the new task. The earlier task's dependencies and times no longer apply and
-// are dropped. The body contains the changed fields or is empty.
+// The description of the new task, with the changes in the body (which may be empty). The earlier
+// task's dependencies and times no longer apply and are dropped.
 Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
   task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
   if (spec.lease) {
@@ -330,7 +332,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
 
 std::optional<core::TaskId> TaskOf(const SharedServices& services, const Call& call) {
   if (!call.request.peer) return std::nullopt;
-  // A task may submit so soon after its start that its own start has not been reported yet.
+  // A task may submit before the report of its own start has been read.
   services->engine.PollLauncher();
   return services->engine.attribution().Find(call.request.peer->pid);
 }

@@ -367,7 +367,7 @@ TEST_F(SubmitTest, ADryRunWarnsOfAPredictionLargerThanEveryGpu) {
   EXPECT_EQ(last_heard_->status, 200) << "a prediction may be wrong";
   const std::string remark = last_heard_->body.at("tasks")[0].at("estimate_remarks").at(0);
   EXPECT_THAT(remark, HasSubstr("No GPU here is large enough: the prediction is 96.7G per GPU, "));
-  EXPECT_THAT(remark, HasSubstr("give --memory if you know that it needs less"));
+  EXPECT_THAT(remark, HasSubstr("give --memory if you know that the task needs less"));
   Check({{"spec", SpecJson()}});
   take_({Found(0, core::Estimate{6'000, "transformer", 5'000})});
   EXPECT_EQ(last_heard_->body.at("tasks")[0].at("estimate_remarks"), Json::array());

@@ -60,8 +60,8 @@ TEST(Endpoints, TheStatusIsServedBeforeTheGpusAreKnown) {
 }
 
 TEST(Endpoints, ChangesNeedAKnownUser) {
-  // With a token, users may change existing tasks but not submit tasks, because these would run new
-  // programs.
+  // With a token, users may change existing tasks but not submit tasks, because new tasks would run
+  // new programs.
   const std::set<std::string_view> by_token{"/v1/changes", "/v1/tasks/{id}/{verb}",
                                             "/v1/tasks/{id}/priority"};
   for (const Endpoint& endpoint : Endpoints(Server())) {

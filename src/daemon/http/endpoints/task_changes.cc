@@ -24,7 +24,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kChangesAtOnce = 100;  // tasks of one request that are changed in one turn
+constexpr std::size_t kChangesAtOnce = 100;  // tasks of one request changed in one turn
 
 Result<store::StoredTask> TouchableBy(Result<store::StoredTask> found, const Caller& caller) {
   store::StoredTask stored = CARMA_TRY(std::move(found));
@@ -108,8 +108,8 @@ const EditableField* FindEditable(std::string_view name) {
   return nullptr;
 }
 
-// The task's current description: the stored description with the core's fields, which may have
-// changed.
+// The task's current description: the stored description with the core's fields, because edits
+// change those.
 Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
   task::TaskSpec now = spec;
   static_cast<core::TaskRequest&>(now) = record.request;
@@ -127,7 +127,7 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   return Unit{};
 }
 
-// The value in the form that `carma edit` accepts.
+// The value in the format that `carma edit` accepts.
 std::string ValueText(const std::string& field, const Json& value) {
   if (value.is_null()) return "none";
   if (value.is_array()) {
@@ -193,7 +193,7 @@ base::Error EndedAlready(core::TaskId id, core::TaskState state) {
   return {ErrorCode::kConflict, fmt::format("task {} has already {}", id, said())};
 }
 
-// Why this change is impossible in this state of a task; empty if it is possible.
+// Why this change is impossible for a task in this state; empty if it is possible.
 std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
   const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
   if (verb == "hold" && !waits) return "only a waiting task can be held";
@@ -203,8 +203,8 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
   return std::nullopt;
 }
 
-// Why the task cannot be requeued. lease: null if the task is not a lease. Only a lease's owner can
-// start its process again.
+// Why the task cannot be requeued. lease: the description of a lease; null if the task is not a
+// lease. Only the owner of a lease can start its process again.
 std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* lease) {
   if (lease == nullptr)
     return fmt::format("task {0} has --no-requeue: carma redo {0} submits it again", record.id);
@@ -273,8 +273,8 @@ Result<ManyChanges> ReadChanges(const Call& call) {
   return changes;
 }
 
-// Collects the results of many changes. Its destructor sends the answer, because by then every task
-// has a result.
+// Collects the results of many changes. The destructor sends the answer, because it runs when every
+// task has a result.
 class ChangesTold {
  public:
   ChangesTold(const SharedServices& services, const Caller& caller, api::Responder reply)
@@ -313,18 +313,18 @@ class ChangesTold {
   std::vector<api::RefusedChange> refused_;
 };
 
-// Changes a share of the tasks, and the next share once this one is durable. A thousand changes at
-// once would delay other calls.
+// Changes a share of the tasks. The next share follows once these changes are durable. A thousand
+// changes at once would delay other calls.
 void ChangeShare(const SharedServices& services, const std::shared_ptr<const ManyChanges>& changes,
                  std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
   const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());
-  // Destroyed after the last change of this share, which starts the next share.
+  // Destroyed after the last change of this share. Its deleter starts the next share.
   const std::shared_ptr<const void> last(told.get(), [=](const void*) {
     if (to < changes->tasks.size()) ChangeShare(services, changes, to, caller, told);
   });
   for (std::size_t i = from; i < to; ++i) {
     const core::TaskId id = changes->tasks[i];
-    // Only requeue needs the description. The core does not have it.
+    // Only a requeue needs the description, which the core does not have.
     const core::TaskRecord* live =
         changes->verb == "requeue" ? nullptr : services->engine.scheduler().Find(id);
     const Result<store::StoredTask> stored = TouchableBy(
@@ -414,7 +414,7 @@ Result<Unit> EditTask(const SharedServices& services, const Call& call,
     CARMA_TRY(CheckPriority(wanted.priority, call.caller));
   if (wanted.qos != record.request->qos) {
     if (core::HoldsGpus(record.state) && !call.caller.admin)
-      return Conflict("task {} is running: only administrators can change --qos then", record.id);
+      return Conflict("task {}: only administrators can change --qos of a running task", record.id);
     const core::SlotRules& slots = services->engine.scheduler().config().slots;
     CARMA_TRY(CheckSlots(wanted, slots, call.caller));
   }
@@ -451,7 +451,7 @@ Result<Unit> CheckEditable(const Json& changes, const Caller& caller,
                    fmt::join(kEditableWhileItWaits | names, ", "));
   }
   if (changes.contains("notify") && !Owns(caller, stored))
-    return Denied("only its owner may change a task's notifications");
+    return Denied("only the owner may change a task's notifications");
   return Unit{};
 }
 

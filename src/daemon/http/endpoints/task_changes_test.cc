@@ -293,7 +293,7 @@ TEST_F(TasksTest, RefusedEditsExplainWhy) {
       {kAda, R"({"uid":0})", 400, "/uid: expected a field that can be changed"},
       {kAda, R"({"environment":{}})", 400, "/environment: expected a field"},
       {kRoot, R"({"notify":[{"target":"/bin/true"}]})", 403,
-       "only its owner may change a task's notifications"},
+       "only the owner may change a task's notifications"},
       {kAda, "{}", 400, "expected an object of fields"},
       {kAda, "[]", 400, "expected an object of fields"},
       {kAda, R"({"gpus":-1})", 400, "/gpus: expected"},

@@ -24,11 +24,11 @@ using base::Json;
 constexpr std::size_t kShownBytes = 1'000;
 // Limit on the number of rows in an answer, because more rows would delay other calls.
 constexpr std::size_t kMostRows = 1'000;
-// Limit on the number of tasks checked for an answer in queue order. Therefore a page with few rows
+// Limit on the number of tasks checked for an answer in queue order. So even a page with few rows
 // may have a next page.
 constexpr std::size_t kMostLooks = 1'000;
-// If a list has at most kFewRows rows without an expected start, or if the queues have at most
-// kShortQueue tasks, building the list takes less time than forking the process.
+// Building a list takes less time than forking the process if the list has at most kFewRows rows
+// and none needs an expected start, or if the queues have at most kShortQueue tasks.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kShortQueue = 20'000;
 
@@ -84,8 +84,8 @@ Result<ListAsked> QueryFilter(const Call& call) {
   return asked;
 }
 
-// Checks those parts of the filter that do not need the store. user: the name of the task's user,
-// which is not part of `request`.
+// Checks the parts of the filter that do not need the store. user: the name of the task's user,
+// which `request` does not contain.
 bool IsWanted(const store::TaskFilter& filter, const core::TaskRequest& request,
               const std::string& user) {
   return (!filter.user || user == *filter.user) &&
@@ -100,13 +100,13 @@ bool IsWanted(const store::TaskFilter& filter, const store::StoredTask& stored) 
          (!filter.name || stored.name == *filter.name);
 }
 
-// The rows of a page, and the task after which the next page begins.
+// The rows of a page, and the task that the next page begins after.
 struct Page {
   std::vector<store::StoredTask> rows;
   std::optional<core::TaskId> next;
 };
 
-// Takes tasks until the page is full and there is one more task, or until enough tasks have been
+// Takes tasks until the page is full and a further task is found, or until enough tasks have been
 // checked.
 class PageFiller {
  public:
@@ -208,7 +208,7 @@ Result<Page> ListByTurn(const SharedServices& services, store::TaskFilter filter
 
 // Lists the requested tasks by number.
 Result<Page> ListByNumber(const SharedServices& services, store::TaskFilter filter) {
-  const std::size_t wanted = filter.limit++;  // one more row shows whether there is a next page
+  const std::size_t wanted = filter.limit++;  // an extra row shows whether there is a next page
   bool cut = false;
   std::vector<store::StoredTask> rows = CARMA_TRY(services->store.List(filter, &cut));
   const bool more = cut || rows.size() > wanted;
@@ -244,7 +244,7 @@ void AnswerWithList(const SharedServices& services, const Call& call,
     return ListOf(services, page, caller);
   };
   const PrepareAnswer prepare = ReadThenWrite(read, write);
-  // If no task waits, no expected starts are needed.
+  // Only waiting tasks need expected starts.
   const bool few = filter.limit <= kFewRows && !filter.states.empty() &&
                    std::ranges::all_of(filter.states, &core::HoldsGpus);
   few ? AnswerAtOnce(AskerOf(call), prepare, reply)

@@ -17,7 +17,7 @@ constexpr int kMaxWaitS = 3600;
 // The store's data about a task.
 struct Known {
   store::StoredTask stored;
-  std::vector<std::string> remarks;  // remarks on its estimate
+  std::vector<std::string> remarks;  // remarks on the task's estimate
   std::vector<store::Notice> notices;
 };
 Result<Known> LookUp(store::Store& store, core::TaskId id) {
@@ -32,7 +32,7 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
   return known;
 }
 
-// The task with all details, including those that are not in rows of a list. Does not read the
+// The task with all details, including those that rows of a list do not have. Does not read the
 // store.
 api::TaskView FullView(const SharedServices& services, const Known& known, const Caller& caller) {
   api::TaskView view = View(services, known.stored, caller);

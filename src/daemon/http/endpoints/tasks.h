@@ -34,18 +34,18 @@ Result<Unit> ChangeTasks(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
 
 // Takes fields of a description, such as {"time_limit_s": 7200, …}; null removes a field. Answers
-// with the task once the change is durable. For the owner and administrators, but only the owner
-// may change notifications.
+// with the task once the change is durable. For the owner and administrators; only the owner may
+// change notifications.
 Result<Unit> EditTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply);
 
-// Checks that EditTask and RedoTask may take these fields from this caller. Errors: kInvalid;
+// Checks that this caller may set these fields with EditTask and RedoTask. Errors: kInvalid;
 // kDenied for notifications of another user's task, because their target may be a program that runs
 // with the owner's rights.
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
-// Whether the caller submitted the task. Also compares the names, because the user id may have
+// Whether the caller submitted the task. Also compares user names, because the user id may have
 // belonged to another person at that time.
 bool Owns(const Caller& caller, const store::TaskOwner& owner);
 bool Owns(const Caller& caller, const store::StoredTask& stored);

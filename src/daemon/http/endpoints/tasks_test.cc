@@ -69,7 +69,7 @@ TEST_F(TasksTest, OnlyTheOwnerReadsWhatATaskWroteToStderr) {
       {kRoot, true},
       {{kEve.uid, kEve.gid, "eve", true}, true},
       {kEve, false},
-      {{kAda.uid, kAda.gid, "bob", false}, false},  // has ada's user id now
+      {{kAda.uid, kAda.gid, "bob", false}, false},  // now has ada's user id
       {{kAda.uid, kAda.gid, "", false}, false},     // the user database does not answer
       {{}, false}};
   for (const auto& [caller, sees] : cases) {

@@ -15,7 +15,7 @@ Answer MakeToken(const ServerServices& server, const Call& call);
 // Lists the caller's own tokens. With ?all=1 lists the tokens of all users, for administrators
 // only.
 Answer ListTokens(const ServerServices& server, const Call& call);
-// {id}: users may only revoke their own tokens, administrators any. Answers {}.
+// {id}: users may revoke only their own tokens, administrators any. Answers {}.
 Answer RevokeToken(const ServerServices& server, const Call& call);
 
 }  // namespace carma::daemon
