@@ -75,15 +75,15 @@ std::string BashNames(const std::vector<std::string>& names) {
   return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
 }
 
-// How bash completes the verb's arguments that are not in `names`.
+// The shell variables that control how bash completes the verb's arguments, except for `names`.
 std::string BashArguments(const VerbWords& verb) {
   if (verb.tasks == TaskNames::kAll) return " tasks=all";
   if (verb.tasks == TaskNames::kOpen) return " tasks=open";
   return verb.takes_files && verb.words.empty() ? " files=yes" : "";
 }
 
-// The words of `verb/subverb`. The verb itself comes after its subverbs, because its pattern also
-// matches theirs.
+// A `case` branch for each verb and each `verb/subverb`. The branch of a verb comes after those of
+// its subverbs, because its pattern also matches them.
 std::string BashCases(const VerbWords& verb) {
   std::string cases;
   for (const std::string& name : verb.names) {
@@ -185,8 +185,8 @@ std::string ZshArguments(const std::string& options, const std::vector<std::stri
   return fmt::format("_arguments -S{} '*:argument:{}'", options, action);
 }
 
-// Completes a verb, then the words of that verb, and its subverbs in the same way. takes_files: a
-// file may be given instead of a verb.
+// zsh code that completes a verb, then its words and subverbs. takes_files: a file may be given
+// instead of a verb.
 std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& options,
                       const std::string& global, bool takes_files) {
   std::string descriptions;

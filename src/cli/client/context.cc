@@ -30,7 +30,7 @@ void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
   if (!own || !shown || !base::Exists(config::kServerSocket)) return;
   std::fprintf(context.err,
-               "carma: this is your own carmad at %s; the server's listens at %s (choose one with "
+               "carma: using your own carmad at %s; the server's carmad is at %s (choose one with "
                "CARMA_SOCKET)\n",
                path.c_str(), config::kServerSocket);
 }
@@ -224,8 +224,9 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// Expands a task to its array. In dependencies and in calls from Slurm, the number of an array's
-// first task means the whole array. The caller's last task (`own`) means its whole array too.
+// Expands a task to its whole array. The number of an array's first task stands for the array in
+// dependencies and in calls from Slurm. With `own` (the caller's last task), any task of the array
+// does.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
@@ -258,8 +259,7 @@ Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<st
         ListTasks(context.client(),
                   {.states = "all", .user = OwnUserName(), .limit = needed, .newest_first = true}));
     for (const api::TaskView& task : page.tasks) newest.push_back(task.id);
-    // The newest task of an array is its last task. The numbers of its other tasks come directly
-    // before.
+    // An array has consecutive numbers, so its newest task is also its last.
     const bool array = last == Last::kArray && !newest.empty() && page.tasks[0].array_id;
     for (TaskRange& range : ranges) {
       if (array && range.own && range.back == 0)
@@ -287,7 +287,7 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings) {
               one ? WholeArray(context, id, own) : TaskRange{.first = id, .last = id};
           if (one && words[0] == "afternotok" && all.first != all.last)
             Warn(context, fmt::format("--dependency: afternotok:{} needs every task of the array "
-                                      "to fail (in Slurm: one of them)",
+                                      "to fail (in Slurm, one failed task is enough)",
                                       words[i]));
           for (std::uint64_t each = all.first; each <= all.last; ++each)
             meant += ":" + std::to_string(each);

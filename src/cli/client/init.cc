@@ -85,8 +85,8 @@ Result<Unit> CheckName(const Question& question, const std::string& name) {
   return Unit{};
 }
 
-// Converts an answer to the notation of the configuration. Errors: kInvalid; kNotFound if there is
-// no such name.
+// Converts an answer to the notation of the configuration. Errors: kInvalid; kNotFound for an
+// unknown group.
 Result<std::string> ValueOf(const Question& question, const std::string& answer) {
   const bool nothing = answer == question.nothing || answer.empty();
   if (question.form == Form::kWord) return Quoted(answer);
@@ -105,7 +105,7 @@ Result<std::string> ValueOf(const Question& question, const std::string& answer)
   return fmt::format("[{}]", base::Join(names, ", "));
 }
 
-// Like ValueOf, but also checks that the configuration accepts the value, and returns its errors.
+// Like ValueOf, but also fails if the configuration does not accept the value.
 Result<std::string> CheckedValue(const Question& question, const std::string& answer) {
   std::string value = CARMA_TRY(ValueOf(question, answer));
   const Result<std::string> text = WithValues("", {{std::string(question.key), value}});
@@ -117,8 +117,8 @@ Result<std::string> CheckedValue(const Question& question, const std::string& an
   return Invalid(expected == std::string::npos ? message : message.substr(expected));
 }
 
-// Reads a line; returns empty at the end of the input. Reads byte by byte, because what follows the
-// line belongs to other programs.
+// Reads a line; returns empty at the end of the input. Reads byte by byte, because the rest of the
+// input belongs to other programs.
 std::optional<std::string> ReadLine() {
   std::string line;
   char c = 0;
@@ -151,7 +151,7 @@ std::string DefaultFile(bool of_root) {
   return base::GetEnv("XDG_CONFIG_HOME", home + "/.config") + "/carma/config.toml";
 }
 
-// The values that differ from the present file. Errors: kInvalid for a wrong value of an option.
+// The values that the answers change. Errors: kInvalid for an invalid value of an option.
 Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
                                          const config::Loaded& now, bool of_root) {
   std::vector<ConfigValue> changed;

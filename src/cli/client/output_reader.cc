@@ -83,8 +83,8 @@ Result<bool> OutputReader::CopyNew(std::FILE* out) {
     if (!opened) return std::unexpected(opened.error());
   }
   for (;;) {
-    const bool replaced = Replaced();  // checked before the copy, so that the old file gets no more
-                                       // text after the copy
+    const bool replaced = Replaced();  // checked before the copy: the old file gets no more
+                                       // text, so the copy is complete
     const auto copied = CopyRest(out);
     if (!copied || !*copied || !replaced) return copied;
     const auto opened = Open();

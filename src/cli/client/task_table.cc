@@ -221,8 +221,8 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
   return (*task.ended_ms - *task.launched_ms) / 1000;
 }
 
-// Adds another task to the row: its GPUs, and its memory if that is the most. The row has no time
-// if the times differ.
+// Merges another task into the row. The GPUs are combined, the larger memory counts, and the time
+// is left out if it differs.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())
@@ -326,7 +326,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     if (const auto key = KeyOf(task)) groups[*key].push_back(task.id);
   }
   FoldedTasks folded;
-  std::map<Alike, std::size_t> shown;  // row that shows them
+  std::map<Alike, std::size_t> shown;  // row of each group
   for (const TaskView& task : tasks) {
     const auto key = KeyOf(task);
     if (key) {
@@ -344,7 +344,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     TaskView& row = folded.tasks.back();
     const bool goes_on = cut && KeyOf(tasks.back()) == key;
     row.name += fmt::format(" x{}{}", ids.size(), goes_on ? "+" : "");
-    // The fields that may differ between the tasks of the row.
+    // These fields may differ between the tasks of the row.
     row.array_index.reset();
     row.parameters.clear();
   }
@@ -354,7 +354,8 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
 std::vector<TaskView> AsTree(const std::vector<TaskView>& tasks) {
   std::set<std::uint64_t> listed;
   for (const TaskView& task : tasks) listed.insert(task.id);
-  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: depends on no listed task
+  std::map<std::uint64_t, std::vector<const TaskView*>>
+      below;  // 0: tasks that depend on no listed task
   for (const TaskView& task : tasks) {
     const std::uint64_t above = LastDependency(task);
     below[listed.contains(above) && above < task.id ? above : 0].push_back(&task);

@@ -15,11 +15,11 @@ namespace carma::cli {
 
 // All facts. Predicted, promised and measured memory are separate.
 std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
-// The explanation in sentences. If the task waits, each GPU has a sentence.
+// The explanation in sentences. If the task waits, there is a sentence for each GPU.
 std::string Explanation(const api::ExplainView& explain);
 // Writes one sentence for all GPUs with the same verdict, even if their memory in use differs.
 std::string VerdictsText(const std::vector<api::VerdictView>& verdicts);
-// gpus: needed to show the GPUs of events by index.
+// gpus: for showing the GPUs of events by index.
 std::string EventLines(const std::vector<api::EventView>& events,
                        const std::vector<api::GpuView>& gpus, const Screen& screen = {});
 

@@ -250,8 +250,8 @@ void AddWait(Syntax app, Context& context) {
   const Syntax verb = AddVerb(
       app, "wait", "Wait until tasks have ended and exit with their exit code",
       "  carma wait @ && echo trained\n"
-      "Exit code: that of the task, 128 + N after signal N, or 1 if it has none; the highest of\n"
-      "several tasks; 124 after --timeout.\n");
+      "Exit code: that of the task, 128 + N after signal N, or 1 if the task has neither; for\n"
+      "several tasks, the highest code; 124 after --timeout.\n");
   verb.AddOption("tasks", "", flags->wait.tasks, std::string(kArraysHelp) + " (default: @)");
   verb.AddOption("--timeout", "SPAN", flags->timeout,
                  "give up after 90s, 15m, 2h … (a bare number is minutes)");
@@ -287,7 +287,7 @@ bool IsSpan(const std::string& word) {
   return !base::ParseInt(word) && base::ParseSpan(word).has_value();
 }
 
-// --history may come without a value. The word after it is then the first GPU.
+// --history may have no value. The word after it is then the first GPU.
 void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
   flags.history = std::chrono::hours(1);
@@ -307,7 +307,7 @@ void AddGpus(Syntax app, Context& context) {
   auto flags = NewFlags<Flags>();
   const Syntax verb = AddVerb(
       app, "gpus", "List GPUs with their memory, activity and tasks",
-      "USED is measured, PROMISED is kept for tasks, FREE is left for a new one.\n"
+      "USED is measured, PROMISED is kept for tasks, FREE is left for a new task.\n"
       "  carma gpus -w\n"
       "  carma gpus -v 0           everything known about it, with sources\n"
       "  carma gpus --history 6h   activity, memory and power; each line ends with its mean,\n"

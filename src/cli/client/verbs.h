@@ -32,7 +32,7 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings);
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
-// Prints the JSON of the named tasks: a list if several were named, otherwise the one text.
+// Prints the JSON of the named tasks: a list if several were named, otherwise the single text.
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
 // Makes "&after_ms=…&until_ms=…" from --since and --until, and leaves out an empty option. A time
 // is a local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span
@@ -84,7 +84,7 @@ void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr,
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);
-// Whether `carma lease` supports this submit option; all others are refused.
+// Whether `carma lease` supports this submit option. Other options are refused.
 bool IsForLease(std::string_view option);
 // Waits for GPUs; then this process becomes the command. Returns only on failure.
 void RunLease(Context& context, SubmitFlags flags);
@@ -172,7 +172,7 @@ struct GpuChangeFlags {
   std::vector<std::string> gpus;  // see SplitGpuNames, or "all"
   // The reason for a drain.
   std::string reason;
-  std::string by;           // when its tasks must have left, as typed
+  std::string by;           // time by which its tasks must leave, as typed
   bool until_boot = false;  // close the whole server, because its machine is to go down
   bool wait = false;        // until its tasks have left
 };

@@ -95,8 +95,8 @@ std::unexpected<gpu::ContextTrouble> CannotAsk(const std::string& why) {
       gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kUnclear, .text = why});
 }
 
-// Uses a probe of its own, so that a hang blocks nothing else. Loads only NVML, because the
-// counters of DCGM are not needed.
+// Uses a probe of its own, so that a hang blocks nothing else. Loads only NVML, because DCGM's
+// counters are not needed.
 Cost MeasureOne(const std::string& nvml_library, const std::string& uuid) {
   const Result<std::unique_ptr<gpu::Probe>> probe = gpu::LoadNvmlProbe(nvml_library);
   if (!probe) return CannotAsk(probe.error().message);

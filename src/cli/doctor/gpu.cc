@@ -37,7 +37,7 @@ constexpr Value kValues[] = {
     {"recovery action", [](const gpu::Reading& r) { return r.condition.recovery.has_value(); }},
 };
 
-// The names of the values that were read, or that were not read.
+// The names of the values that the reading has (told) or lacks.
 std::vector<std::string> Values(const gpu::Reading& reading, bool told) {
   std::vector<std::string> names;
   for (const Value& value : kValues) {
@@ -212,7 +212,7 @@ class GpuCheck {
     if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
     if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory)
       return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
-    // Instances do not have a coarse utilisation either.
+    // Utilisation is no substitute, because instances do not report it either.
     Add(Level::kWarn, text + ": tasks do not share here, despite collocation.share_mig",
         "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share by "
         "memory alone");

@@ -17,7 +17,7 @@ struct PilotPlace {
   std::string socket;
   std::string mps_dir;
 };
-// Chooses the first base folder with short enough paths (a socket's path may have 107 bytes) and
+// Chooses the first base folder with short enough paths (at most 107 bytes for a socket) and
 // creates the pilot's folder in it. Errors: those of config::CheckPrivate, and kUnavailable if no
 // base folder is suitable.
 Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
@@ -38,7 +38,8 @@ class Carmad {
   Result<Unit> Start(const PilotPlace& place, const PilotBooks& books,
                      const std::map<std::string, std::string>& variables);
   bool alive() const { return pid_ > 0; }
-  // Call this when a child has been reaped. Records how the daemon ended if it was that child.
+  // Call this when a child has been reaped. Records how the daemon ended if the child was the
+  // daemon.
   void Reaped(pid_t pid, int status);
   // How the daemon ended: "exit code 2", "signal 9".
   const std::string& end() const { return end_; }

@@ -40,7 +40,7 @@ using base::Time;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The reason in this pilot's drains and reservations, by which the next pilot recognises them.
+// The reason in this pilot's drains and reservations. It lets the next pilot recognise them.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
@@ -53,11 +53,11 @@ constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
 // Time kept in reserve at the end of the allocation, after the last task has been killed.
 constexpr Duration kSpare{5'000};
-// In a short allocation, the notice is shorter than configured, because otherwise no task could
-// ever start.
+// In a short allocation, the notice takes at most a quarter of the time, because otherwise no task
+// could ever start.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
-// A pilot without work ends when nothing could start in this many consecutive checks.
+// A pilot ends after this many consecutive checks in which nothing ran and nothing could start.
 constexpr int kStuckLooks = 4;
 constexpr Duration kReserved = std::chrono::hours(24);
 
@@ -342,7 +342,7 @@ class Pilot {
   void Look() {
     if (!carmad_.alive()) return TakeDaemonEnd();
     const Called<api::StatusView> status = GetStatus(context_.client());
-    if (!status) return;  // carmad has just ended, or is busy; the next look repeats the request
+    if (!status) return;  // carmad has just ended, or is busy; the next check repeats the request
     const Time now = SystemTime();
     if (leave_by_) {
       over_ = RunningTasks(status->value) == 0 || now > *leave_by_ + grace_ + kSpare;
