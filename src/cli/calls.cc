@@ -25,7 +25,7 @@ constexpr int kRepeatAfterMs = 200;
 // The largest number of tasks in one answer. While the daemon writes the answer, it serves no other
 // client.
 constexpr std::size_t kPage = 1000;
-// Long enough for a large batch, which becomes durable in one transaction.
+// Long enough for the daemon to store a large batch in one transaction.
 constexpr int kSubmitTimeoutS = 600;
 
 std::string TaskPath(std::uint64_t id, const std::string& rest = "") {

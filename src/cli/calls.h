@@ -50,7 +50,7 @@ struct TaskPage {
   std::vector<api::TaskView> tasks;
   bool more = false;  // there are more tasks than the limit
 };
-// Reads page after page until the limit is reached.
+// Reads further pages until the limit is reached.
 Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id);
@@ -78,7 +78,7 @@ Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, cons
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);
 
-// Closes the whole server before its machine goes down. Without a time, its tasks get the
+// Closes the whole server before its machine goes down. If empty_by is empty, the tasks get the
 // configured notice.
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by);

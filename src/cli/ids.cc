@@ -9,7 +9,7 @@
 namespace carma::cli {
 namespace {
 
-// The largest N in "@~N", which is one page of the daemon's list.
+// The largest N in "@~N": tasks up to this N fit on one page of the daemon's list.
 constexpr std::int64_t kMaxBack = 9'999;
 
 std::optional<std::uint64_t> ParseId(std::string_view text) {

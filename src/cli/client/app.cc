@@ -1,5 +1,4 @@
-// Runs the whole program: finds the verb, separates its words from those of the task's command, and
-// reports errors.
+// Runs the whole program: finds the verb, splits off the task's command, and reports errors.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -165,7 +164,7 @@ constexpr const char* kVerbsOfTheDay =
     "  carma gpus                memory and activity of each GPU\n"
     "All verbs: carma --help. One verb: carma submit --help.\n";
 
-// For an unknown word such as "--tiem": suggests similar options of the verb.
+// The message for an unknown word such as "--tiem", with similar options of the verb.
 std::string UnknownWord(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (!word.starts_with("-")) return fmt::format("unexpected word '{}'", base::Printable(word, 60));
   std::vector<std::string> known;

@@ -19,7 +19,8 @@ constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 // sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
-// The limits of one request, which are below the daemon's own (task.max_batch, api::kMaxBodyBytes).
+// The limits of one request. They are below the daemon's own limits (task.max_batch,
+// api::kMaxBodyBytes).
 constexpr std::size_t kMaxChunkTasks = 100'000;
 constexpr std::size_t kMaxChunkBytes = 48 << 20;
 constexpr std::size_t kMaxChunkMemory = 192 << 20;  // each task together with the shared fields
@@ -107,7 +108,7 @@ class BatchReader {
   const task::SubmitterContext& caller_;
   std::string name_;
   TrainingFinder finder_;
-  task::TaskSpec common_;  // to check lines, except the environment, which the daemon checks
+  task::TaskSpec common_;  // for checking lines; the daemon checks the environment
 };
 
 // Adds a line number to the daemon's error, which identifies a task only by its index.

@@ -155,14 +155,14 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionFa
       ShellQuote(base::Join(NamesOf(verbs), " ")), cases, values, OptionList(global));
 }
 
-// The action by which zsh completes a value.
+// The zsh action that completes a value.
 std::string ZshAction(const Choices& choices) {
   const std::string words = base::Join(choices.words, " ");
   if (words.empty()) return "_files";
   return choices.list ? "_sequence compadd - " + words : "(" + words + ")";
 }
 
-// One option for zsh's _arguments: "-G", "--gpus" or both.
+// An option in the notation of zsh's _arguments: "-G", "--gpus" or both.
 std::string ZshOption(const OptionFacts& option) {
   std::string help;
   for (char c : option.help) help += c == '[' || c == ']' || c == ':' ? ' ' : c;
@@ -251,7 +251,7 @@ std::string FishOption(const OptionFacts& option) {
   return line + " -d " + QuotedLine(option.help) + "\n";
 }
 
-// where: the condition under which these verbs may follow. takes_files: files may follow as well.
+// where: fish's condition for offering these verbs. takes_files: offer files as well.
 std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& where,
                       const std::string& seen_before, bool takes_files) {
   std::string out;

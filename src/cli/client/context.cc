@@ -190,8 +190,8 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// Finds the first number in [low, high) for which the condition holds. If the condition holds for a
-// number, it must hold for all larger ones.
+// Finds the first number in [low, high) for which `holds` is true, by binary search. `holds` must
+// then be true for all larger numbers, too.
 template <class Holds>
 Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
@@ -224,9 +224,8 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// Expands a task to its whole array. The number of an array's first task stands for the array in
-// dependencies and in calls from Slurm. With `own` (the caller's last task), any task of the array
-// does.
+// Expands the first task of an array to the whole array, as in dependencies and in calls from
+// Slurm. own: the task is the caller's last one. Then any task of an array is expanded.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);

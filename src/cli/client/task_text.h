@@ -1,4 +1,4 @@
-// Shows one task as text: all facts, why it waits, what happened.
+// Formats one task as text: all facts, why it waits, and what happened to it.
 #pragma once
 
 #include <cstdint>

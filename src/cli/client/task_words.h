@@ -30,7 +30,7 @@ Colour StateColour(const api::TaskView& task);
 
 // Makes one printable line; "-" for an empty text.
 std::string Line(const std::string& text);
-// The time in the reader's time zone; "-" if there is none.
+// The time in the local time zone; "-" without a time.
 std::string TimePoint(const std::optional<std::int64_t>& ms);
 // "2:30:00"; never below 0.
 std::string SpanText(std::int64_t from_ms, std::int64_t until_ms);

@@ -1,4 +1,4 @@
-// `carma token`: makes, lists and revokes the tokens with which a browser acts for a user.
+// `carma token`: makes, lists and revokes the tokens that let a browser act for a user.
 #include <fmt/format.h>
 
 #include <memory>

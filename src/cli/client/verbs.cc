@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kTasksHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (index 3 of array 40), @ (my last one), @~2 (two before it)";
-// The same, for verbs that wait for tasks or change them.
+// Like kTasksHelp, for verbs that wait for tasks or change them.
 constexpr const char* kArraysHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last task or array), @~2 (two before it)";
 
@@ -49,7 +49,7 @@ void AddSubmit(Syntax app, Context& context) {
   verb.AddFlag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
   verb.AddFlag("--no-check", flags->no_check,
                "skip the check that program, working directory and conda environment exist");
-  verb.AddFlag("-W,--wait", flags->wait, "wait until it ends and exit with its exit code");
+  verb.AddFlag("-W,--wait", flags->wait, "wait until the task ends and exit with its exit code");
   verb.AddFlag("--parsable", flags->parsable, "print only the task number, or first-last");
   verb.AddOption("--batch", "FILE", flags->batch,
                  "submit every line of FILE, - for standard input");
@@ -92,7 +92,7 @@ void AddRedo(Syntax app, Context& context) {
               "administrator resubmits it.\n");
   verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
   AddTaskOptions(verb, &IsEditable);
-  verb.AddFlag("--cascade", flags->cascade, "also the tasks that depend on them");
+  verb.AddFlag("--cascade", flags->cascade, "also resubmit the tasks that depend on them");
   verb.AddFlag("--parsable", flags->parsable, "print only the task number");
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
@@ -146,8 +146,8 @@ void AddList(Syntax app, Context& context) {
       .Range(std::size_t{1}, std::size_t{10'000'000});
   verb.AddFlag("-a,--all", flags->all, "also ended tasks, newest first");
   verb.AddFlag("--unfold", flags->unfold,
-               "one row per waiting task of an array, instead of one for all that are alike");
-  verb.AddFlag("--tree", flags->tree, "show each task below the one it waits for");
+               "one row for each waiting task of an array, even if they are alike");
+  verb.AddFlag("--tree", flags->tree, "show each task below the task it waits for");
   verb.AddOption("-o,--format", "LIST", flags->columns, "columns, listed below");
   verb.AddFlag("--no-header", flags->no_titles, "omit the title line");
   AddWatch(verb, flags->watch, flags->interval_s);
@@ -255,7 +255,7 @@ void AddWait(Syntax app, Context& context) {
   verb.AddOption("tasks", "", flags->wait.tasks, std::string(kArraysHelp) + " (default: @)");
   verb.AddOption("--timeout", "SPAN", flags->timeout,
                  "give up after 90s, 15m, 2h … (a bare number is minutes)");
-  verb.AddFlag("--any", flags->wait.any, "return when the first of them has ended");
+  verb.AddFlag("--any", flags->wait.any, "return as soon as one task has ended");
   verb.AddFlag("-q,--quiet", flags->wait.quiet, "print nothing");
   verb.OnRun([&context, flags] {
     if (!flags->timeout.empty()) {

@@ -77,9 +77,8 @@ struct SubmitFlags {
   std::vector<std::string>
       sbatch;  // options of sbatch, for its stand-in within tasks: "--ntasks=4"
 };
-// Adds the options of task/describe/options.h, or only those for which `wants` returns true. Their
-// values are collected in the order in which they are given. shown: whether the help shows the
-// options.
+// Adds the options of task/describe/options.h, or only those for which `wants` returns true. The
+// values are collected in the given order. shown: whether the help shows the options.
 void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr, bool shown = true);
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
@@ -173,7 +172,7 @@ struct GpuChangeFlags {
   // The reason for a drain.
   std::string reason;
   std::string by;           // time by which its tasks must leave, as typed
-  bool until_boot = false;  // close the whole server, because its machine is to go down
+  bool until_boot = false;  // close the whole server, because its machine will go down
   bool wait = false;        // until its tasks have left
 };
 // Splits comma-separated names of GPUs and ranges of indices such as 0-3.

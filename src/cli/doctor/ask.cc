@@ -37,7 +37,7 @@ namespace {
 // How long the driver may take, in real time, to answer every query once.
 constexpr std::chrono::seconds kDriverPatience{20};
 constexpr base::Duration kGpuPatience{5'000};
-// Counters are means between two samples, which for NVML must be at least 100 ms apart.
+// Counters are means between two samples. NVML needs at least 100 ms between the samples.
 constexpr std::chrono::milliseconds kSamplePause{300};
 // Longer than MeasureContext() waits for the CUDA driver.
 constexpr std::chrono::seconds kContextPatience{35};

@@ -27,7 +27,7 @@ Result<DriverFacts> AskRecording(const std::string& path);
 // daemon answers.
 AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
                           const config::Settings& settings);
-// Makes a context on an idle GPU of each type, one after the other, and fills in `cost` or
+// Makes a context on an idle GPU of each type, one GPU after the other, and fills in `cost` or
 // `not_measured`. Each context may take up to half a minute.
 void MeasureContexts(const config::Settings& settings, const DriverFacts& driver,
                      std::vector<ContextFacts>& contexts);
@@ -38,7 +38,7 @@ Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
 // Compares the clocks at the time of the daemon's answer. A hanging driver may have delayed this
 // process since then.
 ClockFacts AskClock(const DaemonFacts& daemon);
-// The cgroups that the daemon has created; if there is no daemon, those of this process.
+// The daemon's cgroups, or those of this process if no daemon runs.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 

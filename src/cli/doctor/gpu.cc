@@ -37,7 +37,7 @@ constexpr Value kValues[] = {
     {"recovery action", [](const gpu::Reading& r) { return r.condition.recovery.has_value(); }},
 };
 
-// The names of the values that the reading has (told) or lacks.
+// told: return the names of the values in the reading; otherwise the names of the missing values.
 std::vector<std::string> Values(const gpu::Reading& reading, bool told) {
   std::vector<std::string> names;
   for (const Value& value : kValues) {
@@ -204,8 +204,7 @@ class GpuCheck {
             ", so that `dcgmi dmon -e 1002` shows numbers; else see policy.without_sm_activity");
   }
 
-  // DCGM is no remedy, because its counters do not show to which instance they belong
-  // (docs/server/gpus.md).
+  // DCGM does not help here, because its counters do not name their instance (docs/server/gpus.md).
   void NoActivityOfInstances() {
     const std::string text = "SM activity of instances is not counted before Hopper";
     const core::PolicyConfig& policy = settings_.policy;

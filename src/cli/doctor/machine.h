@@ -24,7 +24,7 @@ Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& sett
 struct DiskFacts {
   std::string path;  // the folder that exists
   std::uint64_t free_bytes = 0;
-  std::uint64_t free_files = 0;  // 0 if the file system has no such limit
+  std::uint64_t free_files = 0;  // 0 if the file system does not limit files
   bool counts_files = true;
   bool writable = true;  // carmad may write, as far as this process can see
 };

@@ -306,7 +306,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of tasks the bound should cover")
       .Range(0.5, 0.999);
   verb.AddOption("--beside", "LIST", flags->beside,
-                 "SM activity of neighbours, 0 to 1 each, to see how much they slow it down")
+                 "SM activity of neighbours, 0 to 1 each, to see how much they slow the task down")
       .List()
       .Values(1, 15)
       .OneWord()

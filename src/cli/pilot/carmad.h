@@ -24,9 +24,9 @@ Result<PilotPlace> MakePlace(const config::Environment& environment, const std::
                              const std::string& name);
 
 // The daemon's variables (CARMA_SECTION_KEY), which limit it to the allocation's share of the
-// machine. Variables that are already set stay unchanged. So do configured values, except for GPUs,
-// cores and memory. notice: time from the request to checkpoint until the end. machine_cpus: the
-// cores of this process.
+// machine. Variables that are already set stay unchanged. Configured values stay unchanged, too,
+// except for GPUs, cores and memory. notice: time from the request to checkpoint until the end.
+// machine_cpus: the cores of this process.
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
                                                    const config::Loaded& configured,

@@ -40,7 +40,7 @@ using base::Time;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The reason in this pilot's drains and reservations. It lets the next pilot recognise them.
+// The reason in this pilot's drains and reservations, so that the next pilot recognises them.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
