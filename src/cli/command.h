@@ -54,10 +54,10 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// Returns the first of these sockets: $CARMA_SOCKET; the socket of the pilot of this process's job
-// (client_socket.h); the socket in the configuration that a daemon of this user would read; the
-// socket of the user's own daemon (config::OwnSocketPath) if it exists, or if there is no other;
-// /run/carma/carmad.sock.
+// Returns the first of these sockets that applies: $CARMA_SOCKET; the socket of the pilot of this
+// process's job (client_socket.h); the socket in the configuration that a daemon of this user would
+// read; the socket of the user's own daemon (config::OwnSocketPath) if it exists, or if there is no
+// other; /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
 // A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. The work
@@ -79,7 +79,7 @@ struct Program {
 // The program `carma`. Verbs that carma-lab runs have no `add`.
 Program ServerProgram();
 
-// Verbs that have files of their own. All other verbs are in verbs.cc.
+// Verbs with source files of their own. All other verbs are in verbs.cc.
 void AddRunCommand(Syntax app, Context& context);
 void AddShellCommand(Syntax app, Context& context);
 void AddSshCommand(Syntax app, Context& context);

@@ -214,9 +214,9 @@ void RunBatch(Context& context, const SubmitFlags& flags) {
         {ErrorCode::kInvalid, "--batch: cannot be combined with a command, a script or --wait"});
   }
   if (!flags.lines && !flags.settings.empty()) {
-    return context.Fail({ErrorCode::kInvalid,
-                         "--" + flags.settings[0].first +
-                             ": cannot be combined with --batch unless --lines is given, too"});
+    return context.Fail(
+        {ErrorCode::kInvalid, "--" + flags.settings[0].first +
+                                  ": cannot be combined with --batch unless --lines is given"});
   }
   const std::string name = flags.batch == "-" ? "stdin" : flags.batch;
   const auto caller = CallerContext();

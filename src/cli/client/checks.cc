@@ -27,8 +27,8 @@ std::string Below(const task::TaskSpec& spec, const std::string& path) {
   return path.starts_with('/') ? path : spec.workdir + "/" + path;
 }
 
-// Finds the program where the task will find it: in the task's own PATH, and relative to the task's
-// own folder.
+// Finds the program as the task will: in the task's own PATH, and relative to the task's own
+// folder.
 std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
   if (program.find('/') != std::string::npos) {
     const std::string path = Below(spec, program);
@@ -261,8 +261,7 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
   return warnings;
 }
 
-// Options that have no meaning for a task without GPUs. Each comes with a check whether it was
-// given.
+// Options that have no meaning for a task without GPUs, each with a check whether it was given.
 using Spec = const task::TaskSpec&;
 constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOptions{{
     {"gpu-mem", [](Spec spec) { return spec.memory_mib.has_value(); }},

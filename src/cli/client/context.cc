@@ -225,7 +225,7 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
 }
 
 // Expands the first task of an array to the whole array, as in dependencies and in calls from
-// Slurm. own: the task is the caller's last one. Then any task of an array is expanded.
+// Slurm. own: the task is the caller's last task. Any task of an array is then expanded.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);

@@ -43,9 +43,9 @@ struct Question {
 };
 constexpr std::array kQuestions{
     Question{"users", "daemon.allow_groups", Form::kGroups, "everybody",
-             "Who may submit tasks? everybody, or the members of these groups", true},
+             "Who may submit tasks? everybody, or group names", true},
     Question{"admins", "daemon.admins", Form::kUsers, "nobody",
-             "Users who may manage all tasks and close GPUs, as root may: nobody, or their names",
+             "Users who may manage all tasks and close GPUs, as root may: nobody, or user names",
              true},
     Question{"order", "policy.order", Form::kWord, "",
              "Queue order? fifo: first come, first served; fair: least usage first", true},
@@ -244,8 +244,8 @@ void AddInitCommand(Syntax app, Context& context) {
   const auto add = [&](std::size_t i, const char* help, const char* type) {
     verb.AddOption("--" + std::string(kQuestions[i].option), type, flags->given[i], help);
   };
-  add(0, "users who may submit: everybody, or groups", "LIST");
-  add(1, "users who may act on all tasks: nobody, or users", "LIST");
+  add(0, "users who may submit tasks: everybody, or group names", "LIST");
+  add(1, "users who may manage all tasks: nobody, or user names", "LIST");
   add(2, "queue order: fifo or fair", "WORD");
   add(3, "how tasks share a GPU: auto, mps, streams or exclusive", "WORD");
   add(4, "port of the web page and of /metrics, or none", "PORT");

@@ -29,7 +29,7 @@ constexpr int kLeasePollS = 30;
 constexpr std::chrono::seconds kAskAgain{1};
 // After this time without an answer, the daemon has probably dropped our place in the queue.
 constexpr std::chrono::minutes kPatience{10};
-// A daemon that does not answer the first call may be restarting.
+// The daemon may be restarting during the first call.
 constexpr std::chrono::seconds kFirstPatience{30};
 
 std::string RandomName() {

@@ -43,8 +43,7 @@ struct FoldedTasks {
 // the last group may be larger: "train.py x12+".
 FoldedTasks FoldArrays(const std::vector<api::TaskView>& tasks, bool cut = false);
 
-// Puts each task below the last of its dependencies that is in the list. Names are indented by
-// depth.
+// Puts each task below the last of its listed dependencies. Names are indented by depth.
 std::vector<api::TaskView> AsTree(const std::vector<api::TaskView>& tasks);
 
 }  // namespace carma::cli

@@ -224,7 +224,7 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   }
 }
 
-// "Memory: 5.4G predicted (structural), 6.5G at most." and remarks on its uncertainty.
+// "Memory: 5.4G predicted (structural), 6.5G at most." followed by remarks on the estimate.
 std::string EstimateSentence(const TaskView& task) {
   std::string out;
   if (task.predicted_mib) {
@@ -401,7 +401,7 @@ std::string EventLines(const std::vector<api::EventView>& events,
                {Line(event.what)},
                {EventText(event, gpus)}});
   }
-  // The last column is wrapped below its own start.
+  // Wraps the last column below its own start.
   const std::string text = table.Text({});
   return WrapTo(text, screen, text.find("WHAT"));
 }

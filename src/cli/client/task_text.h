@@ -13,7 +13,7 @@
 
 namespace carma::cli {
 
-// All facts. Predicted, promised and measured memory are separate.
+// All facts about the task, with predicted, promised and measured memory separate.
 std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
 // The explanation in sentences. If the task waits, there is a sentence for each GPU.
 std::string Explanation(const api::ExplainView& explain);

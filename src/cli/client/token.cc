@@ -70,7 +70,7 @@ void AddTokenCommand(Syntax app, Context& context) {
   const Syntax create = verb.AddVerb("create", "Create a token and print it once");
   create.AddOption("name", "", flags->name, "a name for it");
   create.AddOption("--expires", "SPAN", flags->expires,
-                   "how long it is valid: 12h, 7d … (default: 30d)");
+                   "how long the token is valid: 12h, 7d … (default: 30d)");
   create.OnRun([&context, flags] { RunCreate(context, *flags); });
 
   auto all = std::make_shared<bool>(false);

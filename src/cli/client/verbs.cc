@@ -128,7 +128,7 @@ void AddWatch(Syntax verb, bool& watch, double& interval_s) {
 void AddList(Syntax app, Context& context) {
   auto flags = NewFlags<ListFlags>();
   const Syntax verb = AddVerb(
-      app, "list", "List unfinished tasks in the order in which they will be served",
+      app, "list", "List unfinished tasks in queue order",
       "MEM is per GPU: used/promised while a task runs, ~predicted while it waits, the peak at "
       "the end.\nColumns for -o:\n" +
           ColumnHelp() +

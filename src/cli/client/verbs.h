@@ -96,7 +96,7 @@ bool IsEditable(std::string_view option);
 void RunEdit(Context& context, const EditFlags& flags);
 struct RedoFlags : EditFlags {
   bool parsable = false;
-  bool cascade = false;  // also repeat tasks that depend on these tasks
+  bool cascade = false;  // also resubmit the tasks that depend on these
 };
 void RunRedo(Context& context, const RedoFlags& flags);
 

@@ -43,7 +43,7 @@ class Waiter {
     }
   }
 
-  // Returns an empty value if the time runs out. Errors: the daemon's, or that the daemon never
+  // Returns an empty value if the time runs out. Errors: the daemon's; kUnavailable if it never
   // answered.
   Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {

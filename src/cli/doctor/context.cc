@@ -44,7 +44,7 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
              "needed";
     case Kind::kUnclear:
       return "try again while nothing starts on the GPU; run as root on the host, where the driver "
-             "names processes";
+             "lists processes";
     case Kind::kMachine:
       return "run an installed carma doctor, or use --no-measure";
   }

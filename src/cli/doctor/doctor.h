@@ -1,5 +1,5 @@
-// The facts and checks of `carma doctor`. The checks are functions of the facts. The facts are
-// gathered elsewhere (ask.h), so that tests need no GPU, root rights or a broken machine.
+// The facts and checks of `carma doctor`. The checks use only these facts, which are gathered
+// elsewhere (ask.h), so that tests need no GPU, no root rights and no broken machine.
 #pragma once
 
 #include <cstddef>

@@ -262,7 +262,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
 
 namespace {
 
-// A closed GPU with its remedy. GPUs with the same cause share a finding.
+// GPUs that are closed for the same reason. They share one finding.
 struct Closed {
   std::string why;
   bool down;

@@ -1,5 +1,5 @@
-// Commands that install the packages that `carma doctor` misses: for Debian, Ubuntu (and DGX OS),
-// Fedora, and RHEL and similar distributions.
+// Commands that install the packages that `carma doctor` recommends: on Debian, Ubuntu (and DGX
+// OS), Fedora, and RHEL and similar distributions.
 #include "cli/doctor/packages.h"
 
 #include <fmt/format.h>

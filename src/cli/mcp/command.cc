@@ -29,7 +29,7 @@ McpRan RunWords(const Context& context, const std::vector<std::string>& words) {
   const auto ran = task::RunBounded(request);
   if (!ran) return {1, ran.error().message};
   McpRan answer{ran->late ? 1 : ran->exit_code, ran->output + ran->errors};
-  if (ran->late) answer.text += "\nno end within two minutes";
+  if (ran->late) answer.text += "\nstopped after two minutes";
   if (ran->signal != 0) answer.exit_code = 1;
   return answer;
 }

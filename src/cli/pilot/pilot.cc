@@ -227,8 +227,8 @@ class Pilot {
     return Unit{};
   }
 
-  // Converts a time to the daemon's clock: a simulated server has its own clock, and a job without
-  // a limit may end beyond its calendar.
+  // Converts a time to the daemon's clock, which is different on a simulated server. A job without
+  // a limit may end later than the daemon's latest time, so the result is limited.
   Time OnItsClock(Time when, const api::StatusView& status) const {
     const double ahead = static_cast<double>((when - SystemTime()).count()) * time_scale_;
     const double then = static_cast<double>(status.now_ms) + ahead;
@@ -374,7 +374,7 @@ class Pilot {
       Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
     CloseGpus(context_.client(), gpus_, kEndOfAllocation);
     for (const std::string& gpu : gpus_) {
-      // The daemon refuses a time in the past, so the present is the earliest.
+      // The daemon refuses a time in the past, so the deadline is now at the earliest.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation, then);
       if (!drained) Say("{}", drained.error().message);

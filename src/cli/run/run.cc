@@ -27,8 +27,8 @@ namespace {
 using task::AttachMessage;
 using SteadyClock = std::chrono::steady_clock;
 
-// Pauses between two checks of the task. They are short after its process has ended and long while
-// it waits.
+// Pauses between two checks of the task: short after the task's process has ended, long while the
+// task waits.
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLastLook{1000};
 // How long to wait until the daemon reports the result of a task that has ended.

@@ -78,7 +78,7 @@ void RunConfig(Context& context, const std::string& asked) {
 
 // ---- check ----
 
-// The contents of all files that match, joined.
+// The joined contents of all files that match `pattern`.
 std::string TextsOf(const std::string& pattern) {
   std::string all;
   glob_t found{};

@@ -58,7 +58,7 @@ std::string GpuText(const TaskView& task) {
   return text;
 }
 
-// The fact about the task that its user most likely needs to see.
+// What the task's user most likely needs to see.
 std::string NoteText(const TaskView& task, const TopData& data) {
   if (HoldsGpus(task)) {
     std::string note;

@@ -1,5 +1,5 @@
-// The screen of `carma top`: its contents, and the effects of keys. It works on plain values;
-// cli/top/curses.h has the terminal.
+// The screen of `carma top`: its contents, and the effects of keys. This code works on plain
+// values; cli/top/curses.h drives the terminal.
 #pragma once
 
 #include <cstdint>
