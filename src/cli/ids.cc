@@ -83,7 +83,7 @@ Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ra
       return NotFound(newest_own.empty()
                           ? "you have no task yet"
                           : "you have only " + base::Counted(std::ssize(newest_own), "task") +
-                                ", @~" + std::to_string(range.back) + " is none of them");
+                                ", so @~" + std::to_string(range.back) + " does not exist");
     }
     if (range.own) {
       add(newest_own[range.back]);

@@ -202,8 +202,8 @@ std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings;
   const std::string summary = spec.model_summary.value_or("");
   if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
-    warnings.push_back(
-        fmt::format("cannot read {}, the description of its model", base::Printable(summary, 200)));
+    warnings.push_back(fmt::format("cannot read {}, the model summary of the task",
+                                   base::Printable(summary, 200)));
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
     struct stat st {};

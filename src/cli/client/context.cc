@@ -286,7 +286,7 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings) {
               one ? WholeArray(context, id, own) : TaskRange{.first = id, .last = id};
           if (one && words[0] == "afternotok" && all.first != all.last)
             Warn(context, fmt::format("--dependency: afternotok:{} needs every task of the array "
-                                      "to fail (in Slurm, one failed task is enough)",
+                                      "to fail (in Slurm, one is enough)",
                                       words[i]));
           for (std::uint64_t each = all.first; each <= all.last; ++each)
             meant += ":" + std::to_string(each);

@@ -277,7 +277,7 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   misspelt.notify = {{.target = dir_ + "/good.py"}, {.target = "/bin/true"}, {.target = "me"}};
   EXPECT_EQ(
       StartWarnings(misspelt),
-      (std::vector<std::string>{"cannot read " + dir_ + "/modle.txt, the description of its model",
+      (std::vector<std::string>{"cannot read " + dir_ + "/modle.txt, the model summary of the task",
                                 "--notify: no program " + dir_ + "/good.py"}));
 }
 

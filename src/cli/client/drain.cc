@@ -205,7 +205,7 @@ void RunDrain(Context& context, const GpuChangeFlags& flags) {
     auto empty = AwaitEmptyGpus(context, drained);
     if (!empty) return context.Fail(empty.error());
     drained = *std::move(empty);
-    if (!context.json) Print(context, "No task is left on them\n");
+    if (!context.json) Print(context, "No task is left on these GPUs\n");
   }
   if (context.json) PrintJson(context, drained);
 }

@@ -50,7 +50,7 @@ constexpr std::array kQuestions{
     Question{"order", "policy.order", Form::kWord, "",
              "Queue order? fifo: first come, first served; fair: least usage first", true},
     Question{"sharing", "collocation.method", Form::kWord, "",
-             "How do tasks share a GPU? auto: as well as this server can; mps, streams; "
+             "How do tasks share a GPU? auto: this server's best method; mps, streams; "
              "exclusive: not at all",
              false},
     Question{"http-port", "daemon.http_port", Form::kPort, "none",

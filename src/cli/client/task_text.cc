@@ -183,9 +183,9 @@ std::string ServesText(const TaskView& task) {
   if (!task.serve) return "";
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   const bool other = HoldsGpus(task) && method != core::SharingMethod::kMps;
-  return other
-             ? "latency-sensitive, but without MPS its kernels have no priority"
-             : "latency-sensitive: under MPS its kernels go before those of its user's other tasks";
+  return other ? "latency-sensitive, but without MPS its kernels have no priority"
+               : "latency-sensitive: under MPS its kernels run before those of the user's other "
+                 "tasks";
 }
 
 void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {

@@ -116,7 +116,7 @@ class GpuCheck {
     if (!facts_.reading) {
       Add(Level::kBad, base::Printable(facts_.reading.error().Sentence()),
           facts_.reading.error().code == ErrorCode::kNotFound
-              ? "the GPU is lost: reset it (nvidia-smi -r) or reboot; CARMA serves the others"
+              ? "the GPU is lost: reset it (nvidia-smi -r) or reboot; CARMA serves the other GPUs"
               : "CARMA keeps this GPU closed until the driver gives a valid answer; see the "
                 "kernel's log");
       return std::move(findings_);
@@ -147,15 +147,15 @@ class GpuCheck {
       case gpu::TroubleCause::kNoInstance:
         return Add(Level::kBad, text,
                    "divide it as needed (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
-                   "CARMA serves the others");
+                   "CARMA serves the other GPUs");
       case gpu::TroubleCause::kHangs:
         return Add(Level::kBad, text,
                    "see the kernel's log (dmesg: Xid); drain it (carma drain GPU), then reset it "
-                   "(nvidia-smi -r -i GPU) or reboot; CARMA serves the others");
+                   "(nvidia-smi -r -i GPU) or reboot; CARMA serves the other GPUs");
       case gpu::TroubleCause::kOther:
         return Add(Level::kBad, text,
                    "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU needs a reset "
-                   "(nvidia-smi -r) or a reboot; CARMA serves the others");
+                   "(nvidia-smi -r) or a reboot; CARMA serves the other GPUs");
     }
   }
 
@@ -242,7 +242,7 @@ class GpuCheck {
       Add(Level::kWarn,
           fmt::format("{} uncorrectable memory errors since the driver was loaded",
                       *condition.ecc_uncorrected),
-          "they may have made a task fail; reset the GPU, and watch whether they come back");
+          "they may have made a task fail; reset the GPU, and check whether they come back");
     }
   }
 

@@ -27,7 +27,7 @@ void AddPilotCommand(Syntax app, Context& context) {
       app.AddVerb("pilot", "Run your own CARMA on the GPUs of this Slurm job until the job ends");
   verb.Footer(
       "In a batch script, without administrator rights:\n"
-      "  carma pilot ./submit-all.sh            runs it, then the tasks it submitted\n"
+      "  carma pilot ./submit-all.sh            runs the script, then its tasks\n"
       "  carma pilot --once --name sweep ./submit-all.sh   only the first pilot runs it; the next\n"
       "                                         continues with the waiting tasks\n"
       "  carma pilot --until-empty              runs only tasks that already wait\n"
