@@ -34,7 +34,7 @@ bool IsScript(const std::string& path) {
   char start[5] = {};
   const ssize_t n = fd ? ::read(fd.get(), start, sizeof start) : 0;
   const std::string_view text(start, n > 0 ? static_cast<std::size_t>(n) : 0);
-  return text.starts_with("#!") || text == "\xEF\xBB\xBF#!";  // refused later
+  return text.starts_with("#!") || text == "\xEF\xBB\xBF#!";  // byte order mark: refused later
 }
 
 // Refuses training settings that no estimator recognises.

@@ -24,7 +24,7 @@ namespace {
 
 using base::Json;
 
-constexpr int kFirstPollS = 1;  // short, to show the user soon why the lease waits
+constexpr int kFirstPollS = 1;  // short, so that the reason for waiting appears soon
 constexpr int kLeasePollS = 30;
 constexpr std::chrono::seconds kAskAgain{1};
 // After this time without an answer, the daemon has probably dropped our place in the queue.

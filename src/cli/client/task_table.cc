@@ -221,7 +221,7 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
   return (*task.ended_ms - *task.launched_ms) / 1000;
 }
 
-// Merges another task into the row. The GPUs are combined, the larger memory counts, and the time
+// Merges another task into the row. The GPUs are combined, the larger memory is kept, and the time
 // is left out if it differs.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
@@ -354,8 +354,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
 std::vector<TaskView> AsTree(const std::vector<TaskView>& tasks) {
   std::set<std::uint64_t> listed;
   for (const TaskView& task : tasks) listed.insert(task.id);
-  std::map<std::uint64_t, std::vector<const TaskView*>>
-      below;  // 0: tasks that depend on no listed task
+  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: without listed dependency
   for (const TaskView& task : tasks) {
     const std::uint64_t above = LastDependency(task);
     below[listed.contains(above) && above < task.id ? above : 0].push_back(&task);

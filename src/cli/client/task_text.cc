@@ -360,7 +360,7 @@ std::string Explanation(const api::ExplainView& explain) {
     out += "waits" + Sentence(task.reason, task.reason_text) + "\n";
     if (WaitsForNoGpu(task)) {
       out += explain.gpus.empty() ? "" : "Apart from that:\n";
-    } else if (explain.ahead && task.reason != "Limit") {  // later tasks may pass a limit
+    } else if (explain.ahead && task.reason != "Limit") {  // a limited task may be overtaken
       out += *explain.ahead == 0 ? "It is first in its queue.\n"
                                  : std::to_string(*explain.ahead) +
                                        (*explain.ahead == 1 ? " task is" : " tasks are") +

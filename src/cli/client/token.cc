@@ -62,8 +62,7 @@ void AddTokenCommand(Syntax app, Context& context) {
       "  carma token create laptop --expires 7d\n"
       "  carma token list\n"
       "  carma token revoke 3\n"
-      "The web page asks for a token (docs/use/page.md). Anyone who has it may cancel, hold, "
-      "release\n"
+      "The web page asks for a token (docs/use/page.md). Its holder may cancel, hold, release\n"
       "and requeue your tasks, lower their priority and read their output, but not submit.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<CreateFlags>();

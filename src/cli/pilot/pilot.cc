@@ -53,8 +53,8 @@ constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
 // Time kept in reserve at the end of the allocation, after the last task has been killed.
 constexpr Duration kSpare{5'000};
-// In a short allocation, the notice takes at most a quarter of the time, because otherwise no task
-// could ever start.
+// The notice takes at most a quarter of an allocation, because otherwise no task could ever start
+// in a short allocation.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
 // A pilot ends after this many consecutive checks in which nothing ran and nothing could start.
@@ -374,7 +374,7 @@ class Pilot {
       Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
     CloseGpus(context_.client(), gpus_, kEndOfAllocation);
     for (const std::string& gpu : gpus_) {
-      // The daemon refuses a time in the past, so the deadline is now at the earliest.
+      // The daemon refuses a time in the past, so the earliest deadline is now.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation, then);
       if (!drained) Say("{}", drained.error().message);
