@@ -67,7 +67,7 @@ void AddTokenCommand(Syntax app, Context& context) {
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<CreateFlags>();
   const Syntax create = verb.AddVerb("create", "Create a token and print it once");
-  create.AddOption("name", "", flags->name, "a name for it");
+  create.AddOption("name", "", flags->name, "a name for the token");
   create.AddOption("--expires", "SPAN", flags->expires,
                    "how long the token is valid: 12h, 7d … (default: 30d)");
   create.OnRun([&context, flags] { RunCreate(context, *flags); });

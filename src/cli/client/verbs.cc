@@ -69,8 +69,8 @@ void AddLease(Syntax app, Context& context) {
       "  carma lease -G 2 --gpu-mem 12G -- python3 train.py\n"
       "  srun --gres=gpu:0 carma lease --gpu-mem 8G -- ./job.sh\n"
       "Waits like any task; then this process becomes the command, with the GPUs in its\n"
-      "environment. They are released when it ends, for whatever reason. It is never restarted,\n"
-      "and CARMA does not capture its output. 'carma cancel' ends it; Ctrl-C stops waiting.\n");
+      "environment. They are released when the command ends, for whatever reason. It is never\n"
+      "restarted, and its output is not captured. 'carma cancel' ends it; Ctrl-C stops waiting.\n");
   AddTaskOptions(verb, &IsForLease);
   AddTaskOptions(
       verb, [](std::string_view name) { return !IsForLease(name); }, false);
@@ -274,7 +274,7 @@ void AddLogs(Syntax app, Context& context) {
                               "  carma logs --err -n 20 42\n");
   verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
   verb.AddFlag("-f,--follow", flags->follow, "follow the output until the task ends");
-  verb.AddFlag("--err", flags->errors, "show its standard error");
+  verb.AddFlag("--err", flags->errors, "show standard error instead of standard output");
   verb.AddOption("-n,--lines", "N", flags->lines, "only the last N lines")
       .Range(std::int64_t{0}, std::int64_t{1'000'000'000});
   verb.OnRun([&context, flags] { RunLogs(context, *flags); });
@@ -393,7 +393,7 @@ void AddBackup(Syntax app, Context& context) {
       "  carma backup /backup/              creates carma-YYYYMMDD-HHMMSS.db in it\n"
       "  carma backup --force carma.db\n"
       "For root and the user that carmad runs as. To restore it, see docs/server/operations.md.\n");
-  verb.AddOption("target", "FILE", flags->target, "the new file, or a folder in which to create it")
+  verb.AddOption("target", "FILE", flags->target, "the file to create, or a folder for it")
       .Required();
   verb.AddFlag("-f,--force", flags->force, "replace an existing file");
   verb.AddOption("--state-dir", "DIR", flags->state_dir,

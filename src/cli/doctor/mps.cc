@@ -214,7 +214,7 @@ class MpsCheck {
     }
     if (!trial->logs) {
       Add(Level::kWarn, "control daemons write no logs, so CARMA cannot report why a server fails",
-          "check whether this user may write files below /tmp, and report it");
+          "check that this user may write files below /tmp; if so, report the problem");
     }
   }
 

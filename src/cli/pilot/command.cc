@@ -35,7 +35,7 @@ void AddPilotCommand(Syntax app, Context& context) {
       "save and wait for the next pilot of that name. Inside the job, 'carma' finds this pilot.\n"
       "SIGUSR1 (sbatch --signal): the end is near. SIGTERM: the end comes within 15 s.\n"
       "Exit code: that of the command if it failed; 75 if tasks wait for the next pilot, 3 if\n"
-      "tasks have failed, 0 if all is done; 1 or 2 if it could not serve.\n"
+      "tasks have failed, 0 if all is done; 1 or 2 if the pilot could not serve.\n"
       "Every verb also takes --json.");
   verb.AddOption("--name", "NAME", flags->name,
                  "name of the pilot's database; simultaneous pilots need different names");
