@@ -273,7 +273,7 @@ TEST_F(Shutdown, ADrainWaitsUntilTheTasksHaveLeft) {
   const Ran ended = drain.Wait();
   EXPECT_TRUE(ended.Ok()) << ended.Text();
   EXPECT_EQ(ended.out,
-            "GPU 1 takes no new tasks; running tasks continue\nNo task is left on them\n");
+            "GPU 1 takes no new tasks; running tasks continue\nNo task is left on these GPUs\n");
 }
 
 }  // namespace

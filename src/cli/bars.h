@@ -9,9 +9,8 @@
 
 namespace carma::cli {
 
-// Returns the bar whose height, in eighths, is nearest to the share. share: how full the bar is,
-// clamped to 0..1. Empty means unknown and gives a blank; 0 gives the lowest bar. blocks: use block
-// characters instead of letters.
+// Returns the bar of this height, rounded to eighths. share: clamped to 0..1; 0 gives the lowest
+// bar, and empty (unknown) gives a blank. blocks: use block characters instead of letters.
 std::string_view SmallBar(std::optional<double> share, bool blocks = true);
 
 // A GPU's memory as a bar: the number of characters of each part. The parts add up to `width`.

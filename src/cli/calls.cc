@@ -25,7 +25,7 @@ constexpr int kRepeatAfterMs = 200;
 // The largest number of tasks in one answer. While the daemon writes the answer, it serves no other
 // client.
 constexpr std::size_t kPage = 1000;
-// Long enough for a large batch, which becomes durable in one transaction.
+// Long enough for the daemon to store a large batch in one transaction.
 constexpr int kSubmitTimeoutS = 600;
 
 std::string TaskPath(std::uint64_t id, const std::string& rest = "") {
@@ -148,7 +148,7 @@ std::string ArrayBody(const std::string& spec, const std::vector<std::int64_t>& 
   return body + "]}";
 }
 
-// A name that no other request of this user has.
+// A unique name for a request; empty if the kernel supplies no random bytes.
 std::string NewRequestName() {
   std::array<std::uint64_t, 2> chance{};
   if (::getrandom(chance.data(), sizeof chance, 0) != static_cast<ssize_t>(sizeof chance))
@@ -156,8 +156,8 @@ std::string NewRequestName() {
   return fmt::format("{:016x}{:016x}", chance[0], chance[1]);
 }
 
-// Repeats the request if the connection was cut. The daemon recognises the submission by its name.
-// If the daemon is restarting, it needs a moment.
+// Repeats the request for a while if the connection was cut, for example because the daemon is
+// restarting. The daemon recognises a repeated submission by its name.
 Called<Submission> Submit(api::Client& client, const std::string& body) {
   Result<std::string> answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
   if (!answer && client.cut()) {

@@ -25,7 +25,7 @@
 namespace carma::cli {
 
 constexpr int kAnswerS = 60;        // how long a call waits for its answer
-constexpr int kBooksAnswerS = 600;  // the same for calls that read a year of records
+constexpr int kBooksAnswerS = 600;  // for calls that read a year of records
 
 // The answer to a call: its value, and its original text (for --json).
 template <class T>
@@ -50,7 +50,7 @@ struct TaskPage {
   std::vector<api::TaskView> tasks;
   bool more = false;  // there are more tasks than the limit
 };
-// Reads page after page until the limit is reached.
+// Reads further pages until the limit is reached.
 Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id);
@@ -68,17 +68,17 @@ Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
 // The history from `from_ms` to `to_ms` on the daemon's clock, in at most `points` equal spans.
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
                                           std::int64_t from_ms, std::int64_t to_ms, int points);
-// gpu: index or UUID. verb: "drain", with a reason and an optional time at which its remaining
-// tasks are stopped, or "resume".
+// gpu: index or UUID. verb: "resume", or "drain" with a reason. empty_by: when the remaining tasks
+// are stopped; empty: never.
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
-// Drains these GPUs without a deadline if there are several. Call this before giving them a
-// deadline: otherwise a task that leaves the first GPU early would start on the next one. Errors
-// are left to the later calls, which fail in the same way.
+// Drains several GPUs without a deadline; does nothing for a single GPU. Call this before you give
+// them a deadline: otherwise a task that leaves the first GPU early would start on the next one.
+// Ignores errors, because the later calls fail in the same way.
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);
 
-// Closes the whole server before its machine goes down. Without a time, its tasks get the
+// Closes the whole server before its machine goes down. If empty_by is empty, the tasks get the
 // configured notice.
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by);
@@ -113,8 +113,8 @@ struct Submission {
   std::vector<std::string> warnings;
 };
 // specs: JSON texts of task::TaskSpec; common: a JSON object with the values of missing fields, or
-// empty. One request submits all tasks or none. The request has a unique name. If the connection is
-// cut before the answer, it is repeated for some seconds, but accepted only once.
+// empty. One request with a unique name submits all tasks or none. If the connection is cut before
+// the answer, the request is repeated for some seconds. The daemon accepts it only once.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common = "");
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,

@@ -28,7 +28,7 @@ struct ChoiceRow {
   std::vector<std::string> (*words)() = nullptr;
   std::string_view fixed = {};  // comma-separated, in place of `words`
 };
-// The choices for that verb and option. There are no words if no row matches.
+// Returns the choices for this verb and option; no words if no row matches.
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
                     std::string_view option);
 

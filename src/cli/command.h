@@ -32,9 +32,10 @@ struct Context {
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  // For `submit`, `run`, `shell`, `lease` and `pilot`: the words from the first that is not an
-  // option, unchanged. CLI11 does not read them, because options among them belong to another
-  // program. For `estimate`: the words after "--". literal: the words came after "--".
+  // The task's command. For `submit`, `run`, `shell`, `lease` and `pilot`: all words from the first
+  // that is not an option. For `estimate`: the words after "--" or "--run". CLI11 does not parse
+  // these words, because options among them belong to another program. literal: the words came
+  // after "--".
   std::vector<std::string> words;
   bool literal = false;
 
@@ -53,10 +54,10 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// Returns the first of these sockets: $CARMA_SOCKET; the socket of the pilot of this process's job
-// (client_socket.h); the socket in the configuration that a daemon of this user would read; the
-// socket of the user's own daemon (config::OwnSocketPath) if it exists, or if there is no other;
-// /run/carma/carmad.sock.
+// Returns the first of these sockets that applies: $CARMA_SOCKET; the socket of the pilot of this
+// process's job (client_socket.h); the socket in the configuration that a daemon of this user would
+// read; the socket of the user's own daemon (config::OwnSocketPath) if it exists, or if there is no
+// other; /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
 // A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. The work
@@ -75,10 +76,10 @@ struct Program {
   // verb: "list", "trace info"; option: "--state", or empty for the verb's arguments.
   Choices (*choices)(std::string_view verb, std::string_view option);
 };
-// The program `carma`. The verbs of the laboratory have no `add`.
+// The program `carma`. Verbs that carma-lab runs have no `add`.
 Program ServerProgram();
 
-// Verbs that have files of their own. All other verbs are in verbs.cc.
+// Verbs with source files of their own. All other verbs are in verbs.cc.
 void AddRunCommand(Syntax app, Context& context);
 void AddShellCommand(Syntax app, Context& context);
 void AddSshCommand(Syntax app, Context& context);

@@ -9,7 +9,7 @@
 namespace carma::cli {
 namespace {
 
-// The largest N in "@~N", which is one page of the daemon's list.
+// The largest N in "@~N": tasks up to this N fit on one page of the daemon's list.
 constexpr std::int64_t kMaxBack = 9'999;
 
 std::optional<std::uint64_t> ParseId(std::string_view text) {
@@ -83,7 +83,7 @@ Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ra
       return NotFound(newest_own.empty()
                           ? "you have no task yet"
                           : "you have only " + base::Counted(std::ssize(newest_own), "task") +
-                                ", @~" + std::to_string(range.back) + " is none of them");
+                                ", so @~" + std::to_string(range.back) + " does not exist");
     }
     if (range.own) {
       add(newest_own[range.back]);

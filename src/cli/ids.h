@@ -28,11 +28,11 @@ struct TaskRange {
 // Each word may be a comma-separated list. Errors: kInvalid, naming the item and what was expected;
 // also for more than kMaxTasksNamed tasks.
 Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& words);
-// Returns the numbers in the given order without repetition. newest_own: the caller's tasks, newest
+// Returns the numbers in the given order without duplicates. newest_own: the caller's tasks, newest
 // first, at least BackNeeded() of them. Errors: kNotFound if the caller has fewer tasks.
 Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ranges,
                                                 const std::vector<std::uint64_t>& newest_own);
-// How many of the caller's last tasks the ranges refer to; 0: none.
+// How many of the caller's last tasks ExpandRanges() needs; 0: none.
 std::uint64_t BackNeeded(const std::vector<TaskRange>& ranges);
 
 // Writes "42", or "42-57" for several tasks.

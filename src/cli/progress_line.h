@@ -28,7 +28,8 @@ class ProgressLine {
   bool open_ = false;
 };
 
-// Returns "[#####.....]  52 %, 0:12 to go" for this share of the work, 0..1, which took `elapsed`.
+// Returns "[#####.....]  52 %, 0:12 to go". share: the part of the work that is done, 0 to 1.
+// elapsed: the time that this part took.
 std::string ProgressBar(double share, std::chrono::milliseconds elapsed);
 
 }  // namespace carma::cli

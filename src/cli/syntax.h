@@ -1,5 +1,5 @@
 // The syntax of a verb: its options, arguments and subverbs. CLI11 parses them. Its header takes
-// 2.7 s to compile in each file that includes it, so only syntax.cc and client/app.cc do.
+// 2.7 s to compile in each file that includes it, so only syntax.cc and client/app.cc include it.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class Option;
 
 namespace carma::cli {
 
-// One option or argument. A handle, valid as long as the program's CLI::App.
+// One option or argument. This is a handle, valid as long as the program's CLI::App.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
@@ -49,11 +49,11 @@ struct OptionFacts {
   char letter = '\0';     // '\0': none
   bool takes_value = false;
   std::string help;
-  Choices values = {};  // if the value is one of a few words; not known to Syntax
+  Choices values = {};  // if the value is one of a few words; filled in by the caller
 };
 
 // A verb, or the program with its verbs. This is a handle, valid as long as the program's CLI::App.
-// The targets of options must live equally long.
+// The targets of options must live as long.
 class Syntax {
  public:
   explicit Syntax(CLI::App* app) : app_(app) {}
@@ -70,7 +70,7 @@ class Syntax {
   template <class T>
   Option AddOption(const std::string& names, const std::string& value, T& target,
                    const std::string& help) const;
-  // `take` receives each value. Its error is reported as wrong usage.
+  // `take` receives each value. An error from `take` is reported as wrong usage.
   Option AddParsed(const std::string& names, const std::string& value,
                    std::function<Result<Unit>(const std::string&)> take,
                    const std::string& help) const;

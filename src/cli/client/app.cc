@@ -1,5 +1,4 @@
-// Runs the whole program: finds the verb, separates its words from those of the task's command, and
-// reports errors.
+// Runs the whole program: finds the verb, splits off the task's command, and reports errors.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -22,8 +21,8 @@ bool TakesValue(const CLI::App& app, const CLI::App& verb, const std::string& na
   return option && option->get_items_expected_min() > 0;
 }
 
-// The number of words that an option takes up together with its value: "--gpus 2", "--gpus=2",
-// "-G2", "-HG 2".
+// The number of words in an option and its value: 2 for "--gpus 2" and "-HG 2", 1 for "--gpus=2"
+// and "-G2".
 std::size_t OptionLength(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (word.starts_with("--")) {
     const bool has_value = word.find('=') != std::string::npos;
@@ -71,12 +70,13 @@ Result<Unit> NoVerb(CLI::App& app, const std::string& word) {
                  (meant.empty() ? "' (see carma --help)" : "'" + meant));
 }
 
-// Removes the words that CLI11 must not read: the command of `submit`, `run`, `lease` and `pilot`,
-// and the words of `estimate` after "--" or "--run". Errors: kInvalid if there is no such verb.
+// Removes the words that CLI11 must not read: the command of `submit`, `run`, `shell`, `lease` and
+// `pilot`, and the words of `estimate` after "--" or "--run". Errors: kInvalid if there is no such
+// verb.
 Result<Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words, Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
   if (verb_at == words.size()) return Unit{};
-  // As in other programs, "carma help submit" works.
+  // "carma help submit" means "carma submit --help", as in other programs.
   if (words[verb_at] == "help") {
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(verb_at));
     words.emplace_back("--help");
@@ -135,8 +135,8 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& con
   }
 }
 
-// Returns the verb in these words if carma-lab runs it, else "". Where carma-lab is installed, it
-// generates the completion for both programs, because only carma-lab has the options of all verbs.
+// Returns the verb in these words if carma-lab runs it, else "". If carma-lab is installed, it also
+// runs `completion`, because only carma-lab has the options of all verbs.
 std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>& words,
                              const Context& context) {
   std::size_t at = SkipOptions(app, app, words, 0);
@@ -155,7 +155,7 @@ std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>
 // The most common commands, shown if no verb is given.
 constexpr const char* kVerbsOfTheDay =
     "  carma submit train.sh     put a task into the queue; options before the command\n"
-    "  carma run python3 t.py    run one here, in this terminal\n"
+    "  carma run python3 t.py    run a task here, in this terminal\n"
     "  carma list                what runs and waits, and why\n"
     "  carma top                 the same live, with the GPUs\n"
     "  carma logs -f             follow the output of my last task\n"
@@ -164,7 +164,7 @@ constexpr const char* kVerbsOfTheDay =
     "  carma gpus                memory and activity of each GPU\n"
     "All verbs: carma --help. One verb: carma submit --help.\n";
 
-// For an unknown word such as "--tiem": suggests similar options of the verb.
+// The message for an unknown word such as "--tiem", with similar options of the verb.
 std::string UnknownWord(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (!word.starts_with("-")) return fmt::format("unexpected word '{}'", base::Printable(word, 60));
   std::vector<std::string> known;
@@ -220,7 +220,7 @@ std::string MissingValue(const CLI::App& verb, std::string_view text) {
                      type.substr(0, type.find_first_of(": ")));
 }
 
-// Lists the subverbs of a verb that does nothing by itself, for "carma slurm chek".
+// The message for a missing or unknown subverb, as in "carma slurm chek". It lists the subverbs.
 std::string MissingVerb(CLI::App& app, const CLI::App& verb) {
   std::vector<std::string> known;
   for (const CLI::App* each : verb.get_subcommands({})) known.push_back(each->get_name());
@@ -262,7 +262,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   return range.empty() ? std::string(text) : range;
 }
 
-// CLI11 reports errors and requests for help in the same way: by an exception.
+// CLI11 throws an exception for --help as well as for errors.
 int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   if (error.get_exit_code() == 0) {
     std::ostringstream out;
@@ -323,7 +323,7 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
     context.Fail(split.error());
     return context.exit_code;
   }
-  std::ranges::reverse(words);  // CLI11 expects this order
+  std::ranges::reverse(words);  // CLI11 expects the last word first
   try {
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {

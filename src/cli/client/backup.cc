@@ -14,8 +14,7 @@
 namespace carma::cli {
 namespace {
 
-// The state folder of the daemon that answers. If none answers, the folder in the daemon's
-// configuration.
+// The state folder of the running daemon. If no daemon answers, the folder in the configuration.
 Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   if (!flags.state_dir.empty()) return flags.state_dir;
   const Called<api::StatusView> status = GetStatus(context.client());
@@ -26,7 +25,7 @@ Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   return loaded->settings.state_dir;
 }
 
-// A copy in a folder is named by the time: "carma-20260301-064500.db".
+// A backup in a folder is named after the current time: "carma-20260301-064500.db".
 std::string TargetFile(const std::string& given) {
   struct stat info {};
   if (::stat(given.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return given;

@@ -15,10 +15,12 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-// All descriptions are in memory, with their environments, until the first request is sent.
+// Limits memory: all descriptions and their environments are in memory before the first request is
+// sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
-// The limits of one request, which are below the daemon's own (task.max_batch, api::kMaxBodyBytes).
+// The limits of one request. They are below the daemon's own limits (task.max_batch,
+// api::kMaxBodyBytes).
 constexpr std::size_t kMaxChunkTasks = 100'000;
 constexpr std::size_t kMaxChunkBytes = 48 << 20;
 constexpr std::size_t kMaxChunkMemory = 192 << 20;  // each task together with the shared fields
@@ -40,7 +42,7 @@ class BatchReader {
   Result<Batch> Read(std::string_view text) {
     const std::vector<Line> lines = TaskLines(text);
     if (lines.empty()) return Invalid(name_ + ": contains no tasks");
-    // Checked first, because describing this many tasks takes a long time.
+    // Checked first, because describing too many tasks would take a long time.
     if (lines.size() > kMaxBatchTasks) {
       return Invalid("{}: {} tasks, expected at most {} in one batch", name_, lines.size(),
                      kMaxBatchTasks);
@@ -89,13 +91,13 @@ class BatchReader {
     CARMA_TRY(description.Set("wrap", line));
     if (description.array()) return Invalid("--array: cannot be combined with --batch");
     auto specs = CARMA_TRY(description.Finish(caller_));
-    std::vector<std::string> notes;  // not printed for a large batch
+    std::vector<std::string> notes;  // not printed, because a batch may be large
     CARMA_TRY(finder_.Add(description, specs.front(), notes));
     return WithoutCommon(std::move(specs[0]));
   }
 
-  // Leaves out the environment to avoid thousands of copies. It is the largest part of a
-  // description.
+  // Leaves out the shared environment. It is the largest part of a description, and a batch would
+  // contain thousands of copies.
   std::string WithoutCommon(task::TaskSpec spec) const {
     if (spec.environment.empty()) return "{\"environment\":{}," + task::ToJsonText(spec).substr(1);
     if (spec.environment == caller_.environment) spec.environment.clear();
@@ -106,10 +108,10 @@ class BatchReader {
   const task::SubmitterContext& caller_;
   std::string name_;
   TrainingFinder finder_;
-  task::TaskSpec common_;  // to check lines; no environment, which the daemon checks
+  task::TaskSpec common_;  // for checking lines; the daemon checks the environment
 };
 
-// The daemon names a task of a request by its index. A line number is clearer to the user.
+// Adds a line number to the daemon's error, which identifies a task only by its index.
 base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
                      const std::string& name) {
   const std::optional<std::size_t> index = api::TaskNamedBy(error.message);
@@ -212,9 +214,9 @@ void RunBatch(Context& context, const SubmitFlags& flags) {
         {ErrorCode::kInvalid, "--batch: cannot be combined with a command, a script or --wait"});
   }
   if (!flags.lines && !flags.settings.empty()) {
-    return context.Fail({ErrorCode::kInvalid,
-                         "--" + flags.settings[0].first +
-                             ": cannot be combined with --batch unless --lines is given, too"});
+    return context.Fail(
+        {ErrorCode::kInvalid, "--" + flags.settings[0].first +
+                                  ": cannot be combined with --batch unless --lines is given"});
   }
   const std::string name = flags.batch == "-" ? "stdin" : flags.batch;
   const auto caller = CallerContext();

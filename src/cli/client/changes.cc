@@ -129,7 +129,7 @@ Result<std::string> ChangesOf(Context& context,
   const auto specs = description.Finish(caller);
   if (!specs) return std::unexpected(NamedAsTyped(specs.error()));
   for (const std::string& warning : description.warnings()) {
-    // The task may already have a time limit.
+    // This warning may be wrong, because the task may already have a time limit.
     if (!warning.starts_with("--signal: without")) Warn(context, warning);
   }
   const Json spec = CARMA_TRY(base::ParseJson(task::ToJsonText(specs->front())));

@@ -19,8 +19,8 @@ namespace carma::cli {
 Result<std::string> ChangesOf(Context& context,
                               const std::vector<std::pair<std::string, std::string>>& settings);
 
-// Replaces the field of the description at the start of the message by what the user typed: "qos:
-// …" becomes "--qos: …", "name: …" becomes "--job-name: …", "command/2: …" becomes "argument 2: …".
+// Replaces a field name at the start of the message with what the user typed: "qos: …" becomes
+// "--qos: …", "name: …" becomes "--job-name: …", "command/2: …" becomes "argument 2: …".
 base::Error NamedAsTyped(base::Error error);
 
 // A task to submit again, with its dependencies: "afterok:12" …
@@ -30,11 +30,10 @@ struct DependentTask {
   friend bool operator==(const DependentTask&, const DependentTask&) = default;
 };
 // Returns these tasks and all tasks in `tasks` that depend on them, directly or indirectly. Each
-// task comes after its dependencies. Only dependencies on repeated tasks are listed.
+// task comes after its dependencies. waits_for lists only dependencies on repeated tasks.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
-// Adds dependencies on the new tasks to the changes. anew: maps each repeated task to its new
-// number.
+// Adds dependencies on the new tasks to the changes. anew: the new number of each repeated task.
 std::string WithDependencies(const std::string& changes, const std::vector<std::string>& waits_for,
                              const std::map<std::uint64_t, std::uint64_t>& anew);
 

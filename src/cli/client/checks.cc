@@ -27,8 +27,8 @@ std::string Below(const task::TaskSpec& spec, const std::string& path) {
   return path.starts_with('/') ? path : spec.workdir + "/" + path;
 }
 
-// Finds the program where the task will find it: in the task's own PATH, and relative to the task's
-// own folder.
+// Finds the program as the task will: in the task's own PATH, and relative to the task's own
+// folder.
 std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
   if (program.find('/') != std::string::npos) {
     const std::string path = Below(spec, program);
@@ -45,10 +45,10 @@ std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::st
   return std::nullopt;
 }
 
-// Refuses a file that the kernel would not start. name: what messages call the file.
+// Refuses a file that the kernel would not start. name: the file's name in messages.
 Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
                               const std::string& name) {
-  constexpr std::size_t kMostRead = 256;  // the kernel reads this much
+  constexpr std::size_t kMostRead = 256;  // bytes that the kernel reads
   const bool whole = text.size() < kMostRead;
   text = text.substr(0, kMostRead);
   const std::string shown = base::Printable(name, 400);
@@ -108,8 +108,8 @@ std::string InsteadOfShellWord(const std::string& program, bool lease) {
                                                        "export", "module", "set",  "source",
                                                        "trap",   "ulimit", "unset"};
   if (std::ranges::find(kBuiltins, program) != kBuiltins.end()) {
-    const std::string word = program == "source" ? "." : program;  // /bin/sh knows "." too
-    return fmt::format(", a word of the shell: use {} '{} …'", lease ? "sh -c" : "--wrap", word);
+    const std::string word = program == "source" ? "." : program;  // /bin/sh has only "."
+    return fmt::format(", a shell command: use {} '{} …'", lease ? "sh -c" : "--wrap", word);
   }
   const std::size_t equals = program.find('=');
   if (equals == program.npos || !task::IsParameterName(program.substr(0, equals))) return "";
@@ -149,7 +149,7 @@ bool CanWrite(const std::string& pattern) {
   return base::IsFolder(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
-// Errors: kInvalid for names that no file can have.
+// Errors: kInvalid if a name in the path is too long for a file.
 Result<Unit> CheckNameLength(const std::string& path, const char* option) {
   if (path.find('%') != path.npos) return Unit{};  // not known yet
   for (const std::string_view name : base::Split(path, '/')) {
@@ -197,13 +197,13 @@ std::vector<std::string> NamesInBraces(std::string_view word) {
   return names;
 }
 
-// Warns about files without which the task can run, but gets no estimate or no notifications.
+// Warns about missing or unsuitable files that do not prevent the task's start.
 std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings;
   const std::string summary = spec.model_summary.value_or("");
   if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
-    warnings.push_back(
-        fmt::format("cannot read {}, the description of its model", base::Printable(summary, 200)));
+    warnings.push_back(fmt::format("cannot read {}, the model summary of the task",
+                                   base::Printable(summary, 200)));
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
     struct stat st {};
@@ -261,8 +261,7 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
   return warnings;
 }
 
-// Options that have no meaning for a task without GPUs. Each comes with a check whether it was
-// given.
+// Options that have no meaning for a task without GPUs, each with a check whether it was given.
 using Spec = const task::TaskSpec&;
 constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOptions{{
     {"gpu-mem", [](Spec spec) { return spec.memory_mib.has_value(); }},
@@ -304,7 +303,7 @@ std::optional<std::string> ScriptOf(const std::vector<std::string>& command) {
   for (std::size_t i = 1; i < command.size(); ++i) {
     const std::string& word = command[i];
     if (!word.starts_with('-')) return word;
-    // With these options, the interpreter runs a module, a text or standard input instead of a
+    // With these options, the interpreter runs a module, inline code or standard input instead of a
     // file.
     if (word == "-" || word == "-s" || word.find_first_of("cm") == 1) return std::nullopt;
     if (!python && word.find('c') != std::string::npos) return std::nullopt;  // bash -lc
@@ -353,7 +352,7 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   const std::optional<std::string> found = FindProgram(spec, program);
   if (!found)
     return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program, lease)));
-  // A program can be run without permission to read it.
+  // A program may be executable without being readable.
   if (std::ifstream file(*found, std::ios::binary); file && !lease) {
     char start[256];
     file.read(start, sizeof start);

@@ -12,10 +12,10 @@
 
 namespace carma::cli {
 
-// Checks for the caller that the task's working folder, program, script (as in python3 train.py)
-// and conda environment exist, and that its output files can be written. lease: the caller starts
-// the task itself, and a shell reads scripts that have no interpreter line. Errors: kInvalid, one
-// sentence.
+// Checks with the caller's rights that the task's working folder, program, script (as in python3
+// train.py) and conda environment exist, and that its output files can be written. lease: the
+// caller starts the task itself, and a shell reads scripts that have no interpreter line. Errors:
+// kInvalid, one sentence.
 Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease = false);
 
 // For a task of a sweep: checks that each {NAME} in its command, name and output paths is a

@@ -75,15 +75,15 @@ std::string BashNames(const std::vector<std::string>& names) {
   return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
 }
 
-// How bash completes the verb's arguments that are not in `names`.
+// The shell variables that control how bash completes the verb's arguments, except for `names`.
 std::string BashArguments(const VerbWords& verb) {
   if (verb.tasks == TaskNames::kAll) return " tasks=all";
   if (verb.tasks == TaskNames::kOpen) return " tasks=open";
   return verb.takes_files && verb.words.empty() ? " files=yes" : "";
 }
 
-// The words of `verb/subverb`. The verb itself comes after its subverbs, because its pattern also
-// matches theirs.
+// A `case` branch for each verb and each `verb/subverb`. The branch of a verb comes after those of
+// its subverbs, because its pattern also matches them.
 std::string BashCases(const VerbWords& verb) {
   std::string cases;
   for (const std::string& name : verb.names) {
@@ -155,14 +155,14 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionFa
       ShellQuote(base::Join(NamesOf(verbs), " ")), cases, values, OptionList(global));
 }
 
-// The action by which zsh completes a value.
+// The zsh action that completes a value.
 std::string ZshAction(const Choices& choices) {
   const std::string words = base::Join(choices.words, " ");
   if (words.empty()) return "_files";
   return choices.list ? "_sequence compadd - " + words : "(" + words + ")";
 }
 
-// One option for zsh's _arguments: "-G", "--gpus" or both.
+// An option in the notation of zsh's _arguments: "-G", "--gpus" or both.
 std::string ZshOption(const OptionFacts& option) {
   std::string help;
   for (char c : option.help) help += c == '[' || c == ']' || c == ':' ? ' ' : c;
@@ -185,8 +185,8 @@ std::string ZshArguments(const std::string& options, const std::vector<std::stri
   return fmt::format("_arguments -S{} '*:argument:{}'", options, action);
 }
 
-// Completes a verb, then the words of that verb, and its subverbs in the same way. takes_files: a
-// file may be given instead of a verb.
+// zsh code that completes a verb, then its words and subverbs. takes_files: a file may be given
+// instead of a verb.
 std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& options,
                       const std::string& global, bool takes_files) {
   std::string descriptions;
@@ -251,7 +251,7 @@ std::string FishOption(const OptionFacts& option) {
   return line + " -d " + QuotedLine(option.help) + "\n";
 }
 
-// where: the condition under which these verbs may follow. takes_files: files may follow as well.
+// where: fish's condition for offering these verbs. takes_files: offer files as well.
 std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& where,
                       const std::string& seen_before, bool takes_files) {
   std::string out;

@@ -65,7 +65,7 @@ void RunCheck(Context& context, const ConfigFlags& flags) {
   }
 }
 
-// The configuration in the notation of its file, so that the output can be saved as a file.
+// The configuration in TOML, so that the output can be saved as a configuration file.
 std::string ShowText(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys,
                      bool origin) {
   std::size_t width = 0;
@@ -82,8 +82,7 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
     }
     const config::Origin& value = loaded.origins.at(key.name);
     std::string line = key.name.substr(dot + 1) + " = " + value.value;
-    // Written as a comment. As a value in a file, it would apply to every mapper and sharing
-    // method.
+    // Commented out, because a value in a file would apply to every mapper and sharing method.
     if (value.where == "default" && config::FollowsMapper(key.name)) line.insert(0, "# ");
     if (origin) {
       line.resize(std::max(line.size(), width), ' ');
@@ -94,7 +93,7 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
   return text;
 }
 
-// TOML and JSON write these values in the same way.
+// These values look the same in TOML and JSON.
 std::string ShowJson(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys) {
   std::string text;
   for (const config::KeyInfo& key : keys) {

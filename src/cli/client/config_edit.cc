@@ -50,8 +50,9 @@ std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comme
   return at;
 }
 
-// Returns the first line above all titles whose key includes this section ("policy.order = …"), or
-// the number of lines if there is none. TOML does not allow a title for a section with such a line.
+// Returns the first line above all section titles with a key of this section ("policy.order = …"),
+// or the number of lines if there is none. With such a line, TOML does not allow a title for the
+// section.
 std::size_t FindDotted(const Lines& lines, std::string_view section) {
   for (std::size_t at = 0; at < lines.size(); ++at) {
     const std::string_view line = base::Trim(lines[at]);

@@ -30,7 +30,7 @@ void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
   if (!own || !shown || !base::Exists(config::kServerSocket)) return;
   std::fprintf(context.err,
-               "carma: this is your own carmad at %s; the server's listens at %s (choose one with "
+               "carma: using your own carmad at %s; the server's carmad is at %s (choose one with "
                "CARMA_SOCKET)\n",
                path.c_str(), config::kServerSocket);
 }
@@ -190,8 +190,8 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// Finds the first number in [low, high) for which the condition holds. If the condition holds for a
-// number, it must hold for all larger ones.
+// Finds the first number in [low, high) for which `holds` is true, by binary search. `holds` must
+// then be true for all larger numbers, too.
 template <class Holds>
 Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
@@ -224,8 +224,8 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// Expands a task to its array. In dependencies and in calls from Slurm, the number of an array's
-// first task means the whole array. The caller's last task (`own`) means its whole array too.
+// Expands the first task of an array to the whole array, as in dependencies and in calls from
+// Slurm. own: the task is the caller's last task. Any task of an array is then expanded.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
@@ -258,8 +258,7 @@ Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<st
         ListTasks(context.client(),
                   {.states = "all", .user = OwnUserName(), .limit = needed, .newest_first = true}));
     for (const api::TaskView& task : page.tasks) newest.push_back(task.id);
-    // The newest task of an array is its last task. The numbers of its other tasks come directly
-    // before.
+    // An array has consecutive numbers, so its newest task is also its last.
     const bool array = last == Last::kArray && !newest.empty() && page.tasks[0].array_id;
     for (TaskRange& range : ranges) {
       if (array && range.own && range.back == 0)
@@ -287,7 +286,7 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings) {
               one ? WholeArray(context, id, own) : TaskRange{.first = id, .last = id};
           if (one && words[0] == "afternotok" && all.first != all.last)
             Warn(context, fmt::format("--dependency: afternotok:{} needs every task of the array "
-                                      "to fail (in Slurm: one of them)",
+                                      "to fail (in Slurm, one is enough)",
                                       words[i]));
           for (std::uint64_t each = all.first; each <= all.last; ++each)
             meant += ":" + std::to_string(each);

@@ -17,12 +17,12 @@
 namespace carma::cli {
 namespace {
 
-constexpr std::size_t kMostLines = 20;  // for changed and for unchanged tasks
+constexpr std::size_t kMostLines = 20;  // of changed tasks, and of unchanged tasks
 
 constexpr const char* kChanged = "changed and ";
 
-// Reports the result for each task in order, but for at most kMostLines tasks; the rest are
-// counted. With --json, prints all results at the end.
+// Reports the result for each task in order. Only the first kMostLines tasks are listed; the rest
+// are counted. With --json, all results are printed at the end.
 class Told {
  public:
   explicit Told(Context& context, std::string how = "") : context_(context), how_(std::move(how)) {}
@@ -39,8 +39,7 @@ class Told {
     Print(context_, fmt::format("Task {}{} is {}{}{}\n", task.id, owner, how_,
                                 base::Printable(task.state, 40), reason));
   }
-  // forgiving: it is not a failure if a task has ended in the meantime, or if carmad has deleted it
-  // since.
+  // forgiving: ignore tasks that have ended, or that carmad has deleted, in the meantime.
   void Refused(const base::Error& why, bool forgiving) {
     if (forgiving && (why.code == ErrorCode::kConflict || why.code == ErrorCode::kNotFound)) return;
     if (++refused_ <= kMostLines) context_.Fail(why);
@@ -102,8 +101,8 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
     Warn(context, verb + ": nothing was changed; see carma show");
 }
 
-// Whether `last` is the last task of the array. A search by numbers cannot decide this: carmad may
-// have deleted tasks that ended long ago, which looks like the end of the array.
+// Whether `last` really is the last task of the array. A missing next number does not prove this,
+// because carmad may have deleted tasks that ended long ago.
 bool EndsArray(Context& context, std::uint64_t array, std::uint64_t last) {
   if (const auto next = GetTask(context.client(), last + 1)) return next->value.array_id != array;
   const auto newest =
@@ -112,8 +111,8 @@ bool EndsArray(Context& context, std::uint64_t array, std::uint64_t last) {
   return newest && (newest->tasks.empty() || newest->tasks[0].id <= last);
 }
 
-// The tasks of these arrays in order, including ended tasks; empty if their numbers do not show
-// them all.
+// The tasks of these arrays in order, including ended tasks; empty if some may be missing (see
+// EndsArray).
 Result<std::vector<std::uint64_t>> ByNumber(Context& context,
                                             const std::set<std::uint64_t>& arrays) {
   std::vector<std::uint64_t> ids;
@@ -125,7 +124,7 @@ Result<std::vector<std::uint64_t>> ByNumber(Context& context,
   return ids;
 }
 
-// The tasks of one user that the flags select. ended_too: the tasks of an array may have ended.
+// The tasks of one user that the flags select. ended_too: ended tasks of an array may be included.
 Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags,
                                             bool newest_first, bool ended_too) {
   const std::string user = flags.user.empty() ? OwnUserName() : flags.user;
@@ -139,8 +138,9 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
       if (task.value.user == user) own.insert(*task.value.array_id);
     }
   }
-  // Listing thousands of waiting tasks takes the daemon as long as changing them. A single task is
-  // listed nevertheless: if it has ended, its change would be refused.
+  // Finds the tasks by number, because listing thousands of waiting tasks takes the daemon as long
+  // as changing them. A single task is listed nevertheless, because changing an ended task would be
+  // refused.
   if (ended_too && flags.name.empty() && flags.states.empty()) {
     auto ids = CARMA_TRY(ByNumber(context, own));
     if (newest_first) std::ranges::reverse(ids);
@@ -161,7 +161,7 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
   return ids;
 }
 
-// Prints the warnings that submit would print.
+// Warns about GPU options for a task without GPUs, as submit does.
 void WarnOfGpuOptions(const Context& context, const api::TaskView& task, const Settings& settings) {
   if (task.gpus > 0) return;
   for (const auto& [option, value] : settings) {

@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::size_t kMaxRadBytes = 1 << 20;
 
-// True also for a missing file, or a file without a "#!" line, if its name is that of a script.
-// Reading the file then gives a clear error. Any other word is a command.
+// Whether the word is a script rather than a command. The name of a script, such as train.sh, is
+// enough: if the file is missing or has no "#!" line, reading it gives a clear error.
 bool IsScript(const std::string& path) {
   for (const char* ending : {".sh", ".bash", ".sbatch", ".slurm"}) {
     if (path.ends_with(ending)) return true;
@@ -34,10 +34,10 @@ bool IsScript(const std::string& path) {
   char start[5] = {};
   const ssize_t n = fd ? ::read(fd.get(), start, sizeof start) : 0;
   const std::string_view text(start, n > 0 ? static_cast<std::size_t>(n) : 0);
-  return text.starts_with("#!") || text == "\xEF\xBB\xBF#!";  // the reader refuses a mark
+  return text.starts_with("#!") || text == "\xEF\xBB\xBF#!";  // byte order mark: refused later
 }
 
-// Refuses training settings that no estimator knows.
+// Refuses training settings that no estimator recognises.
 Result<Unit> CheckKnown(const task::TaskSpec& spec) {
   const auto refuse = [](const char* option, const std::string& word, const char* expected) {
     return Invalid(std::string(option) + ": '" + base::Printable(word, 40) + "': expected " +
@@ -56,12 +56,13 @@ void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& s
                    std::vector<std::string>& notes) {
   for (const task::TrainingWord& word : words) {
     if (word.name != "gpus" || word.value == std::to_string(spec.gpus)) continue;
-    notes.push_back(fmt::format("{}: the training is for {} GPU{}, the task asks for {} (--gpus)",
+    notes.push_back(fmt::format("{}: the training uses {} GPU{}, but the task asks for {} (--gpus)",
                                 word.from, word.value, word.value == "1" ? "" : "s", spec.gpus));
   }
 }
 
-// Sets the defaults of a task in a terminal. Its script and the options override them.
+// Sets the defaults of a task that runs in the caller's terminal. Its script and the options
+// override them.
 Result<Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& description) {
   description.SetAttach(here.name, here.terminal);
   CARMA_TRY(description.Set("output", "/dev/null"));
@@ -168,7 +169,7 @@ Result<std::string> TrainingFinder::Read(const std::string& path, std::size_t ma
 
 namespace {
 
-// Largest size of a table of parameters in bytes.
+// Largest size of a parameter table, in bytes.
 constexpr std::size_t kMaxSweepBytes = 4 << 20;
 
 Result<Unit> Sweep(const task::Description& description, const task::TaskSpec& spec,

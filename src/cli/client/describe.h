@@ -40,8 +40,8 @@ Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
 // with the file and the place.
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
-// Adds what a task's command, and the files named in it, show about a training run. Options take
-// precedence. Nothing is executed.
+// Finds the settings of a training run in a task's command and in the files that it names, and adds
+// them to the spec. Options take precedence. Nothing is executed.
 class TrainingFinder {
  public:
   // spec: from the description's Finish(). notes: receives remarks about anything that could not be
@@ -58,9 +58,8 @@ class TrainingFinder {
 
 Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                            bool literal, const task::SubmitterContext& caller);
-// Describes the task given by the words of the context. Resolves dependencies such as afterok:@,
-// uses the daemon's clock and prints warnings. Refuses tasks that cannot start (checks.h) unless
-// flags.no_check.
+// Describes the task in `context.words`. Resolves dependencies such as afterok:@, uses the daemon's
+// clock and prints warnings. Refuses tasks that cannot start (checks.h) unless flags.no_check.
 Result<Described> DescribeWords(Context& context, const SubmitFlags& flags);
 
 }  // namespace carma::cli

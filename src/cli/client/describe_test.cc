@@ -192,8 +192,8 @@ TEST_F(DescribeTest, ReadsTrainingSettingsFromTheScript) {
   const auto described = Describe({}, {several}, false, caller_);
   ASSERT_TRUE(described);
   EXPECT_EQ(described->notes,
-            std::vector<std::string>{"several.sh:2: --nproc_per_node: the training is for 4 GPUs, "
-                                     "the task asks for 1 (--gpus)"});
+            std::vector<std::string>{"several.sh:2: --nproc_per_node: the training uses 4 GPUs, "
+                                     "but the task asks for 1 (--gpus)"});
   for (const auto& setting : {std::pair("no-reading", ""), std::pair("memory", "8G")}) {
     const auto bare = Spec({.settings = {setting}}, {path}, false);
     ASSERT_TRUE(bare);
@@ -277,7 +277,7 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   misspelt.notify = {{.target = dir_ + "/good.py"}, {.target = "/bin/true"}, {.target = "me"}};
   EXPECT_EQ(
       StartWarnings(misspelt),
-      (std::vector<std::string>{"cannot read " + dir_ + "/modle.txt, the description of its model",
+      (std::vector<std::string>{"cannot read " + dir_ + "/modle.txt, the model summary of the task",
                                 "--notify: no program " + dir_ + "/good.py"}));
 }
 
@@ -290,8 +290,8 @@ TEST_F(DescribeTest, RefusesAShellWordAndNamesAnAlternative) {
     const auto can = CheckItCanStart(spec, lease);
     return can ? "" : can.error().message;
   };
-  EXPECT_EQ(refused("cd", false), "no program 'cd', a word of the shell: use --wrap 'cd …'");
-  EXPECT_EQ(refused("source", true), "no program 'source', a word of the shell: use sh -c '. …'");
+  EXPECT_EQ(refused("cd", false), "no program 'cd', a shell command: use --wrap 'cd …'");
+  EXPECT_EQ(refused("source", true), "no program 'source', a shell command: use sh -c '. …'");
   EXPECT_EQ(refused("A=1", false), "no program 'A=1': use env A=1 PROGRAM …, or --export ALL,A=1");
   EXPECT_EQ(refused("A=1", true), "no program 'A=1': use env A=1 PROGRAM …");
 }

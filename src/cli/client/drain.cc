@@ -21,7 +21,7 @@ namespace carma::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{200};
-// How long to wait for a daemon that does not answer. It may be restarting.
+// How long to wait for a daemon that does not answer, because it may be restarting.
 constexpr std::chrono::seconds kAwayAtMost{15};
 const std::vector<std::string> kAll{"all"};
 constexpr std::int64_t kMostGpus = 1024;  // in one range
@@ -49,8 +49,7 @@ std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   return " takes tasks again";
 }
 
-// Changes the GPUs and returns the changed ones in their new state. Reports any that could not be
-// changed.
+// Changes the GPUs and returns their new states. Reports GPUs that could not be changed.
 std::vector<Answer<api::GpuView>> ChangeEach(Context& context, const std::string& verb,
                                              const std::vector<std::string>& names,
                                              const std::string& reason,
@@ -206,7 +205,7 @@ void RunDrain(Context& context, const GpuChangeFlags& flags) {
     auto empty = AwaitEmptyGpus(context, drained);
     if (!empty) return context.Fail(empty.error());
     drained = *std::move(empty);
-    if (!context.json) Print(context, "No task is left on them\n");
+    if (!context.json) Print(context, "No task is left on these GPUs\n");
   }
   if (context.json) PrintJson(context, drained);
 }

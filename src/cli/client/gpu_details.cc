@@ -42,7 +42,7 @@ std::string EnergyText(double joules) {
                       : fmt::format("{:.0f} MJ", joules / 1e6);
 }
 
-// A number with the unit that the metric's name contains: energy_j, sm_clock_mhz.
+// The value with the unit from the metric's name: energy_j, sm_clock_mhz.
 std::string ValueText(const GpuView::Metric& metric) {
   for (const gpu::Counter& counter : gpu::Counters()) {
     if (counter.name != metric.name) continue;

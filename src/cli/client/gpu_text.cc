@@ -67,12 +67,12 @@ std::string CheckedDemand(const CheckedTask& task) {
          base::Printable(task.estimate_method, 40) + ")";
 }
 
-// States whether a task for which there is room now could start. Each task was checked alone, as if
-// the other tasks did not exist.
+// The text for a task that could start now. Each task of a dry run is checked alone, as if the
+// other tasks did not exist.
 std::string CheckedNow(std::size_t alike, bool first) {
   if (alike > 1 && first)
     return ": the first could start now, and the others as soon as there is room";
-  if (alike > 1) return ": each could start now without the others";
+  if (alike > 1) return ": each could start now on its own";
   return first ? ": could start now" : ": could start now without the tasks above";
 }
 
@@ -135,7 +135,7 @@ std::string HistoryLine(std::string_view label, const std::string& cells,
   return line + "\n";
 }
 
-// Returns an empty text if no point has the value.
+// A line of small bars; empty if no point has the value.
 std::string BarLine(std::string_view label, const api::GpuHistoryView& gpu, const HistorySpan& span,
                     const Value& value, double full,
                     const std::function<std::string(const Extremes&)>& summary) {

@@ -1,4 +1,4 @@
-// Shows GPUs and the daemon as text.
+// Formats the state of the GPUs and of the daemon as text.
 #pragma once
 
 #include <cstdint>

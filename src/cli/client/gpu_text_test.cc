@@ -17,7 +17,7 @@ TEST_F(GpuTextTest, ADryRunMergesEqualTasks) {
             "Nothing was submitted; 8 tasks are valid:\n"
             "  true x3: 4 GPUs, no memory estimate: the first could start now, and the others as "
             "soon as there is room\n"
-            "  other x2: no GPU: each could start now without the others\n"
+            "  other x2: no GPU: each could start now on its own\n"
             "  true: 4 GPUs, no memory estimate: could start now without the tasks above\n"
             "  and 2 more\n");
   EXPECT_EQ(CheckText({other}, 1),

@@ -43,14 +43,14 @@ struct Question {
 };
 constexpr std::array kQuestions{
     Question{"users", "daemon.allow_groups", Form::kGroups, "everybody",
-             "Who may submit tasks? everybody, or the members of these groups", true},
+             "Who may submit tasks? everybody, or group names", true},
     Question{"admins", "daemon.admins", Form::kUsers, "nobody",
-             "Users who may manage all tasks and close GPUs, as root may: nobody, or their names",
+             "Users who may manage all tasks and close GPUs, as root may: nobody, or user names",
              true},
     Question{"order", "policy.order", Form::kWord, "",
              "Queue order? fifo: first come, first served; fair: least usage first", true},
     Question{"sharing", "collocation.method", Form::kWord, "",
-             "How do tasks share a GPU? auto: as well as this server can; mps, streams; "
+             "How do tasks share a GPU? auto: this server's best method; mps, streams; "
              "exclusive: not at all",
              false},
     Question{"http-port", "daemon.http_port", Form::kPort, "none",
@@ -85,8 +85,8 @@ Result<Unit> CheckName(const Question& question, const std::string& name) {
   return Unit{};
 }
 
-// Converts an answer to the notation of the configuration. Errors: kInvalid; kNotFound if there is
-// no such name.
+// Converts an answer to the notation of the configuration. Errors: kInvalid; kNotFound for an
+// unknown group.
 Result<std::string> ValueOf(const Question& question, const std::string& answer) {
   const bool nothing = answer == question.nothing || answer.empty();
   if (question.form == Form::kWord) return Quoted(answer);
@@ -105,7 +105,7 @@ Result<std::string> ValueOf(const Question& question, const std::string& answer)
   return fmt::format("[{}]", base::Join(names, ", "));
 }
 
-// Like ValueOf, but also checks that the configuration accepts the value, and returns its errors.
+// Like ValueOf, but also fails if the configuration does not accept the value.
 Result<std::string> CheckedValue(const Question& question, const std::string& answer) {
   std::string value = CARMA_TRY(ValueOf(question, answer));
   const Result<std::string> text = WithValues("", {{std::string(question.key), value}});
@@ -117,8 +117,8 @@ Result<std::string> CheckedValue(const Question& question, const std::string& an
   return Invalid(expected == std::string::npos ? message : message.substr(expected));
 }
 
-// Reads a line; returns empty at the end of the input. Reads byte by byte, because what follows the
-// line belongs to other programs.
+// Reads a line; returns empty at the end of the input. Reads byte by byte, because the rest of the
+// input belongs to other programs.
 std::optional<std::string> ReadLine() {
   std::string line;
   char c = 0;
@@ -151,7 +151,7 @@ std::string DefaultFile(bool of_root) {
   return base::GetEnv("XDG_CONFIG_HOME", home + "/.config") + "/carma/config.toml";
 }
 
-// The values that differ from the present file. Errors: kInvalid for a wrong value of an option.
+// The values that the answers change. Errors: kInvalid for an invalid value of an option.
 Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
                                          const config::Loaded& now, bool of_root) {
   std::vector<ConfigValue> changed;
@@ -244,8 +244,8 @@ void AddInitCommand(Syntax app, Context& context) {
   const auto add = [&](std::size_t i, const char* help, const char* type) {
     verb.AddOption("--" + std::string(kQuestions[i].option), type, flags->given[i], help);
   };
-  add(0, "users who may submit: everybody, or groups", "LIST");
-  add(1, "users who may act on all tasks: nobody, or users", "LIST");
+  add(0, "users who may submit tasks: everybody, or group names", "LIST");
+  add(1, "users who may manage all tasks: nobody, or user names", "LIST");
   add(2, "queue order: fifo or fair", "WORD");
   add(3, "how tasks share a GPU: auto, mps, streams or exclusive", "WORD");
   add(4, "port of the web page and of /metrics, or none", "PORT");

@@ -24,12 +24,12 @@ namespace {
 
 using base::Json;
 
-constexpr int kFirstPollS = 1;  // then the user learns why the lease waits
+constexpr int kFirstPollS = 1;  // short, so that the reason for waiting appears soon
 constexpr int kLeasePollS = 30;
 constexpr std::chrono::seconds kAskAgain{1};
-// If the daemon stays away longer, it has probably dropped our place in the queue.
+// After this time without an answer, the daemon has probably dropped our place in the queue.
 constexpr std::chrono::minutes kPatience{10};
-// A daemon that does not answer the first call may be restarting.
+// The daemon may be restarting during the first call.
 constexpr std::chrono::seconds kFirstPatience{30};
 
 std::string RandomName() {
@@ -41,8 +41,8 @@ class Asker {
  public:
   explicit Asker(Context& context) : context_(context) {}
 
-  // Calls the daemon, and repeats the call if the daemon restarts. Errors: the daemon's, or that it
-  // does not answer.
+  // Calls the daemon. Repeats the call while the daemon restarts. Errors: the daemon's;
+  // kUnavailable if it does not answer in time.
   Result<Json> Call(const std::string& method, const std::string& target,
                     const std::string& body = "") {
     std::chrono::steady_clock::duration away_for{};
@@ -56,7 +56,7 @@ class Asker {
         return std::unexpected(answer.error());
       Tell(answer.error().message + "; waiting for it");
       std::this_thread::sleep_for(kAskAgain);
-      // Time in which this process was stopped does not count.
+      // The time during which this process was stopped does not count.
       away_for += std::min<std::chrono::steady_clock::duration>(
           std::chrono::steady_clock::now() - asked, std::chrono::seconds(kLeasePollS));
     }

@@ -45,7 +45,7 @@ Result<Unit> AwaitEnd(api::Client& client, std::uint64_t id, const std::atomic<b
     const auto task = AwaitTask(client, id, kOutputPollS);
     if (task && HasEnded(task->value)) break;
     if (task) continue;
-    // Waits for a daemon that restarts, because the task and its output continue.
+    // Waits while the daemon restarts, because the task and its output continue.
     if (task.error().code != ErrorCode::kUnavailable) return std::unexpected(task.error());
     std::this_thread::sleep_for(kRetry);
   }
@@ -110,7 +110,7 @@ void Follow(Context& context, std::uint64_t id, OutputReader& reader, const std:
   if (!reader.opened()) FailIfNothingCame(context, id, path);
 }
 
-// The line above each output if there are several, as tail(1) writes it.
+// The line above each output, as tail(1) prints it for several files.
 std::string Heading(const api::TaskView& task, bool first) {
   return fmt::format("{}==> task {} {} <==\n", first ? "" : "\n", task.id, Line(task.name));
 }

@@ -83,8 +83,8 @@ Result<bool> OutputReader::CopyNew(std::FILE* out) {
     if (!opened) return std::unexpected(opened.error());
   }
   for (;;) {
-    const bool replaced = Replaced();  // checked before the copy, so that the old file gets no more
-                                       // text after the copy
+    const bool replaced = Replaced();  // checked before the copy: the old file gets no more
+                                       // text, so the copy is complete
     const auto copied = CopyRest(out);
     if (!copied || !*copied || !replaced) return copied;
     const auto opened = Open();
@@ -98,7 +98,7 @@ FileWatch::FileWatch(const std::string& path)
   Watch();
 }
 
-// Repeating this is harmless: an existing watch stays, and a new file gets its own.
+// May be called repeatedly: an existing watch stays, and a new file gets a watch of its own.
 void FileWatch::Watch() {
   if (!inotify_) return;
   ::inotify_add_watch(inotify_.get(), path_.c_str(), IN_MODIFY | IN_MOVE_SELF | IN_DELETE_SELF);

@@ -21,7 +21,7 @@ class InUtc : public ::testing::Test {
   }
 };
 
-// A task that waits, one that runs, one that ran out of memory, and one that has succeeded.
+// A waiting task, a running task, a task that ran out of memory, and a task that succeeded.
 inline std::vector<api::TaskView> SomeTasks() {
   return {
       {.id = 7,

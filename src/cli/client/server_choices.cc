@@ -36,7 +36,7 @@ Words MemoryColumns() {
   return {"oracle", "horus", "faketensor", "gpumemnet", "none"};
 }
 
-// Each value of the enum once, by the first of its words.
+// The first word of each value of the enum.
 template <base::HasWords Enum>
 Words FirstWordsOf() {
   Words words;

@@ -56,7 +56,8 @@ void AwaitSubmitted(Context& context, const Submission& submission) {
     std::fprintf(context.err, "carma: waiting for the end of task%s %s\n",
                  submission.count == 1 ? "" : "s",
                  RangeText(submission.first, submission.count).c_str());
-  // The answer to the submission is already printed. A second JSON value after it would be invalid.
+  // The answer to the submission is already printed, and a second JSON value after it would make
+  // the output invalid.
   context.json = false;
   AwaitTasks(context, ids, {.quiet = true, .tell_start = seen && submission.count == 1});
 }
@@ -91,7 +92,7 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   if (!described) return std::unexpected(NamedAsTyped(described.error()));
   if (!flags.no_check) {
     Result<Unit> can = CheckParameters(described->first);
-    // The tasks on which this task depends may still create a missing file.
+    // A task that this task depends on may still create a missing file.
     if (can && described->first.dependencies.empty())
       can = CheckItCanStart(described->first, flags.lease);
     if (!can)

@@ -151,49 +151,49 @@ const std::vector<ListColumn>& ListColumns() {
        {"PARAMS", false, 8},
        "values of a sweep's parameters",
        &Timeless<&ParametersText>},
-      {"array", {"ARRAY", kRight}, "first task of its array", &Timeless<&ArrayText>},
-      {"index", {"INDEX", kRight}, "index in its array", &Timeless<&IndexText>},
+      {"array", {"ARRAY", kRight}, "number of the array's first task", &Timeless<&ArrayText>},
+      {"index", {"INDEX", kRight}, "index in the array", &Timeless<&IndexText>},
       {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
-      {"account", {"ACCOUNT", false, 6}, "account that it is charged to", &AccountText},
+      {"account", {"ACCOUNT", false, 6}, "account that is charged", &AccountText},
       {"class", {"CLASS"}, "class (--qos)", &Word<&T::qos>},
       {"st", {"ST"}, "state, short", &Timeless<&StateCode>, &StateColour},
       {"time", {"TIME", kRight}, "run time of the current or last attempt", &TimeText},
       {"gpus", {"GPUS", kRight}, "GPUs requested", &Number<&T::gpus>},
-      {"cpus", {"CPUS", kRight}, "CPU cores reserved for it", &Timeless<&CpusText>},
-      {"hostmem", {"HOSTMEM", kRight}, "main memory reserved for it", &Mib<&T::host_memory_mib>},
+      {"cpus", {"CPUS", kRight}, "reserved CPU cores", &Timeless<&CpusText>},
+      {"hostmem", {"HOSTMEM", kRight}, "reserved main memory", &Mib<&T::host_memory_mib>},
       {"mem",
        {"MEM", kRight},
        "per GPU: running used/promised, waiting ~predicted, ended peak",
        &Timeless<&MemoryText>},
-      {"progress", {"PROGRESS"}, "how much of its run is done, and time left", &ProgressText},
+      {"progress", {"PROGRESS"}, "share of the run that is done, and time left", &ProgressText},
       {"where",
        {"GPU(REASON)", false, 11},
-       "its GPUs, or why it waits or how it ended",
+       "GPUs of the task, or why it waits or how it ended",
        &Timeless<&WhereText>,
        &WhereColour},
       {"state", {"STATE"}, "state", &Word<&T::state>, &StateColour},
       {"queue", {"QUEUE"}, "main or recovery", &Word<&T::queue>},
       {"priority", {"PRIO", kRight}, "priority", &Number<&T::priority>},
       {"attempt", {"TRY", kRight}, "number of starts", &Number<&T::attempt>},
-      {"ooms", {"OOMS", kRight}, "how often it ran out of GPU memory", &Number<&T::ooms>},
+      {"ooms", {"OOMS", kRight}, "how often the task ran out of GPU memory", &Number<&T::ooms>},
       {"predicted", {"PREDICTED", kRight}, "predicted peak per GPU", &Mib<&T::predicted_mib>},
       {"promised", {"PROMISED", kRight}, "memory promised per GPU", &Mib<&T::claim_mib>},
-      {"used", {"USED", kRight}, "used now, on its fullest GPU", &Mib<&T::observed_mib>},
+      {"used", {"USED", kRight}, "memory in use on the fullest GPU", &Mib<&T::observed_mib>},
       {"peak", {"PEAK", kRight}, "measured peak", &Mib<&T::peak_mib>},
-      {"waits", {"WAITS", kRight}, "how long it has waited", &WaitsText},
+      {"waits", {"WAITS", kRight}, "how long the task has waited", &WaitsText},
       {"start", {"START"}, "when a waiting task will start, if known", &StartText},
-      {"submitted", {"SUBMITTED"}, "when it was submitted", &When<&T::submitted_ms>},
-      {"started", {"STARTED"}, "when it first started", &When<&T::first_start_ms>},
-      {"ended", {"ENDED"}, "when it ended", &When<&T::ended_ms>},
+      {"submitted", {"SUBMITTED"}, "time of submission", &When<&T::submitted_ms>},
+      {"started", {"STARTED"}, "time of the first start", &When<&T::first_start_ms>},
+      {"ended", {"ENDED"}, "time of the end", &When<&T::ended_ms>},
       {"exit", {"EXIT", kRight}, "exit code or signal of the last attempt", &Timeless<&ExitText>},
       {"reason",
        {"REASON", false, 10},
-       "why it waits or how it ended, in a sentence",
+       "why the task waits or how it ended, in a sentence",
        &ReasonText,
        &WhereColour},
-      {"command", {"COMMAND", false, 10}, "what it runs", &Timeless<&CommandText>},
-      {"workdir", {"WORKDIR", false, 10}, "where it runs", &Word<&T::workdir>},
-      {"comment", {"COMMENT", false, 8}, "its submitter's note", &Word<&T::comment>},
+      {"command", {"COMMAND", false, 10}, "command of the task", &Timeless<&CommandText>},
+      {"workdir", {"WORKDIR", false, 10}, "working directory", &Word<&T::workdir>},
+      {"comment", {"COMMENT", false, 8}, "note by the submitter", &Word<&T::comment>},
   };
   return columns;
 }
@@ -221,8 +221,8 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
   return (*task.ended_ms - *task.launched_ms) / 1000;
 }
 
-// Adds another task to the row: its GPUs, and its memory if that is the most. The row has no time
-// if the times differ.
+// Merges another task into the row. The GPUs are combined, the larger memory is kept, and the time
+// is left out if it differs.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())
@@ -326,7 +326,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     if (const auto key = KeyOf(task)) groups[*key].push_back(task.id);
   }
   FoldedTasks folded;
-  std::map<Alike, std::size_t> shown;  // row that shows them
+  std::map<Alike, std::size_t> shown;  // row of each group
   for (const TaskView& task : tasks) {
     const auto key = KeyOf(task);
     if (key) {
@@ -344,7 +344,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     TaskView& row = folded.tasks.back();
     const bool goes_on = cut && KeyOf(tasks.back()) == key;
     row.name += fmt::format(" x{}{}", ids.size(), goes_on ? "+" : "");
-    // The fields that may differ between the tasks of the row.
+    // These fields may differ between the tasks of the row.
     row.array_index.reset();
     row.parameters.clear();
   }
@@ -354,7 +354,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
 std::vector<TaskView> AsTree(const std::vector<TaskView>& tasks) {
   std::set<std::uint64_t> listed;
   for (const TaskView& task : tasks) listed.insert(task.id);
-  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: depends on no listed task
+  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: without listed dependency
   for (const TaskView& task : tasks) {
     const std::uint64_t above = LastDependency(task);
     below[listed.contains(above) && above < task.id ? above : 0].push_back(&task);

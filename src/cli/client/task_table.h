@@ -17,7 +17,7 @@ namespace carma::cli {
 Result<std::vector<std::string>> ParseColumns(const std::string& keys);
 // All keys for ParseColumns: "id", "name" …
 std::vector<std::string> ColumnKeys();
-// A line for each column, for --help: "id  number of the task" …
+// A line for each column, for --help: "id  number" …
 std::string ColumnHelp();
 
 struct ListStyle {
@@ -38,13 +38,12 @@ struct FoldedTasks {
   std::vector<api::TaskView> tasks;          // the first task of each folded group
   std::map<std::uint64_t, std::string> ids;  // the range of each group, "40-51", as verbs accept it
 };
-// Combines tasks of one array into one row if they have no GPUs, and if their state and reason are
-// equal: "train.py x12". The row is at the position of the first. cut: the list is incomplete, so
+// Combines the tasks of an array into one row, "train.py x12", if they hold no GPUs and have the
+// same state and reason. The row takes the place of its first task. cut: the list is incomplete, so
 // the last group may be larger: "train.py x12+".
 FoldedTasks FoldArrays(const std::vector<api::TaskView>& tasks, bool cut = false);
 
-// Puts each task below the last of its dependencies that is in the list. Names are indented by
-// depth.
+// Puts each task below the last of its listed dependencies. Names are indented by depth.
 std::vector<api::TaskView> AsTree(const std::vector<api::TaskView>& tasks);
 
 }  // namespace carma::cli

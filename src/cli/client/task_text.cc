@@ -164,7 +164,7 @@ std::string HostSentence(const api::HostVerdictView& host) {
 }
 
 // "uses 3.0G more than its promise and the margin", for tasks that hold GPUs. Empty if the task
-// uses no more than both together.
+// stays within promise plus margin.
 std::string OverPromiseText(const TaskView& task) {
   if (!HoldsGpus(task) || !task.over_promise_mib) return "";
   return fmt::format("uses {} more than its promise and the margin",
@@ -183,9 +183,9 @@ std::string ServesText(const TaskView& task) {
   if (!task.serve) return "";
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   const bool other = HoldsGpus(task) && method != core::SharingMethod::kMps;
-  return other
-             ? "latency-sensitive, but without MPS its kernels have no priority"
-             : "latency-sensitive: under MPS its kernels go before those of its user's other tasks";
+  return other ? "latency-sensitive, but without MPS its kernels have no priority"
+               : "latency-sensitive: under MPS its kernels run before those of the user's other "
+                 "tasks";
 }
 
 void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
@@ -224,7 +224,7 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   }
 }
 
-// "Memory: 5.4G predicted (structural), 6.5G at most." and remarks on its uncertainty.
+// "Memory: 5.4G predicted (structural), 6.5G at most." followed by remarks on the estimate.
 std::string EstimateSentence(const TaskView& task) {
   std::string out;
   if (task.predicted_mib) {
@@ -262,7 +262,7 @@ std::string EventText(const api::EventView& event, const std::vector<api::GpuVie
   if (event.gpu_uuid.empty() && event.text.empty()) return "-";
   if (event.text.empty()) return GpuOf(event, gpus);
   const std::string text =
-      base::Printable(LocalTimes(event.text), 600);  // the next step is at its end
+      base::Printable(LocalTimes(event.text), 600);  // long, because advice comes last
   return event.task || event.gpu_uuid.empty() ? text : GpuOf(event, gpus) + ": " + text;
 }
 
@@ -360,7 +360,7 @@ std::string Explanation(const api::ExplainView& explain) {
     out += "waits" + Sentence(task.reason, task.reason_text) + "\n";
     if (WaitsForNoGpu(task)) {
       out += explain.gpus.empty() ? "" : "Apart from that:\n";
-    } else if (explain.ahead && task.reason != "Limit") {  // else tasks behind it may be first
+    } else if (explain.ahead && task.reason != "Limit") {  // a limited task may be overtaken
       out += *explain.ahead == 0 ? "It is first in its queue.\n"
                                  : std::to_string(*explain.ahead) +
                                        (*explain.ahead == 1 ? " task is" : " tasks are") +
@@ -377,8 +377,8 @@ std::string Explanation(const api::ExplainView& explain) {
     out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
   out += EstimateSentence(task);
   if (explain.taught_mib) {
-    out += "Tasks of its kind have needed " + base::FormatMib(*explain.taught_mib) +
-           ", so it requests that much.\n";
+    out += "It requests " + base::FormatMib(*explain.taught_mib) +
+           ", the amount that tasks of its kind have needed.\n";
   }
   if (DependsOnRules(task) && !explain.policy.empty())
     out += "Rules: " + base::Printable(explain.policy, 400) + "\n";
@@ -401,7 +401,7 @@ std::string EventLines(const std::vector<api::EventView>& events,
                {Line(event.what)},
                {EventText(event, gpus)}});
   }
-  // The last column is wrapped below its own start.
+  // Wraps the last column below its own start.
   const std::string text = table.Text({});
   return WrapTo(text, screen, text.find("WHAT"));
 }

@@ -1,4 +1,4 @@
-// Shows one task as text: all facts, why it waits, what happened.
+// Formats one task as text: all facts, why it waits, and what happened to it.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace carma::cli {
 
-// All facts. Predicted, promised and measured memory are separate.
+// All facts about the task, with predicted, promised and measured memory separate.
 std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
-// The explanation in sentences. If the task waits, each GPU has a sentence.
+// The explanation in sentences. If the task waits, there is a sentence for each GPU.
 std::string Explanation(const api::ExplainView& explain);
 // Writes one sentence for all GPUs with the same verdict, even if their memory in use differs.
 std::string VerdictsText(const std::vector<api::VerdictView>& verdicts);
-// gpus: needed to show the GPUs of events by index.
+// gpus: for showing the GPUs of events by index.
 std::string EventLines(const std::vector<api::EventView>& events,
                        const std::vector<api::GpuView>& gpus, const Screen& screen = {});
 

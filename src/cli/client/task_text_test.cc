@@ -190,7 +190,7 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
             "  GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use) cannot take it now: 91 % busy\n"
             "  GPU 2 (0M promised, 0M in use) can never take it: GpuMemory\n"
             "Memory: 29.3G predicted (given).\n"
-            "Tasks of its kind have needed 20.0G, so it requests that much.\n");
+            "It requests 20.0G, the amount that tasks of its kind have needed.\n");
   api::ExplainView unwritten = explain;
   unwritten.store_trouble = "no space left on the disk of /var/lib/carma";
   EXPECT_THAT(

@@ -103,7 +103,7 @@ std::string TimeText(const TaskView& task, std::int64_t now_ms) {
   if (!task.launched_ms) return "0:00";
   if (HoldsGpus(task)) return SpanText(*task.launched_ms, now_ms);
   if (task.ended_ms) return SpanText(*task.launched_ms, *task.ended_ms);
-  return HasEnded(task) ? "-" : "0:00";  // a row for several tasks whose times differ (fold.cc)
+  return HasEnded(task) ? "-" : "0:00";  // a row for several tasks whose times differ (FoldArrays)
 }
 
 std::string GpuIndices(const TaskView& task) {
@@ -169,7 +169,7 @@ std::string MomentBrief(std::int64_t ms, std::int64_t now_ms) {
   const std::tm now = LocalParts(now_ms);
   const std::string time = whole.substr(11);
   if (then.tm_year == now.tm_year && then.tm_yday == now.tm_yday) return time;
-  // From a week on, the weekday would be ambiguous, so its name is used only for the next six days.
+  // A weekday is unambiguous only within a week, so it is used only for the next six days.
   if (ms > now_ms && ms - now_ms < 6 * kDayMs)
     return std::string(kDays[static_cast<std::size_t>(then.tm_wday)]) + " " + time;
   return whole;

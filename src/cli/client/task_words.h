@@ -30,9 +30,9 @@ Colour StateColour(const api::TaskView& task);
 
 // Makes one printable line; "-" for an empty text.
 std::string Line(const std::string& text);
-// The time in the reader's time zone; "-" if there is none.
+// The time in the local time zone; "-" without a time.
 std::string TimePoint(const std::optional<std::int64_t>& ms);
-// "2:30:00"; never below 0.
+// "2:30:00"; never negative.
 std::string SpanText(std::int64_t from_ms, std::int64_t until_ms);
 // The run time of the current attempt, or of the last attempt if it has ended.
 std::string TimeText(const api::TaskView& task, std::int64_t now_ms);
@@ -51,7 +51,7 @@ std::string CommandText(const api::TaskView& task);
 // time is only likely; empty if unknown.
 std::string StartBrief(const std::optional<std::int64_t>& latest_ms,
                        const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
-// Sentences about the start, each with the reason for its time; empty if nothing is known.
+// Sentences about when the task will start, and why; empty if nothing is known.
 std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
                            const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
 // "2026-03-01 14:20".

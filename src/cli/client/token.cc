@@ -1,4 +1,4 @@
-// `carma token`: makes, lists and revokes the tokens with which a browser acts for a user.
+// `carma token`: makes, lists and revokes the tokens that let a browser act for a user.
 #include <fmt/format.h>
 
 #include <memory>
@@ -62,14 +62,14 @@ void AddTokenCommand(Syntax app, Context& context) {
       "  carma token create laptop --expires 7d\n"
       "  carma token list\n"
       "  carma token revoke 3\n"
-      "The web page asks for it (docs/use/page.md). Anyone who has it may cancel, hold, release\n"
+      "The web page asks for a token (docs/use/page.md). Its holder may cancel, hold, release\n"
       "and requeue your tasks, lower their priority and read their output, but not submit.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<CreateFlags>();
   const Syntax create = verb.AddVerb("create", "Create a token and print it once");
-  create.AddOption("name", "", flags->name, "a name for it");
+  create.AddOption("name", "", flags->name, "a name for the token");
   create.AddOption("--expires", "SPAN", flags->expires,
-                   "how long it is valid: 12h, 7d … (default: 30d)");
+                   "how long the token is valid: 12h, 7d … (default: 30d)");
   create.OnRun([&context, flags] { RunCreate(context, *flags); });
 
   auto all = std::make_shared<bool>(false);

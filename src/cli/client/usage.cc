@@ -32,7 +32,7 @@ std::string EnergyText(const std::optional<double>& energy_j) {
   return fmt::format("{:.2f}", *energy_j / 3.6e6);
 }
 
-// The unused part of the promised memory, multiplied by time.
+// The unused share of the promised memory over time.
 std::string UnusedText(const UsageView& row) {
   if (row.promised_mib_s <= 0) return "-";
   return fmt::format("{:.0f} %", 100 * row.unused_mib_s / row.promised_mib_s);
@@ -136,9 +136,8 @@ void AddUsageCommand(Syntax app, Context& context) {
       "  carma usage --since 7d\n"
       "  carma usage --by account,month --csv > months.csv\n"
       "  carma usage --by user,class --since 2026-03-01 --until 2026-04-01\n"
-      "Adds up starts, each from its placement to its end; running ones count up to now. Months "
-      "and\n"
-      "days are in UTC. Starts are kept for 400 days (docs/server/sharing.md).\n"
+      "Adds up attempts from placement to end; a running attempt counts up to now. Months and\n"
+      "days are in UTC. Records are kept for 400 days (docs/server/sharing.md).\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<UsageFlags>();
   verb.AddOption("--by", "LIST", flags->by, "one row per user, account, class, and month or day")

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kTasksHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (index 3 of array 40), @ (my last one), @~2 (two before it)";
-// The same, for verbs that wait for tasks or change them.
+// Like kTasksHelp, for verbs that wait for tasks or change them.
 constexpr const char* kArraysHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last task or array), @~2 (two before it)";
 
@@ -49,7 +49,7 @@ void AddSubmit(Syntax app, Context& context) {
   verb.AddFlag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
   verb.AddFlag("--no-check", flags->no_check,
                "skip the check that program, working directory and conda environment exist");
-  verb.AddFlag("-W,--wait", flags->wait, "wait until it ends and exit with its exit code");
+  verb.AddFlag("-W,--wait", flags->wait, "wait until the task ends and exit with its exit code");
   verb.AddFlag("--parsable", flags->parsable, "print only the task number, or first-last");
   verb.AddOption("--batch", "FILE", flags->batch,
                  "submit every line of FILE, - for standard input");
@@ -69,8 +69,8 @@ void AddLease(Syntax app, Context& context) {
       "  carma lease -G 2 --gpu-mem 12G -- python3 train.py\n"
       "  srun --gres=gpu:0 carma lease --gpu-mem 8G -- ./job.sh\n"
       "Waits like any task; then this process becomes the command, with the GPUs in its\n"
-      "environment. They are released when it ends, for whatever reason. It is never restarted,\n"
-      "and CARMA does not capture its output. 'carma cancel' ends it; Ctrl-C stops waiting.\n");
+      "environment. They are released when the command ends, for whatever reason. It is never\n"
+      "restarted, and its output is not captured. 'carma cancel' ends it; Ctrl-C stops waiting.\n");
   AddTaskOptions(verb, &IsForLease);
   AddTaskOptions(
       verb, [](std::string_view name) { return !IsForLease(name); }, false);
@@ -92,7 +92,7 @@ void AddRedo(Syntax app, Context& context) {
               "administrator resubmits it.\n");
   verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
   AddTaskOptions(verb, &IsEditable);
-  verb.AddFlag("--cascade", flags->cascade, "also the tasks that depend on them");
+  verb.AddFlag("--cascade", flags->cascade, "also resubmit the tasks that depend on them");
   verb.AddFlag("--parsable", flags->parsable, "print only the task number");
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
@@ -128,7 +128,7 @@ void AddWatch(Syntax verb, bool& watch, double& interval_s) {
 void AddList(Syntax app, Context& context) {
   auto flags = NewFlags<ListFlags>();
   const Syntax verb = AddVerb(
-      app, "list", "List unfinished tasks in the order in which they will be served",
+      app, "list", "List unfinished tasks in queue order",
       "MEM is per GPU: used/promised while a task runs, ~predicted while it waits, the peak at "
       "the end.\nColumns for -o:\n" +
           ColumnHelp() +
@@ -146,8 +146,8 @@ void AddList(Syntax app, Context& context) {
       .Range(std::size_t{1}, std::size_t{10'000'000});
   verb.AddFlag("-a,--all", flags->all, "also ended tasks, newest first");
   verb.AddFlag("--unfold", flags->unfold,
-               "one row per waiting task of an array, instead of one for all that are alike");
-  verb.AddFlag("--tree", flags->tree, "show each task below the one it waits for");
+               "one row for each waiting task of an array, even if they are alike");
+  verb.AddFlag("--tree", flags->tree, "show each task below the task it waits for");
   verb.AddOption("-o,--format", "LIST", flags->columns, "columns, listed below");
   verb.AddFlag("--no-header", flags->no_titles, "omit the title line");
   AddWatch(verb, flags->watch, flags->interval_s);
@@ -250,12 +250,12 @@ void AddWait(Syntax app, Context& context) {
   const Syntax verb = AddVerb(
       app, "wait", "Wait until tasks have ended and exit with their exit code",
       "  carma wait @ && echo trained\n"
-      "Exit code: that of the task, 128 + N after signal N, or 1 if it has none; the highest of\n"
-      "several tasks; 124 after --timeout.\n");
+      "Exit code: that of the task, 128 + N after signal N, or 1 if the task has neither; for\n"
+      "several tasks, the highest code; 124 after --timeout.\n");
   verb.AddOption("tasks", "", flags->wait.tasks, std::string(kArraysHelp) + " (default: @)");
   verb.AddOption("--timeout", "SPAN", flags->timeout,
                  "give up after 90s, 15m, 2h … (a bare number is minutes)");
-  verb.AddFlag("--any", flags->wait.any, "return when the first of them has ended");
+  verb.AddFlag("--any", flags->wait.any, "return as soon as one task has ended");
   verb.AddFlag("-q,--quiet", flags->wait.quiet, "print nothing");
   verb.OnRun([&context, flags] {
     if (!flags->timeout.empty()) {
@@ -274,7 +274,7 @@ void AddLogs(Syntax app, Context& context) {
                               "  carma logs --err -n 20 42\n");
   verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
   verb.AddFlag("-f,--follow", flags->follow, "follow the output until the task ends");
-  verb.AddFlag("--err", flags->errors, "show its standard error");
+  verb.AddFlag("--err", flags->errors, "show standard error instead of standard output");
   verb.AddOption("-n,--lines", "N", flags->lines, "only the last N lines")
       .Range(std::int64_t{0}, std::int64_t{1'000'000'000});
   verb.OnRun([&context, flags] { RunLogs(context, *flags); });
@@ -287,7 +287,7 @@ bool IsSpan(const std::string& word) {
   return !base::ParseInt(word) && base::ParseSpan(word).has_value();
 }
 
-// --history may come without a value. The word after it is then the first GPU.
+// --history may have no value. The word after it is then the first GPU.
 void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
   flags.history = std::chrono::hours(1);
@@ -307,7 +307,7 @@ void AddGpus(Syntax app, Context& context) {
   auto flags = NewFlags<Flags>();
   const Syntax verb = AddVerb(
       app, "gpus", "List GPUs with their memory, activity and tasks",
-      "USED is measured, PROMISED is kept for tasks, FREE is left for a new one.\n"
+      "USED is measured, PROMISED is kept for tasks, FREE is left for a new task.\n"
       "  carma gpus -w\n"
       "  carma gpus -v 0           everything known about it, with sources\n"
       "  carma gpus --history 6h   activity, memory and power; each line ends with its mean,\n"
@@ -393,7 +393,7 @@ void AddBackup(Syntax app, Context& context) {
       "  carma backup /backup/              creates carma-YYYYMMDD-HHMMSS.db in it\n"
       "  carma backup --force carma.db\n"
       "For root and the user that carmad runs as. To restore it, see docs/server/operations.md.\n");
-  verb.AddOption("target", "FILE", flags->target, "the new file, or a folder in which to create it")
+  verb.AddOption("target", "FILE", flags->target, "the file to create, or a folder for it")
       .Required();
   verb.AddFlag("-f,--force", flags->force, "replace an existing file");
   verb.AddOption("--state-dir", "DIR", flags->state_dir,

@@ -32,7 +32,7 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings);
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
-// Prints the JSON of the named tasks: a list if several were named, otherwise the one text.
+// Prints the JSON of the named tasks: a list if several were named, otherwise the single text.
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
 // Makes "&after_ms=…&until_ms=…" from --since and --until, and leaves out an empty option. A time
 // is a local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span
@@ -77,14 +77,13 @@ struct SubmitFlags {
   std::vector<std::string>
       sbatch;  // options of sbatch, for its stand-in within tasks: "--ntasks=4"
 };
-// Adds the options of task/describe/options.h, or only those for which `wants` returns true. Their
-// values are collected in the order in which they are given. shown: whether the help shows the
-// options.
+// Adds the options of task/describe/options.h, or only those for which `wants` returns true. The
+// values are collected in the given order. shown: whether the help shows the options.
 void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr, bool shown = true);
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);
-// Whether `carma lease` supports this submit option; all others are refused.
+// Whether `carma lease` supports this submit option. Other options are refused.
 bool IsForLease(std::string_view option);
 // Waits for GPUs; then this process becomes the command. Returns only on failure.
 void RunLease(Context& context, SubmitFlags flags);
@@ -97,7 +96,7 @@ bool IsEditable(std::string_view option);
 void RunEdit(Context& context, const EditFlags& flags);
 struct RedoFlags : EditFlags {
   bool parsable = false;
-  bool cascade = false;  // also repeat tasks that depend on these tasks
+  bool cascade = false;  // also resubmit the tasks that depend on these
 };
 void RunRedo(Context& context, const RedoFlags& flags);
 
@@ -172,8 +171,8 @@ struct GpuChangeFlags {
   std::vector<std::string> gpus;  // see SplitGpuNames, or "all"
   // The reason for a drain.
   std::string reason;
-  std::string by;           // when its tasks must have left, as typed
-  bool until_boot = false;  // close the whole server, because its machine is to go down
+  std::string by;           // time by which its tasks must leave, as typed
+  bool until_boot = false;  // close the whole server, because its machine will go down
   bool wait = false;        // until its tasks have left
 };
 // Splits comma-separated names of GPUs and ranges of indices such as 0-3.

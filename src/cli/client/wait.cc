@@ -24,8 +24,8 @@ class Waiter {
     if (timeout) deadline_ = SteadyClock::now() + *timeout;
   }
 
-  // Returns the first task that has ended. Each request waits for one task. The other tasks are
-  // checked every few seconds, or as soon as that task has ended.
+  // Returns the first task that has ended. Each request waits a few seconds for one of the tasks.
+  // All tasks are checked between requests.
   Result<std::optional<Answer<api::TaskView>>> AwaitAny(const std::vector<std::uint64_t>& ids) {
     for (std::size_t next = 0;; next = (next + 1) % ids.size()) {
       for (const std::uint64_t id : ids) {
@@ -43,11 +43,11 @@ class Waiter {
     }
   }
 
-  // Returns an empty value if the time runs out. Errors: the daemon's, or that the daemon never
+  // Returns an empty value if the time runs out. Errors: the daemon's; kUnavailable if it never
   // answered.
   Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
-      // The first poll returns at once. So the daemon has answered once before a long poll begins,
+      // The first poll returns at once, so that the daemon has answered before the first long poll,
       // during which it may restart.
       const auto most = tell_start_ ? std::min(Left(), kLongestCall) : Left();
       const auto patience = connected_ ? most : std::chrono::seconds(0);

@@ -37,7 +37,7 @@ namespace {
 // How long the driver may take, in real time, to answer every query once.
 constexpr std::chrono::seconds kDriverPatience{20};
 constexpr base::Duration kGpuPatience{5'000};
-// Counters are means between two samples, which for NVML must be at least 100 ms apart.
+// Counters are means between two samples. NVML needs at least 100 ms between the samples.
 constexpr std::chrono::milliseconds kSamplePause{300};
 // Longer than MeasureContext() waits for the CUDA driver.
 constexpr std::chrono::seconds kContextPatience{35};
@@ -95,8 +95,8 @@ std::unexpected<gpu::ContextTrouble> CannotAsk(const std::string& why) {
       gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kUnclear, .text = why});
 }
 
-// Uses a probe of its own, so that a hang blocks nothing else. Loads only NVML, because the
-// counters of DCGM are not needed.
+// Uses a probe of its own, so that a hang blocks nothing else. Loads only NVML, because DCGM's
+// counters are not needed.
 Cost MeasureOne(const std::string& nvml_library, const std::string& uuid) {
   const Result<std::unique_ptr<gpu::Probe>> probe = gpu::LoadNvmlProbe(nvml_library);
   if (!probe) return CannotAsk(probe.error().message);

@@ -16,36 +16,36 @@ namespace carma::cli {
 
 gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 
-// Waits up to 20 s for a hanging driver. A call that still hangs then is left alone until the
-// process ends.
+// Waits up to 20 s for a hanging driver. A call that still hangs is left running until the process
+// ends.
 DriverFacts AskDriver(const config::Settings& settings);
 // Returns the newest answers in a recording from another machine. Errors: those of ReadNamed() and
 // ParseRecording().
 Result<DriverFacts> AskRecording(const std::string& path);
 
-// The context size that estimates assume for a GPU type. It comes from the daemon; if none answers,
-// it is the built-in size.
+// The context size that estimates assume for a GPU type: the daemon's, or the built-in size if no
+// daemon answers.
 AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
                           const config::Settings& settings);
-// Makes a context on an idle GPU of each type, one after the other, and fills in `cost` or
+// Makes a context on an idle GPU of each type, one GPU after the other, and fills in `cost` or
 // `not_measured`. Each context may take up to half a minute.
 void MeasureContexts(const config::Settings& settings, const DriverFacts& driver,
                      std::vector<ContextFacts>& contexts);
 
-// Describes the disk that has the folder, or the folder's nearest existing parent. is_daemon_user:
-// carmad has the rights of this process.
+// Describes the disk of the folder, or of its nearest existing parent. is_daemon_user: carmad has
+// the rights of this process.
 Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
 // Compares the clocks at the time of the daemon's answer. A hanging driver may have delayed this
 // process since then.
 ClockFacts AskClock(const DaemonFacts& daemon);
-// The cgroups that the daemon has created; if there is no daemon, those of this process.
+// The daemon's cgroups, or those of this process if no daemon runs.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 
-// Loads the configuration of this server, for commands that read its GPUs themselves. file: used in
-// place of the usual files unless it is empty. of_root: for a daemon that runs as root.
-// simulated_state: see DaemonFacts. Like the daemon, sets the environment variable by which the
-// simulated driver finds its server. Errors: those of config::Load().
+// Loads the configuration of this server, for commands that read its GPUs themselves. file: read
+// instead of the usual files; empty: the usual files. of_root: for a daemon that runs as root.
+// simulated_state: see DaemonFacts. Like the daemon, sets the environment variable that the
+// simulated driver reads to find its server. Errors: those of config::Load().
 Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root,
                                             const std::string& simulated_state = "");
 

@@ -44,15 +44,14 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
              "needed";
     case Kind::kUnclear:
       return "try again while nothing starts on the GPU; run as root on the host, where the driver "
-             "names processes";
+             "lists processes";
     case Kind::kMachine:
       return "run an installed carma doctor, or use --no-measure";
   }
   return "";
 }
 
-// A problem that will also affect tasks is kBad. A problem that affects only the measurement is
-// not.
+// kBad for a problem that also affects tasks, kWarn for a problem of the measurement alone.
 Level LevelOf(Kind kind) {
   const bool of_driver = kind == Kind::kRefused || kind == Kind::kHung || kind == Kind::kDied;
   return of_driver ? Level::kBad : Level::kWarn;
@@ -104,7 +103,7 @@ bool IsSilent(const GpuFacts& gpu) {
 std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpus) {
   std::vector<ContextCandidate> candidates;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    if (gpus[i].info.name.empty()) continue;  // no facts are known about it
+    if (gpus[i].info.name.empty()) continue;  // nothing is known about this GPU
     std::string obstacle = gpu::ContextObstacle(gpus[i].info, gpus[i].reading);
     const auto same = std::ranges::find_if(candidates, [&](const ContextCandidate& candidate) {
       return gpus[candidate.gpu].info.name == gpus[i].info.name;

@@ -31,9 +31,9 @@ struct ContextFacts {
   AssumedContext assumed;
 };
 
-// For each GPU type: a GPU on which a context may be created now, or the first GPU of the type with
-// the obstacle. If any GPU does not answer, none is measured: CUDA initialises all GPUs, so a
-// healthy GPU would be blamed.
+// For each GPU type: a GPU where a context can be created now, or the first GPU of the type and
+// what prevents a context there. If any GPU does not answer, no context is measured: CUDA
+// initialises all GPUs, so a healthy GPU would be blamed.
 struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // as part of a sentence; empty: no obstacle

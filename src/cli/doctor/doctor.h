@@ -1,5 +1,5 @@
-// The facts and checks of `carma doctor`. The checks are functions of the facts. The facts are
-// gathered elsewhere (ask.h), so that tests need no GPU, root rights or broken machine.
+// The facts and checks of `carma doctor`. The checks use only these facts, which are gathered
+// elsewhere (ask.h), so that tests need no GPU, no root rights and no broken machine.
 #pragma once
 
 #include <cstddef>
@@ -53,9 +53,9 @@ struct DriverFacts {
   std::vector<gpu::UnevenMemory> uneven_memory = {};
 };
 
-// Findings on the driver. They cover the versions of driver and library, or why there are none; for
-// each GPU, the source of each reading, the rule by which tasks share it, and its condition; and
-// what MIG means for this server's tasks. settings.policy: the policy in force (config::PolicyFor).
+// Findings on the driver: the versions of driver and library, or why there is no driver. For each
+// GPU: the sources of its readings, its sharing rule and its condition. With MIG: the consequences
+// for this server's tasks. settings.policy: the policy in force (config::PolicyFor).
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
 
 // One line for each finding, with its remedy below. Equal findings of several GPUs are merged. The

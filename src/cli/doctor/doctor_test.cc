@@ -235,7 +235,7 @@ TEST(DoctorGpus, AnUndescribedGpuIsBad) {
   EXPECT_THAT(none.remedy, HasSubstr("nvidia-smi -mig 0"));
   (*facts.gpus)[0].info.trouble = {"only the first is used", gpu::TroubleCause::kSharedMemory};
   EXPECT_EQ(FirstTrouble(CheckDriver(facts, {})).level, Level::kWarn);
-  // The words of `trouble` alone must not decide the result.
+  // The result must not depend on the words of `trouble` alone.
   (*facts.gpus)[0].info.trouble = {"MIG is on but there is no instance"};
   EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }

@@ -37,7 +37,7 @@ constexpr Value kValues[] = {
     {"recovery action", [](const gpu::Reading& r) { return r.condition.recovery.has_value(); }},
 };
 
-// The names of the values that were read, or that were not read.
+// told: return the names of the values in the reading; otherwise the names of the missing values.
 std::vector<std::string> Values(const gpu::Reading& reading, bool told) {
   std::vector<std::string> names;
   for (const Value& value : kValues) {
@@ -116,7 +116,7 @@ class GpuCheck {
     if (!facts_.reading) {
       Add(Level::kBad, base::Printable(facts_.reading.error().Sentence()),
           facts_.reading.error().code == ErrorCode::kNotFound
-              ? "the GPU is lost: reset it (nvidia-smi -r) or reboot; CARMA serves the others"
+              ? "the GPU is lost: reset it (nvidia-smi -r) or reboot; CARMA serves the other GPUs"
               : "CARMA keeps this GPU closed until the driver gives a valid answer; see the "
                 "kernel's log");
       return std::move(findings_);
@@ -147,15 +147,15 @@ class GpuCheck {
       case gpu::TroubleCause::kNoInstance:
         return Add(Level::kBad, text,
                    "divide it as needed (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
-                   "CARMA serves the others");
+                   "CARMA serves the other GPUs");
       case gpu::TroubleCause::kHangs:
         return Add(Level::kBad, text,
                    "see the kernel's log (dmesg: Xid); drain it (carma drain GPU), then reset it "
-                   "(nvidia-smi -r -i GPU) or reboot; CARMA serves the others");
+                   "(nvidia-smi -r -i GPU) or reboot; CARMA serves the other GPUs");
       case gpu::TroubleCause::kOther:
         return Add(Level::kBad, text,
                    "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU needs a reset "
-                   "(nvidia-smi -r) or a reboot; CARMA serves the others");
+                   "(nvidia-smi -r) or a reboot; CARMA serves the other GPUs");
     }
   }
 
@@ -204,15 +204,14 @@ class GpuCheck {
             ", so that `dcgmi dmon -e 1002` shows numbers; else see policy.without_sm_activity");
   }
 
-  // DCGM is no remedy, because its counters do not show to which instance they belong
-  // (docs/server/gpus.md).
+  // DCGM does not help here, because its counters do not name their instance (docs/server/gpus.md).
   void NoActivityOfInstances() {
     const std::string text = "SM activity of instances is not counted before Hopper";
     const core::PolicyConfig& policy = settings_.policy;
     if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
     if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory)
       return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
-    // Instances do not have a coarse utilisation either.
+    // Utilisation is no substitute, because instances do not report it either.
     Add(Level::kWarn, text + ": tasks do not share here, despite collocation.share_mig",
         "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share by "
         "memory alone");
@@ -243,7 +242,7 @@ class GpuCheck {
       Add(Level::kWarn,
           fmt::format("{} uncorrectable memory errors since the driver was loaded",
                       *condition.ecc_uncorrected),
-          "they may have made a task fail; reset the GPU, and watch whether they come back");
+          "they may have made a task fail; reset the GPU, and check whether they come back");
     }
   }
 

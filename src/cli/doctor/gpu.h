@@ -11,8 +11,8 @@
 
 namespace carma::cli {
 
-// Findings on a GPU: the sources of its readings, the rule that follows from them, its condition,
-// its modes and its processes.
+// Findings on a GPU: the sources of its readings, the resulting sharing rule, its condition, modes
+// and processes.
 std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
                               const config::Settings& settings);
 // Findings on the MIG instances, their effect on tasks, and modes that change only at a reset.

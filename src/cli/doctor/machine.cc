@@ -117,11 +117,11 @@ Finding CheckClock(const ClockFacts& clock) {
             "set the clock: begin times and the history of tasks depend on it"};
   }
   if (clock.daemon_ms && std::abs(*clock.daemon_ms - clock.now_ms) > kClockSlackMs) {
-    return {
-        "clock", Level::kWarn,
-        fmt::format("the daemon's clock differs by {} s",
-                    std::abs(*clock.daemon_ms - clock.now_ms) / 1'000),
-        "the clock was changed after carmad started; carmad's own never goes back, so restart it"};
+    return {"clock", Level::kWarn,
+            fmt::format("the daemon's clock differs by {} s",
+                        std::abs(*clock.daemon_ms - clock.now_ms) / 1'000),
+            "the clock was changed after carmad started, and carmad's own clock never goes back: "
+            "restart carmad"};
   }
   if (!clock.synchronised) {
     return {"clock", Level::kWarn, now + ", not synchronised",
@@ -159,7 +159,7 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
   if (!gpu_types.empty() && !of_here) {
     return {"profiles", Level::kWarn,
             fmt::format("{}: nothing in it was measured on a GPU of this server", path),
-            "run carma profile here: from other GPUs only the SM activity is used"};
+            "run carma profile here: only the SM activity from other GPUs is used"};
   }
   return {
       "profiles", Level::kOk,
@@ -250,7 +250,8 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
   const bool shares = settings.collocation != core::SharingMethod::kStreams;
   if (!shares || settings.kernel_log.empty() || !settings.simgpu_state.empty()) return {};
   const std::string path = root + settings.kernel_log;
-  // Opens the device as the daemon does. The file's mode does not show what the kernel allows.
+  // Opens the device as the daemon does, because the file's mode does not show what the kernel
+  // allows.
   if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
   return {{"settings", Level::kWarn,
            fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be "
@@ -261,7 +262,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
 
 namespace {
 
-// A closed GPU with its remedy. GPUs with the same cause share a finding.
+// GPUs that are closed for the same reason. They share one finding.
 struct Closed {
   std::string why;
   bool down;

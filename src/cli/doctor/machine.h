@@ -24,7 +24,7 @@ Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& sett
 struct DiskFacts {
   std::string path;  // the folder that exists
   std::uint64_t free_bytes = 0;
-  std::uint64_t free_files = 0;  // 0 if the file system has no such limit
+  std::uint64_t free_files = 0;  // 0 if the file system does not limit files
   bool counts_files = true;
   bool writable = true;  // carmad may write, as far as this process can see
 };
@@ -38,12 +38,13 @@ struct ClockFacts {
 };
 Finding CheckClock(const ClockFacts& clock);
 
-// Finds settings that are valid but unlikely, and programs that settings name but that are missing
+// Finds settings that are valid but probably mistaken, and configured programs that are missing
 // below `root`. Empty if all is well.
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings);
 
-// Checks that the allowed notifications (notify.allow) can be sent: the program of notify.sendmail,
-// and curl in carma-notify's search path, both below `root`. Empty if notifications are off.
+// Checks whether the notifications that notify.allow permits can be sent. The program of
+// notify.sendmail and, for webhooks, curl in carma-notify's search path must exist below `root`.
+// Empty if notifications are off.
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings);
 
 // Checks that root may read monitor.kernel_log, below `root`. Empty if root may read it, or if it
@@ -62,7 +63,7 @@ struct DaemonFacts {
   // GPUs.
   std::string simulated_state = {};
 };
-// told: earlier findings, whose statements about settings are not repeated.
+// told: earlier findings. What they report about settings is not repeated.
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Finding>& told = {});
 // Warns if the daemon reads GPUs that this command does not find with its own settings.
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver);

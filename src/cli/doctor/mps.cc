@@ -20,8 +20,8 @@
 namespace carma::cli {
 namespace {
 
-// The default folders in which CUDA programs look for NVIDIA's control daemon. The second applies
-// to protocol 3 as root.
+// The default folders where CUDA programs look for NVIDIA's control daemon. The second is used by
+// root with protocol 3.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
 constexpr std::size_t kMaxFolders = 1'000;  // of users, or of one user's GPUs
@@ -214,11 +214,11 @@ class MpsCheck {
     }
     if (!trial->logs) {
       Add(Level::kWarn, "control daemons write no logs, so CARMA cannot report why a server fails",
-          "check whether this user may write files below /tmp, and report it");
+          "check that this user may write files below /tmp; if so, report the problem");
     }
   }
 
-  // "auto" can also use streams, although their gain is smaller.
+  // "auto" falls back to streams, so tasks still share GPUs, but less efficiently.
   Level WithoutMps() const { return settings_.collocation ? Level::kBad : Level::kWarn; }
 
   void Add(Level level, std::string text, std::string remedy = "") {
@@ -257,7 +257,7 @@ class MpsCheck {
 
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user) {
   if (!MayUseMps(settings)) return std::nullopt;
-  // An ordinary user cannot test this for a carmad that runs as root.
+  // An ordinary user cannot test a shared server for a carmad that runs as root.
   const bool shared =
       settings.mps_servers == task::MpsScope::kShared && (::geteuid() == 0 || is_daemon_user);
   return task::TryMps({base::ExecutableDir() + "/carma-shim", settings.mps_control, "", {}}, shared,

@@ -1,5 +1,5 @@
 // Checks MPS (docs/server/collocation.md): whether CARMA can start its control daemons, which of
-// them run, and whether there are others.
+// them run, and whether other MPS daemons run.
 #pragma once
 
 #include <optional>
@@ -21,9 +21,9 @@ using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 // is_daemon_user: see CheckMps. Blocks up to collocation.mps_timeout plus a second.
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
 
-// How tasks share a GPU with these settings. For "auto", the line that carmad reports decides
-// ("streams: at most …"; empty if carmad does not run). Without that line, the trial of MPS
-// decides. Without either, the answer is MPS, which "auto" prefers.
+// How tasks share a GPU with these settings. carmads_line: the method that carmad reports
+// ("streams: at most …"); empty if carmad does not run. For "auto", this line decides. Without the
+// line, the trial of MPS decides. Without either, the answer is MPS, which "auto" prefers.
 core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
                                   const MpsTrial& trial);
 

@@ -1,5 +1,5 @@
-// The commands that install packages that `carma doctor` reports as missing, on Debian, Ubuntu (and
-// DGX OS), RHEL and similar distributions, and Fedora.
+// Commands that install the packages that `carma doctor` recommends: on Debian, Ubuntu (and DGX
+// OS), Fedora, and RHEL and similar distributions.
 #include "cli/doctor/packages.h"
 
 #include <fmt/format.h>

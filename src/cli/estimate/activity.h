@@ -17,7 +17,7 @@ struct ModelWork {
   std::optional<double> grain;                   // of its kernels (core/profile.h)
   std::optional<estimate::ActivityGuess> guess;  // for a task that has not run
 };
-// Complete lines: SM activity alone and its source, the time of an iteration, and the predicted
+// Lines of text: SM activity alone and its source, the time of an iteration, and the predicted
 // slowdown beside an equal task. Also the slowdown beside neighbours of the given activities, if
 // there are any.
 std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,

@@ -42,14 +42,14 @@ struct EstimateFlags {
   bool reset = false;
 };
 
-// The task that FILE describes, or a task with only this summary and no command.
+// The task that FILE describes, or a task without a command if FILE is only a summary.
 struct Described {
   task::TaskSpec spec;
   bool has_command = false;
   std::vector<std::string> remarks;
 };
 
-// Adds the options about the training in their given order.
+// Adds the training options in the given order.
 void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
   const TransformerFlags& training = flags.transformer;
   if (!training.config.empty()) options.settings.emplace_back("hf-config", training.config);
@@ -247,7 +247,7 @@ void RunHfConfig(Context& context, const EstimateFlags& flags) {
   RunTransformer(context, asked);
 }
 
-// Replaces a training's configuration or Python script by the command that runs it.
+// Replaces a training configuration or a Python script with the command that runs it.
 Result<Unit> TakeTraining(Context& context, EstimateFlags& flags) {
   if (context.literal || !MayBeTraining(flags.file) || DescribesTask(flags.file)) return Unit{};
   const Result<std::string> text = base::ReadFile(flags.file, estimate::kMaxConfigBytes);
@@ -306,7 +306,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of tasks the bound should cover")
       .Range(0.5, 0.999);
   verb.AddOption("--beside", "LIST", flags->beside,
-                 "SM activity of neighbours, 0 to 1 each, to see how much they slow it down")
+                 "SM activity of neighbours, 0 to 1 each, to see how much they slow the task down")
       .List()
       .Values(1, 15)
       .OneWord()

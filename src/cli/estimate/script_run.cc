@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kExpected =
     "expected a Python command, as in: carma estimate --run python train.py";
-// The helper has a shorter limit of its own. It then stops and gives a reason (script.py).
+// Longer than the helper's own limit, after which the helper stops and gives a reason (script.py).
 constexpr std::chrono::seconds kLimit{150};
 
 bool IsInterpreter(std::string_view word) {

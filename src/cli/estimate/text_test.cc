@@ -84,7 +84,7 @@ TEST_F(EstimateTextTest, ExplainingShowsTermsNotesAndCalibration) {
                  .reason = "learned from 12 small models: 3 % mean error"};
   EXPECT_THAT(EstimateText(sheet_, true, {}),
               AllOf(HasSubstr("learned from 12 small models: 3 % mean error; constant -1180 MiB"),
-                    HasSubstr("mixed with the shipped one until 30 tasks")));
+                    HasSubstr("mixed with the shipped values until 30 tasks")));
   sheet_.knowledge->learns = false;
   EXPECT_THAT(EstimateText(sheet_, true, {}), HasSubstr("does not learn"));
 }

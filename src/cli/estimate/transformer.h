@@ -19,7 +19,7 @@ inline constexpr double kUsualCoverage = 0.9;  // for an estimate without a daem
 struct TransformerFlags {
   std::string config;                      // path of config.json, "-": standard input
   std::vector<task::TrainingWord> words;   // from options, in the given order
-  std::vector<task::PlanFile> plan_files;  // files that contain more words
+  std::vector<task::PlanFile> plan_files;  // files that add to `words`
   double coverage = 0;                     // 0: kUsualCoverage
   std::int64_t gpu_mib = 0;                // 0: unknown
 };

@@ -29,7 +29,7 @@ McpRan RunWords(const Context& context, const std::vector<std::string>& words) {
   const auto ran = task::RunBounded(request);
   if (!ran) return {1, ran.error().message};
   McpRan answer{ran->late ? 1 : ran->exit_code, ran->output + ran->errors};
-  if (ran->late) answer.text += "\nno end within two minutes";
+  if (ran->late) answer.text += "\nstopped after two minutes";
   if (ran->signal != 0) answer.exit_code = 1;
   return answer;
 }
@@ -55,7 +55,7 @@ void AddMcpCommand(Syntax app, Context& context) {
       "mcp", "Serve AI agents: the Model Context Protocol over standard input and output");
   verb.Footer(
       "Tools: list, gpus, show, explain, logs, preview, estimate; with --allow-changes also\n"
-      "submit and cancel. Each runs carma once, with the rights of its user.\n"
+      "submit and cancel. Each tool runs carma once, with the rights of the user.\n"
       "  claude mcp add carma -- carma mcp\n"
       "Every verb also takes --json and --socket PATH.");
   verb.AddFlag("--allow-changes", *changes, "also the tools that submit and cancel tasks");

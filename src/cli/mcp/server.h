@@ -1,5 +1,5 @@
-// A server of the Model Context Protocol for agents. Each tool is one call of `carma`. The server
-// itself uses no processes or streams.
+// A server of the Model Context Protocol for agents. Each tool call runs `carma` once. The server
+// itself starts no processes and uses no streams.
 #pragma once
 
 #include <functional>

@@ -22,7 +22,7 @@ std::optional<std::int64_t> NumberOf(const config::Environment& environment, con
   return base::ParseInt(ValueOf(environment, name));
 }
 
-// The entries that CUDA uses, which are those before the first invalid one. Older versions of Slurm
+// The entries before the first invalid one, because CUDA ignores the rest. Older versions of Slurm
 // write "NoDevFiles" for a job without GPUs.
 std::vector<std::string> VisibleGpus(const std::string& list) {
   std::vector<std::string> gpus;
@@ -117,7 +117,7 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
 
 std::optional<base::Time> ParseJobEnd(std::string_view text) {
   const std::string_view word = base::Trim(text);
-  // In CARMA, other words for a time, such as "now", have a different meaning.
+  // Accepts only dates, because ParseBegin also accepts words, such as "now".
   if (word.empty() || word[0] < '0' || word[0] > '9') return std::nullopt;
   const Result<base::Time> time = task::ParseBegin(word, base::Time{});
   return time ? std::optional(*time) : std::nullopt;

@@ -15,17 +15,17 @@ namespace carma::cli {
 
 struct Allocation {
   std::string job;  // Slurm's number; empty: not in a job
-  // Names for daemon.gpus. Absent if none are given, which outside a job means the whole machine.
+  // Names for daemon.gpus; empty: not given, which outside a job means the whole machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;
   std::optional<std::int64_t> memory_mib;
   std::optional<base::Time> ends;  // on this machine's clock
 };
 
-// The GPUs are those that this process may use (CUDA_VISIBLE_DEVICES, whose indices count within a
-// device cgroup), otherwise those that Slurm names for the step or the job. named_gpus: the GPUs
-// are given in another way, so the environment need not name any. Errors: kInvalid, with what to do
-// instead: not on a node of the job, several nodes, no GPU.
+// The GPUs come from CUDA_VISIBLE_DEVICES, whose indices count within a device cgroup, or else from
+// Slurm's variables for the step or the job. named_gpus: the user names the GPUs, so the
+// environment need not. Errors: kInvalid, with what to do instead: not on a node of the job,
+// several nodes, no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
 // ---- when a Slurm job ends, if its environment does not show it (before Slurm 23.02) ----

@@ -14,12 +14,12 @@ class PilotBooks {
  public:
   // Makes the folder if it is missing, and waits some seconds for a previous pilot that is just
   // ending. whose: one line that describes this pilot in the error messages of other pilots.
-  // Errors: kConflict, with that line of the pilot that uses the folder; the system's errors.
+  // Errors: kConflict with the line of the pilot that uses the folder; the system's errors.
   static Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
 
   const std::string& folder() const { return folder_; }
-  // A process with a copy of this descriptor also holds the lock. So the folder stays locked while
-  // the pilot's daemon is ending.
+  // A process that inherits this descriptor also holds the lock, so the folder stays locked until
+  // the pilot's daemon has ended.
   int lock_fd() const { return lock_.get(); }
   // Whether the first command (carma pilot --once) has run to its end.
   bool Begun() const;

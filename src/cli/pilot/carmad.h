@@ -17,16 +17,16 @@ struct PilotPlace {
   std::string socket;
   std::string mps_dir;
 };
-// Chooses the first base folder with short enough paths (a socket's path may have 107 bytes) and
+// Chooses the first base folder with short enough paths (at most 107 bytes for a socket) and
 // creates the pilot's folder in it. Errors: those of config::CheckPrivate, and kUnavailable if no
 // base folder is suitable.
 Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
                              const std::string& name);
 
 // The daemon's variables (CARMA_SECTION_KEY), which limit it to the allocation's share of the
-// machine. Variables that are already set stay unchanged. So do configured values, except for GPUs,
-// cores and memory. notice: time from the request to checkpoint until the end. machine_cpus: the
-// cores of this process.
+// machine. Variables that are already set stay unchanged. Configured values stay unchanged, too,
+// except for GPUs, cores and memory. notice: time from the request to checkpoint until the end.
+// machine_cpus: the cores of this process.
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
                                                    const config::Loaded& configured,
@@ -38,7 +38,8 @@ class Carmad {
   Result<Unit> Start(const PilotPlace& place, const PilotBooks& books,
                      const std::map<std::string, std::string>& variables);
   bool alive() const { return pid_ > 0; }
-  // Call this when a child has been reaped. Records how the daemon ended if it was that child.
+  // Call this when a child has been reaped. Records how the daemon ended if the child was the
+  // daemon.
   void Reaped(pid_t pid, int status);
   // How the daemon ended: "exit code 2", "signal 9".
   const std::string& end() const { return end_; }

@@ -27,7 +27,7 @@ void AddPilotCommand(Syntax app, Context& context) {
       app.AddVerb("pilot", "Run your own CARMA on the GPUs of this Slurm job until the job ends");
   verb.Footer(
       "In a batch script, without administrator rights:\n"
-      "  carma pilot ./submit-all.sh            runs it, then the tasks it submitted\n"
+      "  carma pilot ./submit-all.sh            runs the script, then its tasks\n"
       "  carma pilot --once --name sweep ./submit-all.sh   only the first pilot runs it; the next\n"
       "                                         continues with the waiting tasks\n"
       "  carma pilot --until-empty              runs only tasks that already wait\n"
@@ -35,17 +35,17 @@ void AddPilotCommand(Syntax app, Context& context) {
       "save and wait for the next pilot of that name. Inside the job, 'carma' finds this pilot.\n"
       "SIGUSR1 (sbatch --signal): the end is near. SIGTERM: the end comes within 15 s.\n"
       "Exit code: that of the command if it failed; 75 if tasks wait for the next pilot, 3 if\n"
-      "tasks have failed, 0 if all is done; 1 or 2 if it could not serve.\n"
+      "tasks have failed, 0 if all is done; 1 or 2 if the pilot could not serve.\n"
       "Every verb also takes --json.");
   verb.AddOption("--name", "NAME", flags->name,
-                 "name of its database; pilots that run at the same time need different ones");
+                 "name of the pilot's database; simultaneous pilots need different names");
   verb.AddOption("--books", "DIR", flags->books,
-                 "folder of the databases of all names (default: ~/.local/state/carma/pilot)");
+                 "folder for the databases of all pilots (default: ~/.local/state/carma/pilot)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
-                 "numbers or UUIDs of GPUs, instead of those the job was given");
+                 "indices or UUIDs of GPUs (default: the GPUs of the job)");
   const Option until = verb.AddOption("--until", "TIME", flags->until,
-                                      "when it ends: 18:00, +4h (default: the job's own end)");
-  AddSpan(verb, "--for", flags->length, "how long it runs: 4h, 90m").Excludes(until);
+                                      "end of the pilot: 18:00, +4h (default: the end of the job)");
+  AddSpan(verb, "--for", flags->length, "run time of the pilot: 4h, 90m").Excludes(until);
   AddSpan(
       verb, "--notice", flags->notice,
       "how long before the end to ask tasks to checkpoint, and to stop starting tasks without a\n"
@@ -53,7 +53,7 @@ void AddPilotCommand(Syntax app, Context& context) {
   verb.AddFlag("--until-empty", flags->until_empty,
                "end as soon as nothing runs and no waiting task could start");
   verb.AddFlag("--once", flags->once,
-               "run the command only with a new database; later pilots of the name skip it");
+               "run the command only with a new database; later pilots of the same name skip it");
   verb.AddFlag("--beside", flags->beside,
                "outside a job: start even if root's carmad manages the GPUs");
   verb.OnRun([&context, flags] { RunPilot(context, *flags); });

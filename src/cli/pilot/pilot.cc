@@ -40,7 +40,7 @@ using base::Time;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The reason in this pilot's drains and reservations, by which the next pilot recognises them.
+// The reason in this pilot's drains and reservations, so that the next pilot recognises them.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
@@ -53,11 +53,11 @@ constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
 // Time kept in reserve at the end of the allocation, after the last task has been killed.
 constexpr Duration kSpare{5'000};
-// In a short allocation, the notice is shorter than configured, because otherwise no task could
-// ever start.
+// The notice takes at most a quarter of an allocation, because otherwise no task could ever start
+// in a short allocation.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
-// A pilot without work ends when nothing could start in this many consecutive checks.
+// A pilot ends after this many consecutive checks in which nothing ran and nothing could start.
 constexpr int kStuckLooks = 4;
 constexpr Duration kReserved = std::chrono::hours(24);
 
@@ -227,8 +227,8 @@ class Pilot {
     return Unit{};
   }
 
-  // Converts a time to the daemon's clock: a simulated server has its own clock, and a job without
-  // a limit may end beyond its calendar.
+  // Converts a time to the daemon's clock, which is different on a simulated server. A job without
+  // a limit may end later than the daemon's latest time, so the result is limited.
   Time OnItsClock(Time when, const api::StatusView& status) const {
     const double ahead = static_cast<double>((when - SystemTime()).count()) * time_scale_;
     const double then = static_cast<double>(status.now_ms) + ahead;
@@ -342,7 +342,7 @@ class Pilot {
   void Look() {
     if (!carmad_.alive()) return TakeDaemonEnd();
     const Called<api::StatusView> status = GetStatus(context_.client());
-    if (!status) return;  // carmad has just ended, or is busy; the next look repeats the request
+    if (!status) return;  // carmad has just ended, or is busy; the next check repeats the request
     const Time now = SystemTime();
     if (leave_by_) {
       over_ = RunningTasks(status->value) == 0 || now > *leave_by_ + grace_ + kSpare;
@@ -374,7 +374,7 @@ class Pilot {
       Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
     CloseGpus(context_.client(), gpus_, kEndOfAllocation);
     for (const std::string& gpu : gpus_) {
-      // The daemon refuses a time in the past, so the present is the earliest.
+      // The daemon refuses a time in the past, so the earliest deadline is now.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation, then);
       if (!drained) Say("{}", drained.error().message);

@@ -13,7 +13,7 @@
 namespace carma::cli {
 
 // Additional exit codes of `carma pilot`. The command's own code takes precedence.
-inline constexpr int kExitTasksFailed = 3;  // tasks have failed, and none waits
+inline constexpr int kExitTasksFailed = 3;  // tasks have failed, and no task waits
 inline constexpr int kExitTasksWait = 75;   // tasks wait for the next pilot (EX_TEMPFAIL)
 
 struct PilotFlags {

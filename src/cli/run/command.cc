@@ -9,7 +9,7 @@
 namespace carma::cli {
 namespace {
 
-// Adds the options that run and shell share, after those of the task.
+// Adds the task's options and those that run and shell share.
 std::shared_ptr<RunFlags> AddRunOptions(Syntax verb) {
   auto flags = std::make_shared<RunFlags>();
   AddTaskOptions(verb);

@@ -68,8 +68,8 @@ class Carrier {
     }
   }
 
-  // If the socket does not accept the message now, the next round sends it first. Until then,
-  // signals are lost only if thousands of keys are waiting ahead of them.
+  // If the socket is full, keeps the message for the next round. Signals that arrive until then are
+  // lost, but the socket is full only if thousands of keys are waiting.
   void Send(AttachMessage message) {
     if (unsent_ || !socket_) return;
     const Result<bool> sent = socket_.Send(message);

@@ -27,8 +27,8 @@ namespace {
 using task::AttachMessage;
 using SteadyClock = std::chrono::steady_clock;
 
-// Pauses between two checks of the task. They are short after its process has ended and long while
-// it waits.
+// Pauses between two checks of the task: short after the task's process has ended, long while the
+// task waits.
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLastLook{1000};
 // How long to wait until the daemon reports the result of a task that has ended.
@@ -158,7 +158,7 @@ class Runner {
   }
 
   void TakeVerdict(const api::TaskView& view) {
-    // An exit code needs no explanation. A task that could not start, or that was ended, does.
+    // An exit code or a signal explains itself. Other ends, such as a failed start, need a reason.
     const bool told = view.reason == "NonZeroExit" || view.reason == "Signal";
     const std::string why = told ? "" : base::Printable(LocalTimes(view.reason_text), 1000);
     if (view.state != "succeeded")
@@ -166,8 +166,8 @@ class Runner {
     Finish(ExitCodeOf(view));
   }
 
-  // Handles a daemon that does not answer. Tasks outlive the daemon. But if the task has already
-  // ended, it is not worthwhile to wait long for the daemon.
+  // Handles a daemon that does not answer. Tasks outlive the daemon, but a task that has already
+  // ended is not worth a long wait.
   void LookInVain(const base::Error& error) {
     Tell("{}; waiting for it", error.message);
     if (ended_at_ && SteadyClock::now() - *ended_at_ > kVerdictPatience) Finish(exit_code_);

@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kRestart{60};
 constexpr std::chrono::milliseconds kAgain{250};
 constexpr std::size_t kMaxText = 4 << 20;
 constexpr std::size_t kMaxPlugin = 64 << 20;
-// Prefix of the variables in which Slurm passes options of the plug-in to prologs.
+// Prefix of the variables that Slurm uses to pass the plug-in's options to prologs.
 constexpr std::string_view kOptionSet = "SPANK__SLURM_SPANK_OPTION_carma_";
 
 std::string NodeName() {
@@ -78,7 +78,7 @@ void RunConfig(Context& context, const std::string& asked) {
 
 // ---- check ----
 
-// The contents of all files that match, joined.
+// The joined contents of all files that match `pattern`.
 std::string TextsOf(const std::string& pattern) {
   std::string all;
   glob_t found{};
@@ -153,8 +153,8 @@ bool JobUsesCarma() {
   return false;
 }
 
-// Whether to repeat a request if carmad accepts the call but does not answer. Such a carmad hangs,
-// so repeating may not help.
+// What to do if carmad accepts a request but does not answer. Such a carmad hangs, so repeating the
+// request may not help.
 enum class IfItHangs { kAskAgain, kGiveUp };
 
 Result<std::string> AskPatiently(Context& context, const std::string& target, IfItHangs hangs) {

@@ -1,5 +1,5 @@
-// Checks whether a Slurm node is set up for CARMA, and writes the lines for its configuration. Both
-// are functions of facts, which command.cc gathers.
+// Checks whether a Slurm node is set up for CARMA, and writes the lines for its configuration, from
+// facts that command.cc gathers.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ std::int64_t UsableGib(const std::vector<api::GpuView>& gpus);
 std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus);
 std::int64_t LargestGib(const std::vector<api::GpuView>& gpus);
 
-// Names in the lines of the configuration. folder: where the package carma-slurm has its files.
+// Names and paths for the lines of the configuration. folder: where the package carma-slurm has its
+// files.
 struct SiteLines {
   std::string node;
   std::string folder;

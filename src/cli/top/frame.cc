@@ -25,7 +25,7 @@ constexpr int kWideScreen = 120;
 constexpr std::string_view kKeys =
     "Enter details  e why  l output  c cancel  h hold  s sort  / find  ? keys  q quit";
 
-// Makes the text a column of that many characters, followed by a blank.
+// Cuts or pads the text to `width` characters, and appends a blank.
 std::string Padded(std::string_view text, std::size_t width, bool right = false) {
   const std::string cut = CutTo(text, width);
   const std::string blanks(width - ShownWidth(cut), ' ');
@@ -58,7 +58,7 @@ std::string GpuText(const TaskView& task) {
   return text;
 }
 
-// The fact about the task that its user most likely needs to see.
+// What the task's user most likely needs to see.
 std::string NoteText(const TaskView& task, const TopData& data) {
   if (HoldsGpus(task)) {
     std::string note;
@@ -236,8 +236,8 @@ constexpr std::string_view kHelp =
     "SM activity over the last 15 minutes. MEM of a task: used and promised, ~predicted while it\n"
     "waits, the peak at the end.";
 
-// The number of GPUs to show, such that there is room for tasks. The first line of the screen has
-// the totals of all GPUs.
+// The number of GPUs to show, so that there is room for tasks. The first line of the screen always
+// has the totals of all GPUs.
 std::size_t GpuRows(const TopData& data, const TopState& state, const TopSize& size) {
   if (!state.gpus) return 0;
   return std::min(data.server.gpus.size(),
@@ -248,7 +248,7 @@ std::size_t TroubleRows(const TopData& data) {
   return !data.trouble.empty() || !data.server.troubles.empty() ? 1 : 0;
 }
 
-// The first row on the screen, such that the selected row is visible.
+// The first row on the screen, so that the selected row is visible.
 std::size_t FirstRow(std::size_t first, std::size_t chosen, std::size_t count, std::size_t rows) {
   if (chosen < first) first = chosen;
   if (rows > 0 && chosen >= first + rows) first = chosen - rows + 1;
@@ -342,7 +342,7 @@ std::vector<const TaskView*> ShownTasks(const TopData& data, const TopState& sta
   };
   switch (state.sort) {
     case TopSort::kQueue:
-      break;  // rows come in that order
+      break;  // rows are already in queue order
     case TopSort::kUser:
       order([](const TaskView* a, const TaskView* b) { return a->user < b->user; });
       break;

@@ -1,5 +1,5 @@
-// The screen of `carma top`: its contents, and the effects of keys. It works on plain values;
-// cli/top/curses.h has the terminal.
+// The screen of `carma top`: its contents, and the effects of keys. This code works on plain
+// values; cli/top/curses.h drives the terminal.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct TopData {
   api::OverviewView server;
   std::vector<api::TaskView> tasks;             // as listed by the daemon
   std::map<std::uint64_t, std::string> output;  // last output line of running tasks
-  std::string trouble;                          // why the data is old; empty: it is not
+  std::string trouble;                          // why the data is out of date; empty: it is current
   std::string page;                             // page of the selected task, see TopState::page
 };
 
