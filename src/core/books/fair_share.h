@@ -1,5 +1,4 @@
-// Measures how much of the GPUs each user and account has used, so that those with the least usage
-// go first.
+// Measures the GPU usage of each user and account, so that the users with the least usage go first.
 //
 // A task is charged on each of its GPUs: the larger of its promised share of the memory and its
 // predicted share of the SMs. It is charged the whole GPU if no other task may join it. Usage is

@@ -22,7 +22,7 @@ struct Resident {
   bool exclusive = false;
   double sm_share = 0;  // declared share of the SMs; 0: none
   Time launched{};
-  std::optional<Time> first_seen;  // `taken` of the first sample in which it held memory
+  std::optional<Time> first_seen;  // `taken` of the first sample that shows its memory
   Plateau memory;
   std::optional<double> sm_active;  // measured, as if alone on this GPU
 };

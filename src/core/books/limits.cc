@@ -13,7 +13,7 @@ namespace carma::core {
 namespace {
 
 constexpr double kHourS = 3600;
-constexpr double kLongestAheadS = 1e9;  // no task waits for a later change
+constexpr double kLongestAheadS = 1e9;  // changes further ahead are ignored
 
 bool Names(const std::string& rule, const std::string& name) {
   return rule.empty() || rule == "*" ? rule.empty() || !name.empty() : rule == name;

@@ -14,7 +14,7 @@ bool Meet(const ReservedPeriod& a, const ReservedPeriod& b) {
   return a.from < b.to && b.from < a.to;
 }
 
-// The GPUs among which the reservation may choose.
+// The GPUs that the reservation may choose from.
 std::vector<GpuIndex> GpusOf(const Reservation& booking, std::span<const GpuInfo> gpus) {
   const GpuChoice choice({.gpu_type = booking.gpu_type, .on_gpus = booking.on_gpus}, gpus);
   std::vector<GpuIndex> found;

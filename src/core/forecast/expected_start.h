@@ -35,7 +35,7 @@ struct ExpectedReturn {
   std::vector<bool> holds;  // by GPU
 };
 
-// The order in which the queue is served.
+// How the queue is served.
 enum class Pass {
   kInOrder,     // no task starts before those ahead of it
   kFreely,      // any task that fits starts

@@ -50,8 +50,8 @@ constexpr RuleQuantity kQuantities[] = {
     {"foreign_mib", "memory used on the GPU by processes that CARMA did not start, MiB",
      Of<[](const Asked& at) { return ToDouble(at.gpu.foreign_mib); }>},
     {"activity",
-     "mean SM activity over the window, 0 to 1; on an idle GPU 0; if not reported, the share of "
-     "time in which kernels ran, else 1",
+     "mean SM activity over the window, 0 to 1; 0 on an idle GPU; if not reported, the share of "
+     "time in which kernels ran, or 1 if that is unknown too",
      Of<[](const Asked& at) { return at.gpu.Activity(); }>},
     {"tasks", "tasks on the GPU, including those being started",
      Of<[](const Asked& at) { return ToDouble(at.gpu.tasks); }>},
@@ -86,7 +86,7 @@ constexpr RuleQuantity kQuantities[] = {
      }>},
     {"slowdown", "its predicted run time on the GPU, as a multiple of its run time alone",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).newcomer; }>},
-    {"slowest", "the highest such multiple on the GPU",
+    {"slowest", "the highest such multiple of any task on the GPU",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).slowest; }>},
 };
 

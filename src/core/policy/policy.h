@@ -57,8 +57,7 @@ struct PolicyConfig {
   // Free memory required for a task without an estimate; 0: no condition.
   std::int64_t floor_mib = 5120;
   double floor_share = 0;  // share of the GPU's memory, replaces floor_mib; 0: floor_mib applies
-  // Maximum time for which a task that never appears in its GPU's samples closes the GPU to other
-  // tasks.
+  // How long a task that never appears in its GPU's samples can keep other tasks off the GPU.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU is closed if its last sample is older
   // Once a task's memory has not risen for this long, its promise drops to what the task has used.
@@ -101,7 +100,7 @@ struct PolicyConfig {
   bool every_failure_is_oom = false;    // after any abnormal end a task goes to recovery
   int max_launch_failures = 3;
   int max_node_failures = 1;
-  int max_victim_restarts = 5;  // restarts after neighbours' faults; then the task fails
+  int max_victim_restarts = 5;  // restarts allowed after neighbours' faults; then the task fails
   // A task without a time limit is not placed on a GPU if a reservation begins there within this
   // time.
   Duration booking_lead{std::chrono::hours(4)};
@@ -228,8 +227,8 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
 // waive_on_idle is off, they are waived only for tasks with idle_gpu or exclusive.
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
-// The verdict of CheckGuards without a reason. It is many times faster and is used to choose among
-// GPUs.
+// The verdict of CheckGuards without a reason. Much faster than CheckGuards, and used to choose
+// among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu,
           Part part = Part::kFirst);
 

@@ -8,7 +8,8 @@
 
 namespace carma::core {
 
-// Whether both tasks get the same verdict on every GPU. They may have waited for different times.
+// Whether both tasks get the same verdict on every GPU. The tasks may have waited for different
+// lengths of time.
 bool AskTheSame(const Need& a, const Need& b);
 // A hash that is equal for any two needs for which AskTheSame is true.
 std::size_t HashOf(const Need& need);

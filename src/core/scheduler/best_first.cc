@@ -79,8 +79,8 @@ Group* FirstToGo(std::vector<Group>& groups) {
   return first;
 }
 
-// At most `most` pairs of a task of that priority and the GPU (or all the GPUs) that it would get.
-// The best scores come first.
+// Up to `most` pairs of a task of that priority and the GPU (or GPUs) that it would get, best
+// scores first.
 std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priority, int most,
                                  const GpuLinks& links) {
   std::vector<std::pair<double, Pick>> starts;
@@ -361,8 +361,8 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-// Starts may have left too few idle cores for the remaining tasks, so what they await is noted
-// again.
+// Starts may have left too few idle cores for the remaining tasks, so what these tasks wait for is
+// recorded again.
 void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.first) continue;

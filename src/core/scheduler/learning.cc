@@ -290,9 +290,9 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   view.sm_active = std::max(*view.sm_active, SmActivity({}, state.config.sharing, loads, speeds));
 }
 
-// Promising the bound would make the first task of a kind wait for an empty GPU, although it hardly
-// ever needs that much memory, while by-work fills every gap with other tasks. The prediction no
-// longer counts after a lesson of the task's kind or after a failure.
+// If the bound were promised, the first task of a kind would wait for an empty GPU while by-work
+// fills every gap with other tasks. Such a task hardly ever needs that much memory. The prediction
+// no longer counts after a lesson of the task's kind or after a failure.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate)

@@ -1,5 +1,5 @@
-// Learns from running tasks. The lessons apply to their own promises and to waiting tasks of the
-// same kind.
+// Learns from running tasks. The lessons apply to the promises of these tasks and to waiting tasks
+// of the same kind.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

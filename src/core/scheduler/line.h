@@ -51,7 +51,7 @@ void NoteHead(State& state, PassLine& pass);
 // Changes whenever another task may have become the head.
 std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// Whether no GPU has become more suitable since the snapshot for the tasks considered at that time.
+// Whether no GPU has since become more suitable for the tasks considered at the snapshot.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
 // For each GPU, whether it may now take a task that fitted on no GPU at the time of the snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);

@@ -214,8 +214,8 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
 }
 
 std::vector<GpuView> Views(const State& state, Time at) {
-  // The conversion makes each view inside the vector. Most decisions make all views, and moving
-  // them took a tenth of the time of a decision about a sample.
+  // The conversion constructs each view inside the vector. Most decisions build all views, and
+  // moving the views took a tenth of the time of a decision about a sample.
   struct Made {
     const State& state;
     GpuIndex index;

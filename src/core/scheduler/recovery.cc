@@ -22,7 +22,7 @@ Duration Backoff(Duration first, int ooms) {
   return std::min(backoff, kMaxBackoff);
 }
 
-// Whether the task hit its own memory limit rather than the end of the GPU's memory.
+// Whether the task had a memory limit below its GPU's memory, so that it hit the limit first.
 bool KeptBelowGpu(const State& state, const TaskRecord& task) {
   const std::int64_t limit_mib = task.attempt->sharing.LimitMib();
   return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
@@ -32,7 +32,7 @@ bool KeptBelowGpu(const State& state, const TaskRecord& task) {
 }
 
 // The unpromised memory on the fullest GPU of the task's last attempt. For a task without an
-// estimate, this is the only known amount that was too little.
+// estimate, this is the only amount that is known to be too small.
 std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   std::optional<std::int64_t> least_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -121,7 +121,7 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// Whether better GPUs may still replace the GPUs kept for a passed head. They may only until the
+// Whether better GPUs may still replace the GPUs kept for a passed head. This is allowed until the
 // task has been the head for twice the pass_limit.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&

@@ -43,12 +43,12 @@
 
 namespace carma::core {
 
-// How many recovery tasks are considered at most, because each costs time in every decision.
-// Further tasks wait until some of the first have started.
+// Maximum number of recovery tasks to consider, because each costs time in every decision. Further
+// tasks wait until some of the first have started.
 inline constexpr std::size_t kRecoveryLooks = 64;
 
-// Notes about a task that are not needed after a restart. There are none for most tasks that have
-// never started.
+// Notes about a task that are not needed after a restart. Most tasks that have never started have
+// no notes.
 struct Life {
   bool shared = false;  // the current attempt has had neighbours
   // Predicted progress of the current attempt: the work done by `done_at`, in seconds of the run
@@ -211,7 +211,7 @@ struct Passes {
 
 struct Preemptions {
   std::set<TaskId> leaving;           // tasks asked to checkpoint that still run
-  std::map<TaskId, TaskId> room_for;  // for each leaving task, the waiting task
+  std::map<TaskId, TaskId> room_for;  // the waiting task of each leaving task
   std::optional<Time> planned;        // when the plan was last made
   std::optional<Time> next_turn;      // when the next task may have to leave
 };
@@ -231,7 +231,7 @@ struct Machine {
   std::optional<double> idle_cpus;  // GpuView::idle_cpus minus those of later starts
 };
 
-// What results from the events that are being handled.
+// The results of the events that are being handled.
 struct Output {
   std::vector<Action> actions;
   std::set<TaskId> moved;    // tasks whose state changed since they were last stored

@@ -1,5 +1,5 @@
-// Shares, priorities and limits of users, accounts and classes as plain values, and the text forms
-// by which they are configured.
+// Shares, priorities and limits of users, accounts and classes as plain values, and the texts that
+// configure them.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +81,7 @@ struct LimitRule {
 // What happens to a task that is not known to checkpoint when its time slice ends.
 enum class WithoutCheckpoint {
   kNever,  // the task stays
-  kOnce,   // the task leaves once, and never again if it did not save
+  kOnce,   // the task leaves once, but not again if it did not save
   kEnd,    // the task leaves
 };
 inline constexpr std::pair<WithoutCheckpoint, std::string_view> kWithoutCheckpointWords[] = {
@@ -98,7 +98,7 @@ struct SlotRules {
   Duration preempt_notice{60'000};   // the same before a preemption
   Duration shutdown_notice{90'000};  // the same before the machine shuts down
   WithoutCheckpoint without_checkpoint = WithoutCheckpoint::kNever;
-  // Checkpoint signal of tasks that name no signal.
+  // Checkpoint signal for tasks that do not name one.
   std::string checkpoint_signal = "USR1";
   // Exit codes by which a task reports that it has saved and should be requeued.
   std::vector<int> exit_codes{85, 99};

@@ -58,8 +58,7 @@ struct ExitInfo {
   ExitKind kind = ExitKind::kSuccess;
   int code = 0;    // exit status; 0 if signalled
   int signal = 0;  // 0 if it exited
-  // The line that explains the end, such as the framework's own OOM message. It is one line and
-  // printable.
+  // One printable line that explains the end, such as the framework's own OOM message.
   std::string detail;
   friend bool operator==(const ExitInfo&, const ExitInfo&) = default;
 };

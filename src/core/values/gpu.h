@@ -92,8 +92,8 @@ struct GpuView {
   std::optional<double> idle_cpus;
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, for people
-  std::optional<TaskId> reserved_for;  // the GPU is kept for this task (waits for recovery or long)
-  bool room_made = false;  // it is kept because another task has made room for that task
+  std::optional<TaskId> reserved_for;  // the recovering or passed task that the GPU is kept for
+  bool room_made = false;  // kept because another task made room for reserved_for
   Time at{};               // the moment that this view shows
   // Current and future reservations of the GPU. Valid until the core's next event.
   std::span<const ReservedPeriod* const> booked;

@@ -46,7 +46,7 @@ void SpeedsOfUsers(const Interference& model, std::span<const Load> loads,
                    std::span<double> speeds) {
   struct User {
     std::vector<std::size_t> tasks;
-    double busy = 0;  // share of the time in which the user would use the GPU alone
+    double busy = 0;  // share of the time for which the user alone would keep the GPU busy
   };
   std::map<std::uint32_t, User> users;
   for (std::size_t i = 0; i < loads.size(); ++i) users[loads[i].user].tasks.push_back(i);

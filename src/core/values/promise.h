@@ -1,4 +1,4 @@
-// The memory and cores that a task is expected to need, and those that it is promised.
+// The expected needs of a task, and the memory and cores that it is promised.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ struct Dependency {
   static void VisitFields(auto& field, auto& dependency) {
     field("task", dependency.task, "Task number.",
           {.low = 1, .required = true, .expected = "a task number from 1"});
-    field("kind", dependency.kind, "The outcome of that task for which this task waits.");
+    field("kind", dependency.kind, "How the other task must end before this task may start.");
     field("known_final", dependency.known_final,
           "Final state of that task if the daemon no longer holds it; set by the daemon.",
           {.expected = "a final task state"});
