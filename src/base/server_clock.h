@@ -20,7 +20,7 @@ struct ClockOrigin {
 struct ServerHead {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t bytes;  // size of the file; must equal that of this build's tables
+  std::uint32_t bytes;  // size of the file; a build with other tables refuses it
   // A reboot invalidates the clock, and also the mutexes, because their owners are dead.
   char boot_id[40];
   ClockOrigin clock;

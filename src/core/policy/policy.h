@@ -85,7 +85,7 @@ struct PolicyConfig {
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
-  bool settle = true;          // close a GPU after a placement until its window has seen the task
+  bool settle = true;          // close a GPU after a placement until its window shows the task
   int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
   bool idle_first = false;     // whatever the mapper, tasks go to idle GPUs first
   // Whether margin, floor and SM cap are waived on an empty GPU for every task. If false, they are
@@ -159,7 +159,7 @@ struct Need {
   std::optional<double> sm_share;   // TaskRequest::sm_share
   Neighbour load;                   // its effect on neighbours
   bool activity_known = false;      // load.sm_active was measured, not assumed
-  double uses_cpus = 0;  // hardware threads that it is expected to keep busy, for all its GPUs
+  double uses_cpus = 0;  // hardware threads that it is expected to keep busy, in total
   std::optional<Duration> alone;  // Profile::alone
   Duration waited{};              // time since its submission
   // Whether the task has waited for kTurnsAfter and may therefore take turns with other tasks.

@@ -193,7 +193,8 @@ double DoneS(const State& state, TaskId id) {
   return life.done_s + base::Seconds(state.now - life.done_at) * life.speed;
 }
 
-// A task that has run for longer than expected is assumed to continue for a share of its run time.
+// A task that has run for longer than expected is assumed to have a fixed share of its run time
+// left.
 std::optional<double> LeftS(const State& state, const TaskRecord& task) {
   constexpr double kLeast = 0.1, kLeastByProgress = 0.01;
   const double done_s = HoldsGpus(task.state) ? DoneS(state, task.id) : 0;

@@ -441,8 +441,8 @@ void StartWhatFits(State& state, PassLine& line) {
   if (main.empty()) state.heads.passed = {};
   if (recovery.empty() && main.empty()) return;
   std::vector<GpuView> views = Views(state, state.now);
-  // A recovery task does not block the recovery tasks behind it: while one waits for an idle GPU,
-  // the next may fit anywhere.
+  // A recovery task does not block those behind it: it may need an idle GPU while the next task
+  // fits on any GPU.
   std::vector<TaskId> crashed;
   for (const QueueKey& key : recovery) {
     if (crashed.size() == kRecoveryLooks) break;

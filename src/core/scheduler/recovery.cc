@@ -57,7 +57,7 @@ std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int
 }
 
 void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  // The demand must not exceed the memory that enough GPUs for the task can provide.
+  // The demand must not exceed the memory that the required number of GPUs can provide.
   const std::int64_t limit_mib = MostFor(state, task.request);
   std::int64_t smallest_mib = limit_mib;
   for (const Placement& placement : task.attempt->placement) {

@@ -195,7 +195,8 @@ struct Passes {
   bool waiting_pays = false;   // look-ahead starts no task although some fit
   // When one of the considered tasks may next begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // One of the considered tasks waits for idle cores. Its expected use changes with each sample.
+  // Whether one of the considered tasks waits for idle cores. Its expected use changes with each
+  // sample.
   bool lacks_cores = false;
   LineLook memory;
 

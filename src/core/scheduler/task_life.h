@@ -1,4 +1,4 @@
-// The changes of a task's state that several event handlers have in common.
+// Changes of a task's state that several event handlers share.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

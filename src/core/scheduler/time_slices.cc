@@ -405,7 +405,7 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
       state.queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
     return std::nullopt;
   }
-  // Kept for no task, because this GPU may be the only one that the head of the queue can use.
+  // Not kept for any task, because this GPU may be the only one that the head of the queue can use.
   if (FirstOnly(state) && state.heads.passed.task &&
       *state.heads.passed.task != gpu.kept_place->task)
     return std::nullopt;

@@ -1,5 +1,5 @@
 // Predicts what would happen to a request if it were submitted now, for `carma submit --check`.
-// Submits and changes nothing.
+// Does not submit or change anything.
 #pragma once
 
 #include <optional>

@@ -118,7 +118,7 @@ std::string TextOf(const QosClass& qos);
 std::string TextOf(const AccountRule& account);
 std::string TextOf(const ShareWeight& weight);
 std::string TextOf(const LimitRule& rule);
-// The tasks to which a rule applies, in words: "each user, class interactive".
+// The tasks that a rule applies to, in words: "each user, class interactive".
 std::string WhomOf(const LimitRule& rule);
 
 // The name of the request's class, or kUsualQos if it names no class.

@@ -55,7 +55,7 @@ struct GpuSample {
   friend bool operator==(const GpuSample&, const GpuSample&) = default;
 };
 
-// The reason of a drain begins with this text while the installed driver differs from the loaded
+// The reason for a drain begins with this text while the installed driver differs from the loaded
 // driver.
 inline constexpr std::string_view kDriverUpgradeText = "driver upgrade: ";
 
@@ -94,7 +94,7 @@ struct GpuView {
   std::string trouble;                 // why it is drained or unhealthy, for people
   std::optional<TaskId> reserved_for;  // the recovering or passed task that the GPU is kept for
   bool room_made = false;  // kept because another task made room for reserved_for
-  Time at{};               // the moment that this view shows
+  Time at{};               // the time of this view
   // Current and future reservations of the GPU. Valid until the core's next event.
   std::span<const ReservedPeriod* const> booked;
   mutable KeptThroughput outlook;  // cached estimate for its residents plus a new task
@@ -103,7 +103,7 @@ struct GpuView {
   // the utilization is used as an upper bound, or else 1.
   double Activity() const { return Idle() ? 0 : sm_active.value_or(utilization.value_or(1)); }
   // True if an administrator has drained the GPU and no task is on it. Such a GPU is not sampled,
-  // because it may be in any state, for example in a reset.
+  // because it may be in any state, for example in the middle of a reset.
   bool LeftAlone() const { return drained && !drained_by_rule && tasks == 0; }
   bool DriverUpgrade() const { return drained_by_rule && trouble.starts_with(kDriverUpgradeText); }
 };
