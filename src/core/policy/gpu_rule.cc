@@ -41,7 +41,7 @@ double Of(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
 }
 
 constexpr RuleQuantity kQuantities[] = {
-    {"free_mib", "memory of the GPU that is not promised to any task, MiB",
+    {"free_mib", "memory of the GPU not promised to any task, MiB",
      Of<[](const Asked& at) { return ToDouble(at.gpu.free_mib); }>},
     {"total_mib", "memory of the GPU, MiB",
      Of<[](const Asked& at) { return ToDouble(at.gpu.total_mib); }>},
@@ -51,7 +51,7 @@ constexpr RuleQuantity kQuantities[] = {
      Of<[](const Asked& at) { return ToDouble(at.gpu.foreign_mib); }>},
     {"activity",
      "mean SM activity over the window, 0 to 1; 0 on an idle GPU; if not reported, the share of "
-     "time in which kernels ran, or 1 if that is unknown too",
+     "time in which kernels ran, or 1 if unknown",
      Of<[](const Asked& at) { return at.gpu.Activity(); }>},
     {"tasks", "tasks on the GPU, including those being started",
      Of<[](const Asked& at) { return ToDouble(at.gpu.tasks); }>},
@@ -86,7 +86,7 @@ constexpr RuleQuantity kQuantities[] = {
      }>},
     {"slowdown", "its predicted run time on the GPU, as a multiple of its run time alone",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).newcomer; }>},
-    {"slowest", "the highest such multiple of any task on the GPU",
+    {"slowest", "the highest such multiple of any task",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).slowest; }>},
 };
 

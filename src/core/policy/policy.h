@@ -159,9 +159,9 @@ struct Need {
   std::optional<double> sm_share;   // TaskRequest::sm_share
   Neighbour load;                   // its effect on neighbours
   bool activity_known = false;      // load.sm_active was measured, not assumed
-  double uses_cpus = 0;  // hardware threads that it is expected to keep busy, in total
-  std::optional<Duration> alone;  // Profile::alone
-  Duration waited{};              // time since its submission
+  double uses_cpus = 0;             // hardware threads that it is expected to keep busy, in total
+  std::optional<Duration> alone;    // Profile::alone
+  Duration waited{};                // time since its submission
   // Whether the task has waited for kTurnsAfter and may therefore take turns with other tasks.
   bool takes_turns = false;
   bool nobody_behind = false;  // no other task waits for GPUs

@@ -93,8 +93,8 @@ struct GpuView {
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, for people
   std::optional<TaskId> reserved_for;  // the recovering or passed task that the GPU is kept for
-  bool room_made = false;  // kept because another task made room for reserved_for
-  Time at{};               // the time of this view
+  bool room_made = false;              // kept because another task made room for reserved_for
+  Time at{};                           // the time of this view
   // Current and future reservations of the GPU. Valid until the core's next event.
   std::span<const ReservedPeriod* const> booked;
   mutable KeptThroughput outlook;  // cached estimate for its residents plus a new task

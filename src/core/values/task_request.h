@@ -88,8 +88,8 @@ struct TaskRequest {
   std::optional<double> sm_share;
   std::optional<double> max_slowdown;  // the smaller of this and the server's own limit counts
   std::int64_t priority = 0;
-  std::uint32_t uid = 0;  // set by the daemon, not a field of the request
-  std::string user;       // the user's name, also set by the daemon; stored elsewhere
+  std::uint32_t uid = 0;               // set by the daemon, not a field of the request
+  std::string user;                    // the user's name, also set by the daemon; stored elsewhere
   std::optional<std::string> account;  // its usage counts for this account too
   std::optional<std::string> qos;      // its class (core/values/entitlement.h); empty: kUsualQos
   std::optional<Time> begin;
