@@ -50,7 +50,7 @@ Holder HolderOf(const TaskRequest& request);
 
 class FairShare {
  public:
-  // Decayed usage, and the current rate at which it grows.
+  // Decayed usage, and how fast it currently grows.
   struct Use {
     double seconds = 0;  // seconds of a whole GPU
     double rate = 0;     // of the running tasks, in whole GPUs

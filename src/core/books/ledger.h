@@ -48,8 +48,8 @@ class Ledger {
   // Frees all claims of the task and forgets its observed memory. Called when its processes are
   // gone. Releasing twice is harmless.
   void Release(TaskId task);
-  // Records a sample. Returns true if the memory of some task has risen or is uncertain, in which
-  // case the task's Plateau starts over.
+  // Records a sample. Returns true if the memory of some task has risen or is uncertain; the task's
+  // Plateau then starts over.
   bool Observe(GpuIndex gpu, const GpuSample& sample);
 
   // Sets Resident::sm_active of a task on that GPU.

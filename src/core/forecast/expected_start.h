@@ -1,6 +1,5 @@
-// Computes from time limits the latest time at which waiting tasks start. Assumes that every task
-// uses its whole time limit, that no task submitted later goes first, and that no GPU is closed.
-// Pure.
+// Computes from time limits when waiting tasks start at the latest. Assumes that every task uses
+// its whole time limit, that no task submitted later goes first, and that no GPU is closed. Pure.
 #pragma once
 
 #include <optional>
@@ -11,7 +10,7 @@
 
 namespace carma::core {
 
-// When a GPU becomes free, and the periods for which it is reserved.
+// When a GPU becomes free, and when it is reserved.
 struct ExpectedGpu {
   std::optional<Time> free_at;  // the last task's end; empty: unknown
   std::span<const ReservedPeriod* const> booked;

@@ -72,7 +72,7 @@ struct PolicyConfig {
   std::optional<double> max_slowdown;
   // The site rule: a GPU takes a task only if this expression is true. Empty: there is no rule.
   std::optional<GpuRule> require;
-  // The expression by which the mapper "score" ranks GPUs. Required by that mapper.
+  // The expression that the mapper "score" uses to rank GPUs. Required by that mapper.
   std::optional<GpuRule> score;
   // How many tasks of the main queue are considered. If a task must wait, the considered tasks
   // behind it may start first. 1: only the head is considered.

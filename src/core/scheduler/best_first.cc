@@ -17,7 +17,7 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks for which look-ahead is used.
+// Look-ahead is used for at most this many tasks.
 constexpr std::size_t kLongestLine = 48;
 // Mappers that score by added work subtract this from the score of a task whose line exceeds its
 // fair share by the whole server.
@@ -29,7 +29,7 @@ struct Best {
   double score = kNotThere;
   std::size_t gpu = 0;
 };
-// The GPUs on which the group's next task would start. Empty if too few GPUs can take it.
+// The GPUs that the group's next task would start on. Empty if too few GPUs can take it.
 std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   std::vector<GpuLinks::Candidate> candidates;
   for (std::size_t i = 0; i < group.scores.size(); ++i) {

@@ -99,7 +99,7 @@ struct LaunchFailed {
   // any number of times, with growing delays.
   bool waits = false;
 };
-// The sharing method with which the shell starts this attempt. It is recorded with the task. Comes
+// The sharing method of this attempt, chosen by the shell. It is recorded with the task. Comes
 // between StartTask and TaskStarted.
 struct SharingChosen {
   TaskId id{};
@@ -170,8 +170,8 @@ struct ServerClosed {
   Time empty_by{};
 };
 struct ServerOpened {};  // the machine does not shut down after all
-// All periods for which GPUs are reserved. The shell sends them again before the last known period
-// of a repeated reservation begins.
+// All periods when GPUs are reserved. The shell sends them again before the last known period of a
+// repeated reservation begins.
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };

@@ -208,8 +208,8 @@ std::optional<double> LeftS(const State& state, const TaskRecord& task) {
   return std::max(*alone_s - done_s, kLeast * *alone_s);
 }
 
-// Uses means over the whole attempt, because the last minutes, in which a program saves results,
-// are not representative.
+// Uses means over the whole attempt, because the last minutes are not representative: a program
+// then saves results.
 Profile SeenOf(const State& state, const TaskRecord& task) {
   Profile seen;
   const Life& life = state.LifeOf(task.id);
@@ -342,8 +342,8 @@ Need NeedNow(const State& state, const TaskRecord& task) {
   } else if (const std::optional<std::int64_t> likely_mib = LikelyMib(state, task)) {
     need.memory_mib = likely_mib;
   }
-  // A value stated by the user may be meant for a later phase, in which the other GPUs need the
-  // same amount.
+  // A value stated by the user may be meant for a later phase, when the other GPUs need the same
+  // amount.
   const bool predicted = task.estimate && task.estimate->predicted_mib;
   const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
   if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&

@@ -112,7 +112,7 @@ void StartTrial(State& state) {
   }
 }
 
-// Sets GpuView::healthy, GpuView::trouble, and the task for which the GPU is kept.
+// Sets GpuView::healthy, GpuView::trouble, and the task that the GPU is kept for.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
   // While the store refuses writes, samples do not reach the core. They arrive once the store works
   // again.
@@ -449,8 +449,8 @@ void StartWhatFits(State& state, PassLine& line) {
     crashed.push_back(key.task);
   }
   for (const TaskId id : crashed) {
-    // Once the task for which GPUs were kept has started, tasks behind it may use the other GPUs
-    // that were kept.
+    // Once the task that GPUs were kept for has started, tasks behind it may use the other kept
+    // GPUs.
     const bool reserving = state.recovery_hold.task() == id;
     if (TryStart(state, id, views) && reserving) views = Views(state, state.now);
   }

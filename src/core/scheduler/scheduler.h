@@ -65,7 +65,7 @@ struct Explanation {
   std::optional<std::int64_t> taught_mib;
 };
 
-// Maximum number of queued tasks for which the expected start is computed.
+// The expected start is computed for at most this many queued tasks.
 inline constexpr std::size_t kLongestTold = 2000;
 
 class Scheduler {
@@ -123,7 +123,8 @@ class Scheduler {
   // start.
   std::string MachineTrouble() const;
 
-  // Queued tasks in the order in which they would be considered now, at most `most` of each queue.
+  // Queued tasks in the order that a decision made now would consider them, at most `most` of each
+  // queue.
   TasksInLine InLine(std::size_t most) const;
   // The expected starts of the first `most` queued tasks. Tasks whose start cannot be estimated are
   // left out.

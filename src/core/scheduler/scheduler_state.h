@@ -70,8 +70,8 @@ struct Life {
   double usual_cpus = 0;        // sliding mean of `cpus` since cpus_from
   Time cpus_from{}, cpus_at{};  // first and last reading
   int repeats = 0;              // early requeues in a row (repeats.h)
-  // When the task first became the head of its queue, shifted later by the time during which a
-  // limit kept it from starting. overtakes_before is the value of Heads::overtakes at that time.
+  // When the task first became the head of its queue, plus the time that a limit has kept it from
+  // starting. overtakes_before is the value of Heads::overtakes at that time.
   std::optional<Time> head_since;
   std::optional<Time> limited_since;  // a limit keeps it from starting now
   int overtakes_before = 0;
@@ -144,8 +144,7 @@ struct LineLook {
   }
 };
 
-// The state in which no task of the main queue could start. No pass is needed until this state
-// changes.
+// The state when no task of the main queue could start. No pass is needed until this state changes.
 struct NoStartSnapshot {
   std::uint64_t line = 0;           // Queue::changes
   std::uint64_t host = 0;           // HostBooks::changes
@@ -187,7 +186,7 @@ struct Passes {
   // Tasks that were considered and could not start. Used only for look-ups.
   TaskSet refused;
   TaskSet unplaceable;  // refused tasks that no GPU took
-  // GPUs on which a task has started since all GPUs were last checked. A waiting task may now have
+  // GPUs where a task has started since all GPUs were last checked. A waiting task may now have
   // better neighbours on these GPUs, and the start may allow tasks further back in the queue to be
   // considered.
   std::set<GpuIndex> taken_since;
@@ -283,7 +282,7 @@ struct Scheduler::State : LineUp::Host {
   Heads heads;
   Passes passes;
   Preemptions preemptions;
-  // The earliest time at which a plateau may become a new lesson.
+  // When a plateau may become a new lesson, at the earliest.
   std::optional<Time> next_plateau;
 
   Output out;

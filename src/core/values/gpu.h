@@ -43,8 +43,8 @@ struct GpuSample {
   Time window_from{};         // start of the window; equal to taken while there is a single sample
   std::int64_t used_mib = 0;  // by all processes, without GpuInfo::reserved_mib
   std::optional<double> sm_active;  // mean over the window, 0..1; empty: the GPU does not report it
-  // Share of the window in which a kernel ran, 0..1. SM activity never exceeds this share. Empty:
-  // not reported.
+  // Share of the window during which a kernel ran, 0..1. SM activity never exceeds this share.
+  // Empty: not reported.
   std::optional<double> utilization;
   // Memory of CARMA's tasks on this GPU. A task without an entry holds no memory yet.
   std::vector<std::pair<TaskId, std::int64_t>> tasks_mib;
