@@ -80,8 +80,8 @@ class Limits {
   // Whether starting a task under the rules `one` may affect whether the rules `other` let a task
   // start.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
-  // The rules that apply to a request with these values. Valid until Follow. Empty if the core has
-  // never held a task with these values.
+  // The rules that apply to a request with these values. Valid until Follow. Empty if no task with
+  // these values has ever been in the core.
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
   // Whether any rule may keep a request with these values from starting.
   bool MayKeep(const TaskRequest& request) const;

@@ -9,9 +9,9 @@
 
 namespace carma::core {
 
-// True if the sample's window begins after every resident was first seen to hold memory. A window
-// that begins earlier includes time without one of the tasks, so its means are too low. A task that
-// never appears counts as seen `timeout` after its launch.
+// True if the sample's window begins after every resident was first seen to hold memory. An earlier
+// window includes time without one of the tasks, so its means are too low. A task that never
+// appears counts as seen `timeout` after its launch.
 bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Time now,
                 Duration timeout);
 

@@ -51,8 +51,8 @@ enum class Pass {
 // busy. The total work divided by that number is the longest wait. kAnyOrder: the divisor is the
 // smallest such number of all waiting tasks. kOneAtATime: the divisor is one GPU.
 //
-// A task that may return is assumed to take the GPUs that become free first, in each set of GPUs
-// that does not contain its current GPUs.
+// A task that may return is assumed to take the GPUs that become free first in every set of GPUs
+// without its current GPUs.
 //
 // asked_for (kInOrder only): the time between two starts when running tasks are asked to leave
 // their GPUs for the task at the head of the queue.

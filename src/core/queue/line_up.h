@@ -37,8 +37,7 @@ class LineUp {
   class Host {
    public:
     virtual ~Host() = default;
-    // Null if the core does not hold the task. A task without a record uses nothing and is not
-    // limited.
+    // Null if the task is not in the core. A task without a record uses nothing and is not limited.
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // How fast FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;

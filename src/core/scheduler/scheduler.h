@@ -116,7 +116,7 @@ class Scheduler {
   // The explanation at this moment (queued tasks behind the head get kPriority). Empty if the task
   // is unknown.
   std::optional<Explanation> Explain(TaskId id, Time now) const;
-  // The reason at this moment. Cheaper than Explain. The core must hold the task.
+  // The reason at this moment. Cheaper than Explain. The task must be in the core.
   Reason ReasonFor(TaskId id, Time now) const;
 
   // A sentence that explains why no task starts although GPUs may be free. Empty if tasks can

@@ -26,8 +26,8 @@ inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDep
 struct Dependency {
   TaskId task{};
   DependencyKind kind = DependencyKind::kAfterOk;
-  // Final state of `task` once the core no longer holds it; the shell fills it in. Empty while the
-  // core holds the task.
+  // Final state of `task` once it has left the core; the shell fills it in. Empty while `task` is
+  // in the core.
   std::optional<TaskState> known_final;
 
   static void VisitFields(auto& field, auto& dependency) {
