@@ -74,7 +74,7 @@ TEST_F(Host, WaitsForPromisedMemoryEvenAfterAKill) {
   site.ExpectWaits(waits, "HostMemory");
   const std::string why = site.Carma({"explain", std::to_string(waits)}).out;
   EXPECT_THAT(why, HasSubstr("4.0G of the machine's memory"));
-  EXPECT_THAT(why, HasSubstr("3.0G of 8.0G are free"));
+  EXPECT_THAT(why, HasSubstr("3.0G of 8.0G is free"));
   site.Restart(SIGKILL);
   site.ExpectWaits(waits, "HostMemory");
   EXPECT_EQ(site.Status().host.free_memory_mib, 3072);

@@ -1,5 +1,5 @@
-// Computes with days and times of day in a time zone. The zone is the server's, or UTC for
-// simulated time.
+// Calendar arithmetic on days and times of day, in the server's time zone or in UTC for simulated
+// time.
 #pragma once
 
 #include "base/time.h"

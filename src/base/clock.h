@@ -19,15 +19,15 @@ class Clock {
   virtual Time Now() = 0;
   // What Now() returned when BootTimeNs() was `boot_ns`.
   virtual Time TimeAt(std::int64_t boot_ns) const = 0;
-  // The real time that passes until Now() has advanced by `d`.
+  // How much real time passes while Now() advances by `d`.
   virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;
   // How far the system's wall clock has been set forward since this clock was constructed.
   virtual Duration WallStep() { return {}; }
 };
 
-// The wall-clock time at construction, plus the time that has passed since on the boot-time clock,
-// multiplied by `scale`. All clocks of a simulated server (scale > 1) share the same origin, which
-// is a pair of readings of both clocks.
+// The wall-clock time at construction, plus `scale` times what the boot-time clock has advanced
+// since then. All clocks of a simulated server (scale > 1) share the same origin, which is a pair
+// of readings of both clocks.
 class SystemClock : public Clock {
  public:
   explicit SystemClock(double scale = 1.0);

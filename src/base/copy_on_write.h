@@ -18,7 +18,7 @@ class CopyOnWrite {
  public:
   CopyOnWrite() = default;
   CopyOnWrite(T value) : kept_(value == kEmpty ? nullptr : new Kept{.value = std::move(value)}) {}
-  // Implicit, so that a literal converts to a string, or a value to an optional.
+  // Implicit, so that a literal can be passed for a string, or a value for an optional.
   template <class U>
   requires(!std::derived_from<U, CopyOnWrite> && !std::same_as<U, T> &&
            std::convertible_to<const U&, T>) CopyOnWrite(const U& value)

@@ -23,11 +23,11 @@ class CsvRow {
   int line() const { return line_; }
   // Returns an empty text if there is no such column.
   std::string_view Text(std::string_view column) const;
-  // Errors: kInvalid "tasks.csv:7: column 'gpus': expected …" for other values. An empty cell
+  // Errors: kInvalid "tasks.csv:7: column 'gpus': expected …" for any other value. An empty cell
   // counts as absent and is not an error.
   Result<std::optional<double>> Number(std::string_view column, double low, double high) const;
   Result<double> Required(std::string_view column, double low, double high) const;
-  // Returns kInvalid with the file and line of the row. For errors that the caller finds.
+  // Returns a kInvalid error with the file and line of the row, for problems that the caller finds.
   std::unexpected<Error> Wrong(std::string_view what) const;
 
  private:
@@ -41,12 +41,12 @@ class CsvRow {
 // CRLF is accepted.
 class CsvTable {
  public:
-  // where: the file's name. Messages begin with "tasks.csv:7: ", or with "line 7: " if it is empty.
-  // Errors: kInvalid with the line: no header, a required column is missing, rows of different
-  // lengths, an unclosed quote, more than max_rows.
+  // where: the file's name. Messages begin with "tasks.csv:7: ", or with "line 7: " if `where` is
+  // empty. Errors: kInvalid with the line: no header, a required column is missing, rows of
+  // different lengths, an unclosed quote, more than max_rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
-  // Reads a file. Its path appears in messages. Errors: also those of ReadFile().
+  // Reads a file and names its path in messages. Errors: also those of ReadFile().
   static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& required,
                                std::size_t max_bytes);
   std::size_t size() const { return rows_.size(); }

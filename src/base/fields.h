@@ -1,5 +1,5 @@
-// A type lists its fields once, and all code that visits the fields uses this list: JSON in both
-// directions, the API's description, checks, columns. For example:
+// A type lists its fields once, and all code that visits the fields uses this list: conversion to
+// and from JSON, the API's description, checks, columns. For example:
 //
 //   struct Sample {
 //     std::int64_t used_mib = 0;
@@ -38,7 +38,7 @@ struct FieldRule {
   std::string_view words = {};               // allowed texts, for readers: "idle,mix,alloc"
   bool required = false;                     // the field must be present
   bool unless_empty = false;                 // zero or an empty list is not written
-  std::string_view expected = {};            // for messages, if the limits do not say enough
+  std::string_view expected = {};            // for messages, if the limits are not clear enough
 };
 
 struct AnyVisitor {

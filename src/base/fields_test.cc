@@ -1,4 +1,5 @@
-// Tests that one list of fields serves JSON in both directions, checks, and the count of members.
+// Tests that one list of fields is enough to convert to and from JSON, to check values and to count
+// members.
 #include "base/fields.h"
 
 #include <gtest/gtest.h>

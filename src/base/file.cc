@@ -77,8 +77,7 @@ Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   return Denied("{}: symbolic link of user {} in a world-writable folder", link, owner);
 }
 
-// Replaces links in the path by their targets. Parts of the path that do not exist are left as they
-// are.
+// Resolves the links in the path. Parts of the path that do not exist are left as they are.
 Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
   for (std::size_t end = 0; end != std::string::npos;) {
     end = path.find('/', end + 1);
@@ -91,7 +90,7 @@ Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
     const std::filesystem::path to = std::filesystem::read_symlink(part, error);
     if (error || most == 0) return FailErrno(error ? error.value() : ELOOP, path);
     const std::string rest = end == std::string::npos ? "" : path.substr(end);
-    // An absolute target replaces the folder.
+    // If the link is absolute, operator/ drops the folder.
     return WithoutLinks((std::filesystem::path(part).parent_path() / to).string() + rest, most - 1);
   }
   return path;
@@ -132,7 +131,7 @@ Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, uns
   const std::string file = CARMA_TRY(WithoutLinks(path));
   struct stat before {};
   if (::stat(path.c_str(), &before) != 0) return Replace(path, data, mode, nullptr);
-  // The target of /dev/stdout may be something without a path.
+  // /dev/stdout may point to something without a path, such as a pipe.
   const bool there = ::lstat(file.c_str(), &before) == 0;
   if (there && S_ISREG(before.st_mode)) return Replace(file, data, mode, nullptr);
   const UniqueFd fd(there ? ::open(file.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)

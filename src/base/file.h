@@ -18,8 +18,8 @@ Result<std::string> ReadAll(int fd, std::size_t max_bytes);
 Result<Unit> WriteAll(int fd, std::string_view data);
 // Writes a temporary file in the same folder, then calls fsync, rename, and fsync on the folder.
 // Readers see either the old or the new text, never a part. A symbolic link is followed, and a
-// device or a pipe is written directly. Errors: the system's; kDenied if a link of another user
-// exists before the call in a sticky folder that everybody may write to.
+// device or a pipe is written directly. Errors: the system's; kDenied if the path is already
+// another user's link in a sticky folder that everybody may write to.
 Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode = 0644);
 // Writes an existing file in the same way. The file keeps its mode, owner and group. If the path is
 // a symbolic link, it remains a link.

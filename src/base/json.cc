@@ -11,7 +11,7 @@
 namespace carma::base {
 namespace {
 
-// Builds the value, and checks its depth and for duplicate keys. The library's own parser checks
+// Builds the value, limits its depth and rejects duplicate keys. The library's own parser does
 // neither.
 class BoundedSax {
  public:

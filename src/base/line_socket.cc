@@ -34,7 +34,7 @@ Result<std::string> LineSocket::Receive(std::chrono::milliseconds timeout) {
   const std::int64_t until_ns = BootTimeNs() + timeout.count() * 1'000'000;
   while (true) {
     if (std::optional<std::string> line = TakeLine()) return std::move(*line);
-    if (pending_.size() > max_line_) return Invalid("a line of more than the limit");
+    if (pending_.size() > max_line_) return Invalid("a line is longer than the limit");
     const std::int64_t left_ms = (until_ns - BootTimeNs() + 999'999) / 1'000'000;
     pollfd ready{fd_.get(), POLLIN, 0};
     const auto wait_ms = static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 1'000'000));

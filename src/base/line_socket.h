@@ -21,8 +21,7 @@ class LineSocket {
 
   int fd() const { return fd_.get(); }
   void Close() { fd_.reset(); }
-  // Sends a line, which is passed without its newline. Returns false if the peer is gone or does
-  // not read.
+  // Sends a line. Pass it without its newline. Returns false if the peer is gone or does not read.
   bool Send(std::string_view line) const;
   // Waits for the next line and returns it without its newline. Errors: kUnavailable if no line
   // arrives in time, kNotFound if the peer is gone, kInvalid if the line is longer than the limit.

@@ -26,7 +26,7 @@ TEST(LineSocket, LinesComeOneByOne) {
   EXPECT_EQ(pair.here.Receive(0ms).value_or(""), "two");
 }
 
-// This happens to a process that was suspended for longer than the timeout.
+// A timeout has already passed, for example, if the process was suspended before the call.
 TEST(LineSocket, ADeadlineThatHasPassedEndsTheWait) {
   Pair pair;
   for (const auto timeout : {0ms, -5ms, -60'000ms}) {

@@ -1,5 +1,5 @@
-// Handles processes as file descriptors. glibc's own wrappers are not used, because glibc 2.36
-// declares them without C linkage, so C++ code cannot link to them.
+// Handles processes through file descriptors (pidfds). glibc's own wrappers are not used, because
+// glibc 2.36 declares them without C linkage, so C++ code cannot link to them.
 #pragma once
 
 #include <sys/syscall.h>

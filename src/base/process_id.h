@@ -24,8 +24,8 @@ struct ProcessStat {
   char state = '?';
   int threads = 0;
   std::string command;
-  // Whether the process has ended but has not been reaped yet. While other threads still run, only
-  // its first thread has ended.
+  // Whether the process has ended but has not been reaped yet. If other threads still run, only the
+  // first thread has ended, and the result is false.
   bool dead() const { return (state == 'Z' || state == 'X') && threads <= 1; }
 };
 
@@ -35,7 +35,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 // hierarchy.
 std::string CgroupOf(pid_t pid);
 ProcessId SelfProcess();
-// Whether that process is still running. A zombie is not alive, nor is another process that has got
+// Whether that process is still running. False for a zombie and for another process that now has
 // the same pid.
 bool Alive(const ProcessId& id);
 // Returns the option in /proc/mounts that hides other users' processes. Empty if there is none.

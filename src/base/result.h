@@ -14,7 +14,7 @@ namespace carma::base {
 enum class ErrorCode {
   kInvalid,      // the input is wrong: exit 2, HTTP 400
   kNotFound,     // does not exist: exit 1, HTTP 404
-  kConflict,     // wrong state, or held by another: exit 1, HTTP 409
+  kConflict,     // wrong state, or already in use: exit 1, HTTP 409
   kUnavailable,  // not possible now (daemon down, driver hangs): exit 1, HTTP 503
   kDenied,       // not yours: exit 1, HTTP 403
   kIo,           // a system call failed: exit 1, HTTP 500

@@ -1,6 +1,6 @@
-// The clock that all processes of a simulated GPU server share. It is at the beginning of the
-// server's state file (simgpu/layout.h describes the rest). The daemon needs nothing else from a
-// simulated server.
+// The clock that all processes of a simulated GPU server share. It is stored at the beginning of
+// the server's state file (simgpu/layout.h describes the rest). The daemon needs nothing else from
+// a simulated server.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct ClockOrigin {
 struct ServerHead {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t bytes;  // size of the whole file; a build with other tables is refused
-  // A reboot makes the clock invalid, and also the mutexes, whose owners are dead.
+  std::uint32_t bytes;  // size of the file; a build with other tables refuses it
+  // A reboot invalidates the clock, and also the mutexes, because their owners are dead.
   char boot_id[40];
   ClockOrigin clock;
 };

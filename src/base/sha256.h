@@ -11,7 +11,7 @@ namespace carma::base {
 class Sha256 {
  public:
   void Add(std::string_view bytes);
-  // Returns 64 hexadecimal digits. Nothing may be added after this call.
+  // Returns 64 hexadecimal digits. Do not call Add afterwards.
   std::string FinishHex();
 
  private:

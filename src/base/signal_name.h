@@ -6,12 +6,12 @@
 
 namespace carma::base {
 
-// Returns the number of a signal that is given by its name (with or without SIG, in any case) or by
-// its number. Empty if no such signal can be sent.
+// Parses the name of a signal (with or without SIG, in any case) or its number, and returns the
+// number. Empty if no such signal can be sent.
 std::optional<int> SignalNumber(std::string_view text);
-// Whether the text is a signal name in the form in which it is stored: "USR1", "TERM".
+// Whether the text is a signal name in its stored form: "USR1", "TERM".
 bool IsSignalName(std::string_view text);
-// Whether the text is a signal name, and programs can handle the signal. KILL and STOP cannot be
+// Whether the text is the name of a signal that programs can handle. KILL and STOP cannot be
 // handled.
 bool IsHandledSignal(std::string_view text);
 

@@ -24,15 +24,15 @@ Result<Pipe> MakePipe(bool blocking_read = true);
 
 // Creates an anonymous file that contains this text and is positioned at its beginning. A program
 // can use the file as its input or output. As input, it cannot block us if the program does not
-// read. Its descriptor is higher than the descriptors of a program (SpawnOptions::files). Errors:
+// read. Its descriptor has a higher number than any place in SpawnOptions::files. Errors:
 // kUnavailable if there is no memory or descriptor left.
 Result<UniqueFd> MemoryFile(std::string_view text);
 
 struct SpawnOptions {
   // The program's descriptors 0, 1, 2 …: each is either one of our descriptors or a file. The file
-  // for descriptor 0 is read. The other files are appended to, and are created with mode 0600. Our
-  // descriptor must not have the number of an earlier position. The program gets no other
-  // descriptors.
+  // for descriptor 0 is read. The other files are appended to, and are created with mode 0600. A
+  // descriptor of ours must not have the number of an earlier entry, because the program's
+  // descriptor has replaced it by then. The program gets no other descriptors.
   std::vector<std::variant<int, std::string>> files;
   std::optional<std::vector<std::string>> environment = {};  // "NAME=value" each; absent: ours
   std::string folder = {};                                   // working folder; empty: our own

@@ -14,8 +14,8 @@ namespace carma::base {
 
 void OpenStandardStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    // The file gets this number, because it is the lowest free one. It stays open on exec, because
-    // child processes need it too.
+    // The file gets this number, because it is the lowest number that is free. It stays open on
+    // exec, because child processes need it too.
     if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
   }
 }

@@ -1,4 +1,4 @@
-// Tools for text: splitting, numbers, sizes, time spans, UTF-8.
+// Text utilities: splitting, numbers, sizes, time spans, UTF-8.
 #pragma once
 
 #include <cstdint>

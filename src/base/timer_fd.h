@@ -1,4 +1,4 @@
-// Timers as descriptors (timerfd).
+// Timers as file descriptors (timerfd).
 #pragma once
 
 #include <sys/timerfd.h>

@@ -1,5 +1,5 @@
 // Looks up users and groups in the system's user database. The database may be on the network, so
-// every call may block. Use it only in workers or short-lived programs, never on a loop.
+// every call may block. Use it only in workers or short-lived programs, never on an event loop.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace carma::base {
 
 struct UserEntry {
   std::string name;
-  std::uint32_t gid = 0;  // of its first group
-  std::string home;       // empty, like the shell, if not in the database
+  std::uint32_t gid = 0;  // of the primary group
+  std::string home;       // empty if not in the database; so is the shell
   std::string shell;
 };
 

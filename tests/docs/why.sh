@@ -49,7 +49,7 @@ carma show                                                                # 17: 
 carma submit -J third --gpu 0 --gpu-mem 4G --sm-share 30% -- carma-simtask --memory-mib 3000 --solo-s 9000
 carma list -t running -o name                                             # 19: third
 carma submit -J more --gpu 0 --gpu-mem 4G --sm-share 40% -- true
-carma explain                                                             # 19: 80 % of GPU 0 are promised to other tasks
+carma explain                                                             # 19: 80 % of GPU 0 is promised to other tasks
 carma cancel --name half && carma cancel --name third && carma cancel --name more
 
 carma-simgpu fault --gpu 1 --kind used-over-total

@@ -104,7 +104,7 @@ Mismatch Expectations::CompareNews(const News& news, ClauseReader& in) const {
 
 Mismatch Expectations::CompareAsk(TaskId id, ClauseReader& in) const {
   const core::TaskRecord* task = shell_.scheduler().Find(id);
-  if (task == nullptr) return "the core does not hold the task";
+  if (task == nullptr) return "the core has no such task";
   if (in.Has("cause")) {
     const std::string got(base::WordOf(task->attempt->notice_cause));
     if (Mismatch wrong = Differs("cause", in.Text("cause"), got)) return wrong;
@@ -142,7 +142,7 @@ Mismatch Expectations::CompareStart(const core::StartTask& start, ClauseReader& 
 Mismatch Expectations::CompareReason(ClauseReader& in) const {
   const std::optional<core::Explanation> explained =
       shell_.scheduler().Explain(in.Task(), shell_.Now());
-  if (!explained) return "the core does not hold the task";
+  if (!explained) return "the core has no such task";
   core::Reason reason = explained->reason;
   if (in.Has("gpu")) {
     const core::GpuIndex gpu = in.Gpu(gpus_);
@@ -177,7 +177,7 @@ Mismatch Expectations::CompareLatest(ClauseReader& in) const {
 
 Mismatch Expectations::CompareSharing(ClauseReader& in) const {
   const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
-  if (task == nullptr) return "the core does not hold the task";
+  if (task == nullptr) return "the core has no such task";
   const auto text = [](const core::Sharing& sharing) {
     return fmt::format("{} limit_mib={} threads={} note={}", SharingMethodName(sharing.method),
                        sharing.memory_limit_mib, sharing.thread_percent, sharing.note);
@@ -187,7 +187,7 @@ Mismatch Expectations::CompareSharing(ClauseReader& in) const {
 
 Mismatch Expectations::ComparePromised(ClauseReader& in) const {
   const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
-  if (task == nullptr) return "the core does not hold the task";
+  if (task == nullptr) return "the core has no such task";
   const core::HostShare& share = task->attempt->host;
   if (Mismatch wrong =
           Differs<std::int64_t>("cpus", in.Int("cpus", 0, core::kMaxCpus, 0), share.cpus))
@@ -206,7 +206,7 @@ Mismatch Expectations::CompareUnpromised(ClauseReader& in) const {
 
 Mismatch Expectations::CompareIdle(std::string_view verb, ClauseReader& in) const {
   const core::TaskRecord* task = shell_.scheduler().Find(in.Task());
-  if (task == nullptr) return "the core does not hold the task";
+  if (task == nullptr) return "the core has no such task";
   const std::string got = task->attempt->idle_since ? TimeText(*task->attempt->idle_since) : "busy";
   return Differs("idle", verb == "idle" ? TimeText(Since(in)) : "busy", got);
 }

@@ -23,7 +23,7 @@ struct News {
 std::string_view KindName(News::Kind kind);
 // Formats the time since the beginning of the scenario, such as "12.5s".
 std::string TimeText(core::Time time);
-// Formats the news like an expectation.
+// Formats the news in the form of an expectation.
 std::string Describe(const News& news);
 // True for a start, stop, warning or reject that no line expects. Other news may remain unexpected.
 bool Unexpected(const News& news);

@@ -39,7 +39,7 @@ constexpr std::array kHappens{
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
-    VerbEntry{"cores", 0, "", "all used t"},  // the machine's cores in use, and those of its tasks
+    VerbEntry{"cores", 0, "", "all used t"},  // the machine's busy cores, in total and by task
     VerbEntry{"silent", 0, "", "gpu"},
     VerbEntry{"speaks", 0, "", "gpu"},
     VerbEntry{"health", 0, "lost", "gpu healthy text"},
@@ -86,9 +86,9 @@ constexpr std::array kExpects{
     VerbEntry{"idle", 1, "", "since"},
     VerbEntry{"busy", 1, "", ""},
     VerbEntry{"free", 0, "", "gpu mib"},
-    // amounts of the machine that are promised to a running task
+    // Cores and memory of the machine that are promised to a running task.
     VerbEntry{"promised", 1, "", "cpus mib cores"},
-    VerbEntry{"unpromised", 0, "", "cpus mib"},  // amounts of the machine that no task has
+    VerbEntry{"unpromised", 0, "", "cpus mib"},  // cores and memory that no task has
     VerbEntry{"reserved", 0, "nobody", "gpu for"},
 };
 
@@ -419,7 +419,7 @@ class Parser {
     if (!when) return Bad("expected 'at TIME' with a time like 95s, 1500ms, 10m, 2h");
     const core::Time at{*when};
     if (!scenario_.lines.empty() && at < scenario_.lines.back().at) {
-      return Bad("lines must be in the order of time");
+      return Bad("lines must be in order of time");
     }
     scenario_.lines.push_back({.number = number_, .at = at});
     return Clauses(words, 2);

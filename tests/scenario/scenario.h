@@ -69,14 +69,14 @@ struct Clause {
 core::HostInfo HostOf(int cpus, std::int64_t memory_mib);
 
 class ClauseReader;
-// Applies a line such as `at 5s policy lug margin_mib=500`, which changes these rules and keeps the
-// others. Impossible values are reported.
+// Applies a line such as `at 5s policy lug margin_mib=500`, which changes the named rules and keeps
+// all others. Impossible values are reported.
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {
   int number = 0;  // line number in the file
   core::Time at{};
-  bool continues = false;       // has only further expectations of the previous line
+  bool continues = false;       // only adds expectations to the previous line
   std::vector<Clause> happens;  // simultaneous events, delivered together
   std::vector<Clause> expects;
 };

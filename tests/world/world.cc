@@ -557,7 +557,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::map<std::string, TaskId> folders_;
   std::set<TaskId> accepted_;
   std::map<TaskId, TaskState> ended_;
-  std::set<std::uint64_t> hung_;  // GPUs at which the driver does not answer
+  std::set<std::uint64_t> hung_;  // GPUs whose driver does not answer
   bool cuda_broken_ = false;
   bool by_mps_ = true;
   // The following members are rebuilt at each start of the daemon.

@@ -25,10 +25,10 @@ struct SeenActivity {
   double sm_active = 0;      // as if alone, 0..1, rounded to hundredths
 };
 // Returns the activity of the only task on the GPU. Under MPS, if the activity of exactly one task
-// is unknown, that task's activity can also be derived, because the shares of time in which the
-// tasks leave an SM idle multiply. Returns nothing if the activity cannot be derived: SM activity
-// is not reported, foreign processes are present, several tasks are unknown, or a task came, warmed
-// up or left within the window. changed: when the last task came or left.
+// is unknown, that task's activity can also be derived, because the tasks' shares of idle SM time
+// multiply. Returns nothing if the activity cannot be derived: SM activity is not reported, foreign
+// processes are present, several tasks are unknown, or a task came, warmed up or left within the
+// window. changed: when the last task came or left.
 std::optional<SeenActivity> ActivityOf(const GpuSample& sample, std::span<const Resident> residents,
                                        Time changed, SharingMethod sharing);
 

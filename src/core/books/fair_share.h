@@ -1,5 +1,4 @@
-// Measures how much of the GPUs each user and account has used, so that those with the least usage
-// go first.
+// Measures the GPU usage of each user and account, so that the users with the least usage go first.
 //
 // A task is charged on each of its GPUs: the larger of its promised share of the memory and its
 // predicted share of the SMs. It is charged the whole GPU if no other task may join it. Usage is
@@ -51,7 +50,7 @@ Holder HolderOf(const TaskRequest& request);
 
 class FairShare {
  public:
-  // Decayed usage, and the current rate at which it grows.
+  // Decayed usage, and how fast it currently grows.
   struct Use {
     double seconds = 0;  // seconds of a whole GPU
     double rate = 0;     // of the running tasks, in whole GPUs

@@ -62,7 +62,7 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
                               Cpus(need.cpus), host.free_cores));
   }
   return refuse(Fit::kNotNow, ReasonCode::kHostMemory,
-                fmt::format("The task asks for {} of the machine's memory, {} of {} are free{}.",
+                fmt::format("The task asks for {} of the machine's memory, {} of {} is free{}.",
                             base::FormatMib(need.memory_mib), base::FormatMib(host.free_memory_mib),
                             base::FormatMib(host.memory_mib), KeptFor(host)));
 }

@@ -33,8 +33,8 @@ struct HostView {
   int free_cores = 0;  // not held by any task
   std::int64_t memory_mib = 0;
   std::int64_t free_memory_mib = 0;
-  // The long-waiting task for which cores and memory are kept. Kept cores and memory do not count
-  // as free.
+  // The long-waiting task that cores and memory are kept for. Kept cores and memory do not count as
+  // free.
   std::optional<TaskId> kept_for;
 };
 

@@ -32,7 +32,7 @@ class LaunchTrouble {
                                bool certain = false);
   // Reports that an attempt runs. Its start was decided at `launched`.
   void Works(Time launched);
-  // Reports that the start of a trial was decided.
+  // Reports that a trial start was decided.
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }
 
   bool on() const { return !why_.empty(); }
@@ -41,7 +41,7 @@ class LaunchTrouble {
   // When the next trial may start; empty unless the machine is at fault.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }
   // Whether a task of this user failed. Tasks of other users make better trials, because the
-  // failure may be caused by the user's own files.
+  // failure may have been caused by the user's own files.
   bool FailedFor(std::uint32_t uid) const { return users_.contains(uid); }
   // One sentence that describes the machine's fault; empty if there is none.
   std::string Text() const;

@@ -22,7 +22,7 @@ struct Resident {
   bool exclusive = false;
   double sm_share = 0;  // declared share of the SMs; 0: none
   Time launched{};
-  std::optional<Time> first_seen;  // `taken` of the first sample in which it held memory
+  std::optional<Time> first_seen;  // `taken` of the first sample that shows its memory
   Plateau memory;
   std::optional<double> sm_active;  // measured, as if alone on this GPU
 };
@@ -48,8 +48,8 @@ class Ledger {
   // Frees all claims of the task and forgets its observed memory. Called when its processes are
   // gone. Releasing twice is harmless.
   void Release(TaskId task);
-  // Records a sample. Returns true if the memory of some task has risen or is uncertain, in which
-  // case the task's Plateau starts over.
+  // Records a sample. Returns true if the memory of some task has risen or is uncertain; the task's
+  // Plateau then starts over.
   bool Observe(GpuIndex gpu, const GpuSample& sample);
 
   // Sets Resident::sm_active of a task on that GPU.

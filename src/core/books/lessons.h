@@ -13,8 +13,8 @@ namespace carma::core {
 
 // What is known about the needs of a kind of task. Memory is per GPU.
 struct Lesson {
-  std::int64_t enough_mib = 0;         // a stable run needs no more; 0: none yet
-  std::int64_t at_least_mib = 0;       // requested after running out of memory; 0: none yet
+  std::int64_t enough_mib = 0;         // highest need of a stable run; 0: none yet
+  std::int64_t at_least_mib = 0;       // demand after running out of memory; 0: none yet
   std::optional<double> sm_active;     // of the last run, as if alone on its GPU
   std::optional<double> cpus;          // most busy threads per GPU of any run
   std::optional<double> others_share;  // highest Profile::others_share of any run
@@ -28,10 +28,10 @@ struct Lesson {
 // ignored.
 class Lessons {
  public:
-  // Called when the core begins to hold a task (Join) and when it drops the task (Leave).
+  // Called when a task enters the core (Join) and when the core drops it (Leave).
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
-  // The following calls are only for tasks that have called Join.
+  // Call the following functions only for tasks that were passed to Join.
   void Enough(const TaskRecord& task, std::int64_t need_mib);
   void OthersShare(const TaskRecord& task, double share);
   void Activity(const TaskRecord& task, double sm_active);

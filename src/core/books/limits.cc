@@ -13,7 +13,7 @@ namespace carma::core {
 namespace {
 
 constexpr double kHourS = 3600;
-constexpr double kLongestAheadS = 1e9;  // no task waits for a later change
+constexpr double kLongestAheadS = 1e9;  // changes further ahead are ignored
 
 bool Names(const std::string& rule, const std::string& name) {
   return rule.empty() || rule == "*" ? rule.empty() || !name.empty() : rule == name;
@@ -308,7 +308,7 @@ std::string TextOf(const LimitHit& hit) {
       return fmt::format("{:.0f} of {} allowed {} in use, and it needs {:.0f} {}.", hit.have,
                          *rule.gpus, *rule.gpus == 1 ? "GPU is" : "GPUs are", hit.wants, whose);
     case LimitHit::What::kMemory:
-      return fmt::format("{} of {} of GPU memory are promised, and it needs {} {}.",
+      return fmt::format("{} of {} of GPU memory is promised, and it needs {} {}.",
                          base::FormatMib(static_cast<std::int64_t>(hit.have)),
                          base::FormatMib(*rule.memory_mib),
                          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
@@ -316,7 +316,7 @@ std::string TextOf(const LimitHit& hit) {
       return fmt::format("{:.0f} of {} allowed {} in use, and it needs {:.0f} {}.", hit.have,
                          *rule.cpus, *rule.cpus == 1 ? "CPU is" : "CPUs are", hit.wants, whose);
     case LimitHit::What::kHostMemory:
-      return fmt::format("{} of {} of the server's main memory are promised, and it needs {} {}.",
+      return fmt::format("{} of {} of the server's main memory is promised, and it needs {} {}.",
                          base::FormatMib(static_cast<std::int64_t>(hit.have)),
                          base::FormatMib(*rule.host_memory_mib),
                          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);

@@ -48,14 +48,15 @@ class Limits {
     const Count* count = nullptr;
   };
 
-  // Sets the rules and resets all counts to zero. Only gpu_hours keep the attempts that ended while
-  // an earlier rule limited gpu_hours. The caller must then Join and Start the tasks again.
+  // Sets the rules and resets all counts to zero. The exception is gpu_hours: attempts that ended
+  // while an earlier rule limited gpu_hours still count. The caller must then Join and Start the
+  // tasks again.
   void Follow(std::vector<LimitRule> rules, Time now);
 
   // Forgets ended attempts. Call it before Follow(), then pass every attempt that counts under the
   // new rules to Past().
   void ForgetEnded() { ended_.clear(); }
-  // Called when the core begins to hold a task (Join) and when it drops the task (Leave).
+  // Called when a task enters the core (Join) and when the core drops it (Leave).
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
   // Called when the task takes the GPUs of its attempt (Start) or releases them (End). Starting a
@@ -76,11 +77,11 @@ class Limits {
   // request.
   static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
                                          Time now);
-  // Whether the start of a task under the rules `one` may affect whether the rules `other` let a
-  // task start.
+  // Whether starting a task under the rules `one` may affect whether the rules `other` let a task
+  // start.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
-  // The rules that apply to a request with these values. Valid until Follow. Empty if the core has
-  // never held a task with these values.
+  // The rules that apply to a request with these values. Valid until Follow. Empty if no task with
+  // these values has ever been in the core.
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
   // Whether any rule may keep a request with these values from starting.
   bool MayKeep(const TaskRequest& request) const;
@@ -90,8 +91,8 @@ class Limits {
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more,
                                           const TaskRequest* counted = nullptr) const;
-  // When gpu_hours next become free as old usage drops out of the period, or are next used up by
-  // running tasks; empty: never.
+  // When gpu_hours next change without an event, because old usage drops out of the period or
+  // running tasks use them up. Empty: never.
   std::optional<Time> NextChange(Time now) const;
   // The longest time limit that the rules allow for a task like this one; empty: any.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
@@ -157,7 +158,7 @@ class Limits {
   std::uint64_t changes_ = 0;
 };
 
-// One sentence with the numbers, the users to whom the limit applies, and its configuration key.
+// One sentence with the numbers, the users that the limit applies to, and its configuration key.
 std::string TextOf(const LimitHit& hit);
 
 }  // namespace carma::core

@@ -20,7 +20,7 @@ class RecoveryHold {
   bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 
-  // The task for which GPUs are kept; empty: none.
+  // The task that GPUs are kept for; empty: none.
   std::optional<TaskId> task() const { return task_; }
   // The kept GPUs; empty if none are kept.
   std::span<const GpuIndex> gpus() const {

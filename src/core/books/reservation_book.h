@@ -1,5 +1,5 @@
-// Records which GPUs are reserved when and for which tasks, as reported by the shell. Tasks that
-// are still running when a reservation begins may finish, but no other tasks start on its GPUs.
+// Records which GPUs are reserved, when, and for whom, as reported by the shell. Tasks that are
+// still running when a reservation begins may finish, but no other tasks start on its GPUs.
 #pragma once
 
 #include <cstdint>
@@ -40,10 +40,10 @@ class ReservationBook {
 
   // Called before each decision. Drops past periods and chooses GPUs for reservations that state
   // only a number of GPUs. At first the GPUs with the highest indexes are chosen. Once the start is
-  // at most `lead` away, the choice becomes final. It prefers GPUs on which tasks of the
-  // reservation started during the period (so that it is the same after a restart), then GPUs with
-  // the fewest other tasks. A final choice changes only if one of its GPUs is closed while another
-  // GPU is open.
+  // at most `lead` away, the choice becomes final. It prefers GPUs where tasks of the reservation
+  // started during the period (so the choice is the same after a restart), then GPUs with the
+  // fewest other tasks. A final choice changes only if one of its GPUs is closed while another GPU
+  // is open.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }

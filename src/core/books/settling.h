@@ -9,14 +9,13 @@
 
 namespace carma::core {
 
-// True if the sample's window begins after every resident was first seen to hold memory. A window
-// that begins earlier includes time without one of the tasks, so its means are too low. A task that
-// never appears counts as seen `timeout` after its launch.
+// True if the sample's window begins after every resident was first seen to hold memory. An earlier
+// window includes time without one of the tasks, so its means are too low. A task that never
+// appears counts as seen `timeout` after its launch.
 bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Time now,
                 Duration timeout);
 
-// When all residents will have appeared, and the share of the window during which all of them are
-// visible.
+// When all residents will have appeared, and the share of the window that shows all of them.
 struct Settled {
   std::optional<Time> by;  // the latest time; empty: all have appeared
   double share = 1;        // share of the window since the last resident appeared

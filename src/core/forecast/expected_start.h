@@ -1,6 +1,5 @@
-// Computes from time limits the latest time at which waiting tasks start. Assumes that every task
-// uses its whole time limit, that no task submitted later goes first, and that no GPU is closed.
-// Pure.
+// Computes from time limits when waiting tasks start at the latest. Assumes that every task uses
+// its whole time limit, that no task submitted later goes first, and that no GPU is closed. Pure.
 #pragma once
 
 #include <optional>
@@ -11,7 +10,7 @@
 
 namespace carma::core {
 
-// When a GPU becomes free, and the periods for which it is reserved.
+// When a GPU becomes free, and when it is reserved.
 struct ExpectedGpu {
   std::optional<Time> free_at;  // the last task's end; empty: unknown
   std::span<const ReservedPeriod* const> booked;
@@ -35,7 +34,7 @@ struct ExpectedReturn {
   std::vector<bool> holds;  // by GPU
 };
 
-// The order in which the queue is served.
+// How the queue is served.
 enum class Pass {
   kInOrder,     // no task starts before those ahead of it
   kFreely,      // any task that fits starts
@@ -52,8 +51,8 @@ enum class Pass {
 // busy. The total work divided by that number is the longest wait. kAnyOrder: the divisor is the
 // smallest such number of all waiting tasks. kOneAtATime: the divisor is one GPU.
 //
-// A task that may return is assumed to take the GPUs that become free first, in each set of GPUs
-// that does not contain its current GPUs.
+// A task that may return is assumed to take the GPUs that become free first in every set of GPUs
+// without its current GPUs.
 //
 // asked_for (kInOrder only): the time between two starts when running tasks are asked to leave
 // their GPUs for the task at the head of the queue.

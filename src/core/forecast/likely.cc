@@ -10,8 +10,8 @@ namespace {
 constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 // Less remaining work than this is a rounding error.
 constexpr double kRoundingS = 1e-6;
-// Maximum number of times that the simulation checks whether a task fits. So many checks take a few
-// milliseconds in total.
+// Maximum number of times that the simulation checks whether a task fits. All these checks together
+// take a few milliseconds.
 constexpr int kMostLooks = 100'000;
 
 class Play {

@@ -125,8 +125,7 @@ bool PreemptionPlan::Take(const Need& need) {
   return true;
 }
 
-// Chooses as many GPUs as needed such that the fewest tasks must leave. Returns the tasks that must
-// leave those GPUs.
+// Chooses as many GPUs as needed, with as few tasks to remove as possible, and returns these tasks.
 std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {

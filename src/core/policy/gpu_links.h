@@ -1,5 +1,5 @@
-// The NVLink connections between GPUs, and the choice of the best GPUs for a task of several GPUs.
-// Pure.
+// The NVLink connections between GPUs, and the choice of the best GPUs for a task that needs
+// several. Pure.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ constexpr double ToDouble(auto number) {
   return static_cast<double>(number);
 }
 
-// The policy, the task and the GPU for which a rule is evaluated.
+// What a rule is evaluated for: the policy, the task and the GPU.
 struct Asked {
   const PolicyConfig& config;
   const Need& need;

@@ -320,7 +320,7 @@ bool CheckShares(const Question& q) {
   if (wanted <= 1 + kShareRounding) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
-        "The task asks for {} % of the SMs, but {} % of GPU {} are promised to other tasks.",
+        "The task asks for {} % of the SMs, but {} % of GPU {} is promised to other tasks.",
         Percent(*q.need.sm_share), Percent(q.gpu.sm_shares), q.gpu.index);
   });
 }
@@ -338,12 +338,12 @@ bool CheckThroughput(const Question& q) {
       if (alone) {
         return fmt::format(
             "On GPU {}, a MIG instance, it would take {:.1f} times as long as on a whole GPU, more "
-            "than it allows.",
+            "than the task allows.",
             gpu.index, with.newcomer);
       }
       return fmt::format(
           "Beside the {} on GPU {} it would take {:.1f} times as long as alone, and the slowest "
-          "task there {:.1f} times, more than a task there allows{}.",
+          "task there {:.1f} times, more than one of these tasks allows{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest,
           with.doubt > 1 ? fmt::format(", and the delay may be up to {:.1f} times as long until "

@@ -57,8 +57,7 @@ struct PolicyConfig {
   // Free memory required for a task without an estimate; 0: no condition.
   std::int64_t floor_mib = 5120;
   double floor_share = 0;  // share of the GPU's memory, replaces floor_mib; 0: floor_mib applies
-  // Maximum time for which a task that never appears in its GPU's samples closes the GPU to other
-  // tasks.
+  // How long a task that never appears in its GPU's samples can keep other tasks off the GPU.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU is closed if its last sample is older
   // Once a task's memory has not risen for this long, its promise drops to what the task has used.
@@ -73,7 +72,7 @@ struct PolicyConfig {
   std::optional<double> max_slowdown;
   // The site rule: a GPU takes a task only if this expression is true. Empty: there is no rule.
   std::optional<GpuRule> require;
-  // The expression by which the mapper "score" ranks GPUs. Required by that mapper.
+  // The expression that the mapper "score" uses to rank GPUs. Required by that mapper.
   std::optional<GpuRule> score;
   // How many tasks of the main queue are considered. If a task must wait, the considered tasks
   // behind it may start first. 1: only the head is considered.
@@ -86,7 +85,7 @@ struct PolicyConfig {
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
-  bool settle = true;          // close a GPU after a placement until its window has seen the task
+  bool settle = true;          // close a GPU after a placement until its window shows the task
   int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
   bool idle_first = false;     // whatever the mapper, tasks go to idle GPUs first
   // Whether margin, floor and SM cap are waived on an empty GPU for every task. If false, they are
@@ -101,7 +100,7 @@ struct PolicyConfig {
   bool every_failure_is_oom = false;    // after any abnormal end a task goes to recovery
   int max_launch_failures = 3;
   int max_node_failures = 1;
-  int max_victim_restarts = 5;  // restarts after neighbours' faults; then the task fails
+  int max_victim_restarts = 5;  // restarts allowed after neighbours' faults; then the task fails
   // A task without a time limit is not placed on a GPU if a reservation begins there within this
   // time.
   Duration booking_lead{std::chrono::hours(4)};
@@ -160,9 +159,9 @@ struct Need {
   std::optional<double> sm_share;   // TaskRequest::sm_share
   Neighbour load;                   // its effect on neighbours
   bool activity_known = false;      // load.sm_active was measured, not assumed
-  double uses_cpus = 0;  // hardware threads that it is expected to keep busy, for all its GPUs
-  std::optional<Duration> alone;  // Profile::alone
-  Duration waited{};              // time since its submission
+  double uses_cpus = 0;             // hardware threads that it is expected to keep busy, in total
+  std::optional<Duration> alone;    // Profile::alone
+  Duration waited{};                // time since its submission
   // Whether the task has waited for kTurnsAfter and may therefore take turns with other tasks.
   bool takes_turns = false;
   bool nobody_behind = false;  // no other task waits for GPUs
@@ -228,8 +227,8 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
 // waive_on_idle is off, they are waived only for tasks with idle_gpu or exclusive.
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
-// The verdict of CheckGuards without a reason. It is many times faster and is used to choose among
-// GPUs.
+// The verdict of CheckGuards without a reason. Much faster than CheckGuards, and used to choose
+// among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu,
           Part part = Part::kFirst);
 

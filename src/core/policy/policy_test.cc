@@ -322,7 +322,7 @@ TEST(Mappers, ByWorkPrefersMoreWorkAtLowerCost) {
   brief.alone = Duration{60'000};
   EXPECT_GT(score(need, with_quiet), score(small, with_quiet));  // large tasks first
   EXPECT_GT(score(old, with_quiet), score(need, with_quiet));
-  EXPECT_GT(score(brief, with_loud), score(need, with_loud));  // shorter tasks mind a slowdown less
+  EXPECT_GT(score(brief, with_loud), score(need, with_loud));  // a slowdown costs brief tasks less
   GpuView tight = with_quiet;
   tight.free_mib = 10'000;
   EXPECT_GT(score(need, tight), score(need, with_quiet));

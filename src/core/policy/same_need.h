@@ -8,9 +8,10 @@
 
 namespace carma::core {
 
-// Whether both tasks get the same verdict on every GPU. They may have waited for different times.
+// Whether both tasks get the same verdict on every GPU. The tasks may have waited for different
+// lengths of time.
 bool AskTheSame(const Need& a, const Need& b);
-// A hash that is equal for any two needs for which AskTheSame is true.
+// A hash that is equal for any two needs that AskTheSame treats as equal.
 std::size_t HashOf(const Need& need);
 
 }  // namespace carma::core

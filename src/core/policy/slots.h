@@ -2,9 +2,9 @@
 // then classified. Pure. core/forecast/preemption_plan.h decides which task leaves for which
 // waiting task.
 //
-// A task leaves in two steps. First it receives its checkpoint signal, upon which it should save
-// and exit within the notice period. If it has not exited by then, it is stopped. In both cases it
-// is requeued.
+// A task leaves in two steps. First it receives its checkpoint signal. It should then save and exit
+// within the notice period. If it has not exited by then, it is stopped. In both cases it is
+// requeued.
 #pragma once
 
 #include <optional>

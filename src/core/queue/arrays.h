@@ -26,8 +26,7 @@ class Arrays {
   // The first task in the same array that waits although a place is free; empty: none.
   std::optional<TaskId> Next(const TaskRecord& task) const;
 
-  // The arrays, each under the id of its first task. Arrays without admitted or waiting tasks are
-  // dropped.
+  // The arrays by the id of their first task. Arrays without admitted or waiting tasks are dropped.
   const std::map<TaskId, Places>& all() const { return arrays_; }
 
  private:

@@ -3,9 +3,9 @@
 //
 // In fair order tasks are sorted by priority, then by the usage of their account relative to its
 // weight (a user without an account counts as an account), then by the usage of the user within the
-// account, then by age. A running task counts as if it ran kRunsOn longer. Each task returned by
-// Pop counts as running, so that users alternate. A line from which nothing has started for the
-// configured patience is starving: it goes before all other lines, regardless of share and
+// account, then by age. A running task counts as if it ran for kRunsOn longer. Each task returned
+// by Pop counts as running, so that users alternate. A line is starving if none of its tasks has
+// started for the configured patience: it goes before all other lines, regardless of share and
 // priority. Among starving lines the longest-waiting line goes first. If a limit keeps the first
 // task of a line from starting, the rest of that line is skipped.
 #pragma once
@@ -27,8 +27,8 @@ namespace carma::core {
 
 // A running task is charged as if it kept running for this much longer.
 inline constexpr Duration kRunsOn{3'600'000};
-// The next time at which the order may change without an event. Shares are computed for the end of
-// the current minute, so the order changes at most once a minute.
+// When the order may next change without an event. Shares are computed for the end of the current
+// minute, so the order changes at most once a minute.
 Time SharesChange(Time now);
 
 class LineUp {
@@ -37,13 +37,12 @@ class LineUp {
   class Host {
    public:
     virtual ~Host() = default;
-    // Null if the core does not hold the task. A task without a record uses nothing and is not
-    // limited.
+    // Null if the task is not in the core. A task without a record uses nothing and is not limited.
     virtual const TaskRecord* Find(TaskId task) const = 0;
-    // The rate at which FairShare would charge the task once it has started.
+    // How fast FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
     // The rules that may keep all tasks of the task's line from starting. The span must stay valid
-    // during the pass. IsLimited returns whether the rules do so now.
+    // during the pass. IsLimited returns whether one of these rules applies now.
     virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
     virtual bool IsLimited(const TaskRecord& task,
                            std::span<const Limits::BoundBy> bounds) const = 0;
@@ -87,7 +86,7 @@ class LineUp {
   // How far the usage of the line's account is above (positive) or below its fair share, relative
   // to all usage. 0 if the order is not fair.
   double Excess(std::size_t line) const;
-  // From now on charges the line at this rate in addition.
+  // From now on, also charges the line at this rate.
   void Charge(std::size_t line, double rate);
 
  private:
@@ -132,7 +131,7 @@ class LineUp {
                const FairShare& shares, const Rules& rules, Time now);
   Rank RankOf(std::size_t line) const;  // its rank within its account, without the account's share
   Rank AmongAll(Rank rank) const;
-  // Moves the line that is first by current ranks to the top. Returns false if no task is left.
+  // Moves the line that currently ranks first to the top. Returns false if no task is left.
   bool SetRight(Heap& heap);
   bool IsLimited(Line& line, const TaskRecord& first) const;
   void DropFirst(Heap& heap);

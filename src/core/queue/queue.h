@@ -36,8 +36,8 @@ LineKind LineKindOf(const TaskRequest& request);
 
 // Position in a queue; higher priority comes first. The main queue keeps the order of submission,
 // so a requeued task gets its old place back. A task whose time slice has ended is the exception:
-// it goes behind the tasks that were waiting. The recovery queue is ordered by the time at which
-// tasks entered it.
+// it goes behind the tasks that were waiting. The recovery queue is ordered by the time when tasks
+// entered it.
 struct QueueKey {
   std::int64_t less_priority = 0;  // the negated priority, so that the highest comes first
   Time since{};

@@ -17,7 +17,7 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks for which look-ahead is used.
+// Look-ahead is used for at most this many tasks.
 constexpr std::size_t kLongestLine = 48;
 // Mappers that score by added work subtract this from the score of a task whose line exceeds its
 // fair share by the whole server.
@@ -29,7 +29,7 @@ struct Best {
   double score = kNotThere;
   std::size_t gpu = 0;
 };
-// The GPUs on which the group's next task would start. Empty if too few GPUs can take it.
+// The GPUs that the group's next task would start on. Empty if too few GPUs can take it.
 std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   std::vector<GpuLinks::Candidate> candidates;
   for (std::size_t i = 0; i < group.scores.size(); ++i) {
@@ -44,7 +44,7 @@ std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   return best;
 }
 
-// No list is built for tasks of one GPU, because this runs for up to a thousand tasks at each
+// Builds no list for tasks that need one GPU, because this runs for up to a thousand tasks at each
 // start.
 double ScoreOf(const Group& group, const GpuLinks& links) {
   if (group.need.gpus == 1) return std::ranges::max(group.scores);
@@ -79,8 +79,8 @@ Group* FirstToGo(std::vector<Group>& groups) {
   return first;
 }
 
-// At most `most` pairs of a task of that priority and the GPU (or all the GPUs) that it would get.
-// The best scores come first.
+// Up to `most` pairs of a task of that priority and the GPU (or GPUs) that it would get, best
+// scores first.
 std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priority, int most,
                                  const GpuLinks& links) {
   std::vector<std::pair<double, Pick>> starts;
@@ -151,8 +151,8 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, state.gpus.links))};
-  // In fair order the user with the least usage must not wait for the sake of total throughput.
-  // Site rules rule out a simulation, because they may depend on other users' tasks.
+  // In fair order the user with the least usage must not wait for the sake of total throughput. Nor
+  // is anything simulated under site rules, because they may depend on other users' tasks.
   if (state.config.lookahead == 0 || state.config.order == QueueOrder::kFair ||
       HasOwnRules(state.config))
     return by_score;
@@ -161,7 +161,7 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   const std::optional<std::vector<FutureTask>> line = LineAhead(state);
   if (!line) return by_score;
   const Future future(state.config, *state.mapper, views, *runs, *line);
-  // Waiting is no option if no task runs, because then no task would ever end.
+  // Waiting is not an option if no task is running, because then no task would ever end.
   double least_s = runs->empty() ? std::numeric_limits<double>::infinity() : future.CostOf({});
   state.passes.waiting_pays = std::isfinite(least_s);
   std::optional<Pick> best;
@@ -361,8 +361,8 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-// Starts may have left too few idle cores for the remaining tasks, so what they await is noted
-// again.
+// Starts may have left too few idle cores for the remaining tasks, so what these tasks wait for is
+// recorded again.
 void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.first) continue;
@@ -382,13 +382,13 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   state.passes.memory.Clear();
   bool some_wait = false;  // some tasks that could start still wait
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
-  std::set<GpuIndex> checked;  // GPUs taken in the first round, which its tasks take into account
+  std::set<GpuIndex> checked;  // taken in the first round and already checked for its tasks
   bool first = true;
   // If the queue is longer than `backfill`, other tasks may be considered after a start.
   const bool same_tasks =
       state.queue.Main().size <= static_cast<std::size_t>(state.config.backfill) ||
       (state.config.order == QueueOrder::kFifo && !state.limits.Concerns());
-  // Each start lets tasks further back in the queue be considered.
+  // After each start, tasks further back in the queue may be considered.
   for (std::size_t places = static_cast<std::size_t>(state.config.backfill); places > 0;) {
     FindGroups(state, passed_on, places, state.passes.memory);
     if (state.passes.memory.groups.empty()) break;

@@ -85,8 +85,8 @@ struct LaunchFailed {
   TaskId id{};
   int attempt = 0;
   std::string text;
-  // True if the machine is at fault (such as no memory for fork), false if the task is (such as a
-  // missing program).
+  // True if the machine is at fault (for example, no memory for fork), false if the task is (for
+  // example, a missing program).
   bool retryable = false;
   // The daemon ended before the launch began. The task is retried at once, and no failure is
   // counted.
@@ -99,7 +99,7 @@ struct LaunchFailed {
   // any number of times, with growing delays.
   bool waits = false;
 };
-// The sharing method with which the shell starts this attempt. It is recorded with the task. Comes
+// The sharing method of this attempt, chosen by the shell. It is recorded with the task. Comes
 // between StartTask and TaskStarted.
 struct SharingChosen {
   TaskId id{};
@@ -172,8 +172,8 @@ struct ServerClosed {
   Time empty_by{};
 };
 struct ServerOpened {};  // the machine does not shut down after all
-// All periods for which GPUs are reserved. The shell sends them again before the last known period
-// of a repeated reservation begins.
+// All periods when GPUs are reserved. The shell sends them again before the last known period of a
+// repeated reservation begins.
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };
@@ -215,7 +215,7 @@ struct StartTask {
   int attempt = 0;
   std::vector<Placement> placement;
   // The sharing method does not matter, because the task will never have neighbours. The only
-  // exception: other tasks may join it while it idles (PolicyConfig::idle_action).
+  // exception: other tasks may join it while it is idle (PolicyConfig::idle_action).
   bool alone = false;
   // A memory limit on the task's first GPU must not be lower than this: the claim or, if higher,
   // the predicted bound. 0: nothing is promised.

@@ -102,7 +102,7 @@ std::vector<ExpectedReturn> Returning(const State& state, const WholeLine& line)
   return returning;
 }
 
-// The time by which all tasks on the GPU have ended; empty: unknown.
+// When all tasks on the GPU will have ended; empty: unknown.
 std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const WholeLine& line) {
   const GpuState& gpu = state.gpus.all[Number(index)];
   const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;
@@ -261,7 +261,7 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   std::vector<const TaskRecord*> line;
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kLongestTold + 1, newcomer))
     line.push_back(id == kNewcomer ? newcomer : &state.tasks.at(id));
-  // The times at which the machine's cores and memory become free cannot be predicted.
+  // It cannot be predicted when the machine's cores and memory become free.
   const auto by_host = std::ranges::find_if(line, [&state](const TaskRecord* task) {
     return HostNeedOf(state.config, task->request) != HostNeed{};
   });

@@ -105,8 +105,8 @@ Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   return reason;
 }
 
-// A user's tasks of one class keep their order. So if the first of them waits for a limit, none of
-// the others may pass it.
+// A user's tasks of one class keep their order. So if a limit keeps the first of them waiting, no
+// other may pass it.
 std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& task, Time at) {
   if (task.queue == QueueKind::kRecovery || !state.limits.Concerns()) return std::nullopt;
   const std::map<LineKey, HolderLine>& lines = state.queue.Main(LineKindOf(task.request)).holders;
@@ -207,7 +207,7 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   if (state.launch_trouble.on()) return {ReasonCode::kMachineTrouble, state.launch_trouble.Text()};
   if (state.passes.waiting_pays && task.queue == QueueKind::kMain) {
     return {ReasonCode::kPriority,
-            "It could start, but all tasks end earlier if it waits for the next one to end."};
+            "It could start, but all tasks end earlier if it waits until the next task ends."};
   }
   return state.rules->WhyNotYet(task, at);
 }
@@ -299,7 +299,7 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
     case Place::kArray:
       return {ReasonCode::kArrayLimit,
               fmt::format(
-                  "{} tasks of its array may run at once, and as many are running or next in line.",
+                  "{0} tasks of its array may run at once, and {0} are running or next in line.",
                   task.request->array_limit)};
     case Place::kUnfit:
       return NeverFits(state, task.request, task.estimate).value_or(Reason{});

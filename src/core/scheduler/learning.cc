@@ -193,7 +193,8 @@ double DoneS(const State& state, TaskId id) {
   return life.done_s + base::Seconds(state.now - life.done_at) * life.speed;
 }
 
-// A task that has run for longer than expected is assumed to continue for a share of its run time.
+// A task that has run for longer than expected is assumed to have a fixed share of its run time
+// left.
 std::optional<double> LeftS(const State& state, const TaskRecord& task) {
   constexpr double kLeast = 0.1, kLeastByProgress = 0.01;
   const double done_s = HoldsGpus(task.state) ? DoneS(state, task.id) : 0;
@@ -207,8 +208,8 @@ std::optional<double> LeftS(const State& state, const TaskRecord& task) {
   return std::max(*alone_s - done_s, kLeast * *alone_s);
 }
 
-// Uses means over the whole attempt, because the last minutes, in which a program saves results,
-// are not representative.
+// Uses means over the whole attempt, because the last minutes are not representative: a program
+// then saves results.
 Profile SeenOf(const State& state, const TaskRecord& task) {
   Profile seen;
   const Life& life = state.LifeOf(task.id);
@@ -290,9 +291,9 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   view.sm_active = std::max(*view.sm_active, SmActivity({}, state.config.sharing, loads, speeds));
 }
 
-// Promising the bound would make the first task of a kind wait for an empty GPU, although it hardly
-// ever needs that much memory, while by-work fills every gap with other tasks. The prediction no
-// longer counts after a lesson of the task's kind or after a failure.
+// If the bound were promised, the first task of a kind would wait for an empty GPU while by-work
+// fills every gap with other tasks. Such a task hardly ever needs that much memory. The prediction
+// no longer counts after a lesson of the task's kind or after a failure.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate)
@@ -341,8 +342,8 @@ Need NeedNow(const State& state, const TaskRecord& task) {
   } else if (const std::optional<std::int64_t> likely_mib = LikelyMib(state, task)) {
     need.memory_mib = likely_mib;
   }
-  // A value stated by the user may be meant for a later phase, in which the other GPUs need the
-  // same amount.
+  // A value stated by the user may be meant for a later phase, when the other GPUs need the same
+  // amount.
   const bool predicted = task.estimate && task.estimate->predicted_mib;
   const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
   if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&

@@ -1,5 +1,5 @@
-// Learns from running tasks. The lessons apply to their own promises and to waiting tasks of the
-// same kind.
+// Learns from running tasks. The lessons apply to the promises of these tasks and to waiting tasks
+// of the same kind.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -22,11 +22,11 @@ double DoneS(const State& state, TaskId task);
 // The remaining part of the task's run time alone, in seconds, according to its own progress or
 // else to earlier runs. For a waiting task it is the full run time. Empty if unknown.
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
-// What the attempt that is ending has shown about the task's profile.
+// What the ending attempt has shown about the task's profile.
 Profile SeenOf(const State& state, const TaskRecord& task);
 // The task's current profile, including lessons of its kind.
 Profile ProfileNow(const State& state, const TaskRecord& task);
-// Adds to the need which GPUs the task may use and which reservations admit it.
+// Fills in which GPUs the task may use and which reservations admit it.
 void AddWhere(const State& state, const TaskRequest& request,
               std::shared_ptr<const GpuChoice> choice, Need& need);
 void CountIdleCpus(State& state);

@@ -219,7 +219,7 @@ bool SameLineSince(const State& state, const NoStartSnapshot& look) {
 void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
   Order& line = pass.Now();
   std::unordered_multimap<std::size_t, Need> wanted;  // needs that no GPU could meet in this pass
-  std::unordered_set<std::uint32_t> users;            // with a task on some GPU
+  std::unordered_set<std::uint32_t> users;            // users with a task on a GPU
   for (const GpuView& view : views) {
     for (const Neighbour& each : view.residents) users.insert(each.load.user);
   }

@@ -45,13 +45,14 @@ bool IsLimited(const State& state, const TaskRecord& task);
 Time HeadSince(State& state, TaskId id);
 // How many other tasks have started before the head of the main queue since the time HeadSince.
 int TimesPassed(const State& state);
-// Excludes from a head's waiting time any time during which a limit keeps the task from starting.
+// Stops or resumes counting a head's waiting time, which excludes the time during which a limit
+// keeps the task from starting.
 void PauseLimitedHeads(State& state, LineKind kind);
 void NoteHead(State& state, PassLine& pass);
 // Changes whenever another task may have become the head.
 std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// Whether no GPU has become more suitable since the snapshot for the tasks considered at that time.
+// Whether, since the snapshot, no GPU has become more suitable for the tasks considered then.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
 // For each GPU, whether it may now take a task that fitted on no GPU at the time of the snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);

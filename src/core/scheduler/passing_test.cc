@@ -20,7 +20,7 @@ constexpr Duration kLongest = 60 * kPeriod;  // longest run time of any task
 constexpr int kGpus = 4;
 constexpr std::int64_t kGpuMib = 40'000;
 
-// A server on which tasks of any size and length start and end.
+// A server that starts and ends tasks of any size and length.
 class PassingWorld {
  public:
   PassingWorld(std::uint64_t seed, const std::string& mapper)
@@ -38,7 +38,7 @@ class PassingWorld {
     }
   }
 
-  // Runs until all tasks have ended. Returns the longest time for which a task was the head of the
+  // Runs until all tasks have ended. Returns the longest time that a task was the head of the
   // queue.
   Duration LongestFirst(int tasks) {
     for (int i = 0; i < tasks; ++i) {

@@ -112,7 +112,7 @@ void StartTrial(State& state) {
   }
 }
 
-// Sets GpuView::healthy, GpuView::trouble, and the task for which the GPU is kept.
+// Sets GpuView::healthy, GpuView::trouble, and the task that the GPU is kept for.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
   // While the store refuses writes, samples do not reach the core. They arrive once the store works
   // again.
@@ -214,8 +214,8 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
 }
 
 std::vector<GpuView> Views(const State& state, Time at) {
-  // The conversion makes each view inside the vector. Most decisions make all views, and moving
-  // them took a tenth of the time of a decision about a sample.
+  // The conversion constructs each view inside the vector. Most decisions build all views, and
+  // moving the views took a tenth of the time of a decision about a sample.
   struct Made {
     const State& state;
     GpuIndex index;
@@ -441,16 +441,16 @@ void StartWhatFits(State& state, PassLine& line) {
   if (main.empty()) state.heads.passed = {};
   if (recovery.empty() && main.empty()) return;
   std::vector<GpuView> views = Views(state, state.now);
-  // A recovery task does not block the recovery tasks behind it: while one waits for an idle GPU,
-  // the next may fit anywhere.
+  // A recovery task does not block those behind it: it may need an idle GPU while the next task
+  // fits on any GPU.
   std::vector<TaskId> crashed;
   for (const QueueKey& key : recovery) {
     if (crashed.size() == kRecoveryLooks) break;
     crashed.push_back(key.task);
   }
   for (const TaskId id : crashed) {
-    // Once the task for which GPUs were kept has started, tasks behind it may use the other GPUs
-    // that were kept.
+    // Once the task that GPUs were kept for has started, tasks behind it may use the other kept
+    // GPUs.
     const bool reserving = state.recovery_hold.task() == id;
     if (TryStart(state, id, views) && reserving) views = Views(state, state.now);
   }

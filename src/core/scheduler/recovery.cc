@@ -22,7 +22,7 @@ Duration Backoff(Duration first, int ooms) {
   return std::min(backoff, kMaxBackoff);
 }
 
-// Whether the task hit its own memory limit rather than the end of the GPU's memory.
+// Whether the task had a memory limit below its GPU's memory, so that it hit the limit first.
 bool KeptBelowGpu(const State& state, const TaskRecord& task) {
   const std::int64_t limit_mib = task.attempt->sharing.LimitMib();
   return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
@@ -32,7 +32,7 @@ bool KeptBelowGpu(const State& state, const TaskRecord& task) {
 }
 
 // The unpromised memory on the fullest GPU of the task's last attempt. For a task without an
-// estimate, this is the only known amount that was too little.
+// estimate, this is the only amount that is known to be too small.
 std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   std::optional<std::int64_t> least_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -57,7 +57,7 @@ std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int
 }
 
 void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  // The demand must not exceed the memory that enough GPUs for the task can provide.
+  // The demand must not exceed the memory that the required number of GPUs can provide.
   const std::int64_t limit_mib = MostFor(state, task.request);
   std::int64_t smallest_mib = limit_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -90,7 +90,7 @@ void Recover(State& state, TaskRecord& task, Reason reason, std::int64_t tried_m
   reason.text.Edit() +=
       task.retry_on_idle_gpu
           ? fmt::format(" Retry {} of {} on an idle GPU.", task.ooms, task.request->max_recoveries)
-          : fmt::format(" Retry {} of {} where {} are free.", task.ooms,
+          : fmt::format(" Retry {} of {} where {} is free.", task.ooms,
                         task.request->max_recoveries,
                         base::FormatMib(task.retry_free_mib.value_or(0)));
   state.Enqueue(task, QueueKind::kRecovery, std::move(reason));
@@ -121,7 +121,7 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// Whether better GPUs may still replace the GPUs kept for a passed head. They may only until the
+// Whether better GPUs may still replace the GPUs kept for a passed head. This is allowed until the
 // task has been the head for twice the pass_limit.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&

@@ -124,7 +124,7 @@ void State::On(const TaskEdited& event) {
   limits.Join(*task);
   if (running) limits.Start(*task);
   if (task->state == TaskState::kRunning) {
-    // A task that was already warned of its old time limit is warned again of the new one.
+    // A task that was already warned about its old time limit is warned again about the new one.
     const TaskRequest& request = task->request;
     if (request.time_limit && request.signal_before && task->attempt->started &&
         *task->attempt->started + *request.time_limit - *request.signal_before > now)

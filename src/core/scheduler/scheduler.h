@@ -65,7 +65,7 @@ struct Explanation {
   std::optional<std::int64_t> taught_mib;
 };
 
-// Maximum number of queued tasks for which the expected start is computed.
+// The expected start is computed for at most this many queued tasks.
 inline constexpr std::size_t kLongestTold = 2000;
 
 class Scheduler {
@@ -116,14 +116,15 @@ class Scheduler {
   // The explanation at this moment (queued tasks behind the head get kPriority). Empty if the task
   // is unknown.
   std::optional<Explanation> Explain(TaskId id, Time now) const;
-  // The reason at this moment. Cheaper than Explain. The core must hold the task.
+  // The reason at this moment. Cheaper than Explain. The task must be in the core.
   Reason ReasonFor(TaskId id, Time now) const;
 
   // A sentence that explains why no task starts although GPUs may be free. Empty if tasks can
   // start.
   std::string MachineTrouble() const;
 
-  // Queued tasks in the order in which they would be considered now, at most `most` of each queue.
+  // Queued tasks in the order that a decision made now would consider them, at most `most` of each
+  // queue.
   TasksInLine InLine(std::size_t most) const;
   // The expected starts of the first `most` queued tasks. Tasks whose start cannot be estimated are
   // left out.

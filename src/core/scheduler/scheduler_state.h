@@ -43,12 +43,12 @@
 
 namespace carma::core {
 
-// How many recovery tasks are considered at most, because each costs time in every decision.
-// Further tasks wait until some of the first have started.
+// Maximum number of recovery tasks to consider, because each costs time in every decision. Further
+// tasks wait until some of the first have started.
 inline constexpr std::size_t kRecoveryLooks = 64;
 
-// Notes about a task that are not needed after a restart. There are none for most tasks that have
-// never started.
+// Notes about a task that are not needed after a restart. Most tasks that have never started have
+// no notes.
 struct Life {
   bool shared = false;  // the current attempt has had neighbours
   // Predicted progress of the current attempt: the work done by `done_at`, in seconds of the run
@@ -72,8 +72,8 @@ struct Life {
   std::optional<Time> stop_sent;  // when carmad stopped the current attempt
   std::optional<Time> ended;      // when the process of the last attempt ended
   int repeats = 0;                // early requeues in a row (repeats.h)
-  // When the task first became the head of its queue, shifted later by the time during which a
-  // limit kept it from starting. overtakes_before is the value of Heads::overtakes at that time.
+  // When the task first became the head of its queue, plus the time that a limit has kept it from
+  // starting. overtakes_before is the value of Heads::overtakes at that time.
   std::optional<Time> head_since;
   std::optional<Time> limited_since;  // a limit keeps it from starting now
   int overtakes_before = 0;
@@ -146,8 +146,7 @@ struct LineLook {
   }
 };
 
-// The state in which no task of the main queue could start. No pass is needed until this state
-// changes.
+// The state when no task of the main queue could start. No pass is needed until this state changes.
 struct NoStartSnapshot {
   std::uint64_t line = 0;           // Queue::changes
   std::uint64_t host = 0;           // HostBooks::changes
@@ -189,7 +188,7 @@ struct Passes {
   // Tasks that were considered and could not start. Used only for look-ups.
   TaskSet refused;
   TaskSet unplaceable;  // refused tasks that no GPU took
-  // GPUs on which a task has started since all GPUs were last checked. A waiting task may now have
+  // GPUs where a task has started since all GPUs were last checked. A waiting task may now have
   // better neighbours on these GPUs, and the start may allow tasks further back in the queue to be
   // considered.
   std::set<GpuIndex> taken_since;
@@ -197,7 +196,8 @@ struct Passes {
   bool waiting_pays = false;   // look-ahead starts no task although some fit
   // When one of the considered tasks may next begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // One of the considered tasks waits for idle cores. Its expected use changes with each sample.
+  // Whether one of the considered tasks waits for idle cores. Its expected use changes with each
+  // sample.
   bool lacks_cores = false;
   LineLook memory;
 
@@ -213,7 +213,7 @@ struct Passes {
 
 struct Preemptions {
   std::set<TaskId> leaving;           // tasks asked to checkpoint that still run
-  std::map<TaskId, TaskId> room_for;  // for each leaving task, the waiting task
+  std::map<TaskId, TaskId> room_for;  // the waiting task of each leaving task
   std::optional<Time> planned;        // when the plan was last made
   std::optional<Time> next_turn;      // when the next task may have to leave
 };
@@ -233,7 +233,7 @@ struct Machine {
   std::optional<double> idle_cpus;  // GpuView::idle_cpus minus those of later starts
 };
 
-// What results from the events that are being handled.
+// The results of the events that are being handled.
 struct Output {
   std::vector<Action> actions;
   std::set<TaskId> moved;    // tasks whose state changed since they were last stored
@@ -284,7 +284,7 @@ struct Scheduler::State : LineUp::Host {
   Heads heads;
   Passes passes;
   Preemptions preemptions;
-  // The earliest time at which a plateau may become a new lesson.
+  // When a plateau may become a new lesson, at the earliest.
   std::optional<Time> next_plateau;
 
   Output out;

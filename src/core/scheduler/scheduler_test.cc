@@ -1,5 +1,5 @@
 // Tests cases that scenario files cannot express: batches, old attempts, wake-ups, and time that
-// goes back.
+// goes backwards.
 #include "core/scheduler/scheduler.h"
 
 #include <gtest/gtest.h>

@@ -56,7 +56,7 @@ void RequeueVictim(State& state, TaskRecord& task) {
   state.Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
 }
 
-// Gives retries back to tasks whose launches failed through the machine's fault.
+// Gives retries back to tasks whose launches failed because of the machine.
 void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   for (const auto& [id, failures] : innocent) {
     TaskRecord* task = state.Held(id);
@@ -69,7 +69,7 @@ void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
 }
 
 // A prediction may be wrong, so it must not make a task too large for the server. The estimate of a
-// task with N GPUs is reduced to the size of the N-th largest GPU that it may use.
+// task that needs N GPUs is reduced to the size of the N-th largest GPU that it may use.
 void CutToGpus(const State& state, TaskRecord& task) {
   if (!task.estimate || !task.estimate->predicted_mib) return;
   const std::int64_t most_mib = MostFor(state, task.request);

@@ -1,4 +1,4 @@
-// The changes of a task's state that several event handlers have in common.
+// Changes of a task's state that several event handlers share.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -11,7 +11,7 @@ void StopExpired(State& state);
 void WarnExpiring(State& state);
 // The usage of the task's attempt if it ended at `to`. `exit` is left empty.
 AttemptEnded AttemptOf(const State& state, const TaskRecord& task, Time to);
-// The rate at which a placed task is charged (RateOf).
+// How fast a placed task is charged (RateOf).
 double RateNow(const State& state, const TaskRecord& task);
 bool KeepsGpusAlone(const State& state, const TaskRecord& task);
 void EndStopped(State& state, TaskRecord& task);

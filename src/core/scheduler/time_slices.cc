@@ -21,7 +21,7 @@ namespace {
 // Minimum time between two plans for the whole server. Without it, every sample of every GPU would
 // cause a new plan.
 constexpr Duration kLooksApart{1'000};
-// Maximum number of queued tasks for which running tasks are asked to leave.
+// Running tasks are asked to leave for at most this many queued tasks.
 constexpr std::size_t kRoomLooks = 32;
 // How long freed GPUs are kept for a task after the last GPU has become free. The task may have to
 // wait for a sample, or until the activity window no longer includes the task that left.
@@ -405,14 +405,14 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
       state.queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
     return std::nullopt;
   }
-  // Kept for no task, because this GPU may be the only one that the head of the queue can use.
+  // Not kept for any task, because this GPU may be the only one that the head of the queue can use.
   if (FirstOnly(state) && state.heads.passed.task &&
       *state.heads.passed.task != gpu.kept_place->task)
     return std::nullopt;
   return gpu.kept_place->task;
 }
 
-// The reason to show for a requeued task, or for a task for which other tasks are asked to leave.
+// The reason to show for a task that was requeued or that other tasks are asked to make room for.
 Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
   const auto made = std::ranges::find(state.preemptions.room_for, task.id,
                                       &std::pair<const TaskId, TaskId>::second);

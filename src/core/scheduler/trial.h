@@ -1,5 +1,5 @@
 // Predicts what would happen to a request if it were submitted now, for `carma submit --check`.
-// Submits and changes nothing.
+// Does not submit or change anything.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ struct Trial {
 };
 
 // Runs the guards of the machine and of every GPU. The result is kNotNow if at least as many tasks
-// are ahead of the new task (AheadOf) as are considered (backfill). Every task on which `request`
-// depends must exist, and known_final must be set for those that have ended.
+// are ahead of the new task (AheadOf) as are considered (backfill). Every task that `request`
+// depends on must exist, and known_final must be set for those that have ended.
 Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now);
 

@@ -83,7 +83,7 @@ Time EarliestStart(const TaskRecord& task) {
 }
 
 std::optional<Time> NextOrder(const State& state) {
-  // The time that the last pass noted stays right until it comes, unless the queue changes.
+  // The time that the last pass recorded stays valid until it is reached, unless the queue changes.
   const std::optional<NoStartSnapshot>& last = state.passes.no_start;
   if (last && last->line == state.queue.changes() && last->order_until &&
       state.now < *last->order_until)

@@ -1,5 +1,5 @@
-// Shares, priorities and limits of users, accounts and classes as plain values, and the text forms
-// by which they are configured.
+// Shares, priorities and limits of users, accounts and classes as plain values, and the texts that
+// configure them.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +81,7 @@ struct LimitRule {
 // What happens to a task that is not known to checkpoint when its time slice ends.
 enum class WithoutCheckpoint {
   kNever,  // the task stays
-  kOnce,   // the task leaves once, and never again if it did not save
+  kOnce,   // the task leaves once, but not again if it did not save
   kEnd,    // the task leaves
 };
 inline constexpr std::pair<WithoutCheckpoint, std::string_view> kWithoutCheckpointWords[] = {
@@ -98,9 +98,9 @@ struct SlotRules {
   Duration preempt_notice{60'000};   // the same before a preemption
   Duration shutdown_notice{90'000};  // the same before the machine shuts down
   WithoutCheckpoint without_checkpoint = WithoutCheckpoint::kNever;
-  // Checkpoint signal of tasks that name no signal.
+  // Checkpoint signal for tasks that do not name one.
   std::string checkpoint_signal = "USR1";
-  // Exit codes by which a task reports that it has saved and should be requeued.
+  // Exit codes that mean that the task has saved and should be requeued.
   std::vector<int> exit_codes{85, 99};
   // Classes whose tasks may opt out of time slices (--no-slots). Tasks of administrators always
   // may.
@@ -118,7 +118,7 @@ std::string TextOf(const QosClass& qos);
 std::string TextOf(const AccountRule& account);
 std::string TextOf(const ShareWeight& weight);
 std::string TextOf(const LimitRule& rule);
-// The tasks to which a rule applies, in words: "each user, class interactive".
+// The tasks that a rule applies to, in words: "each user, class interactive".
 std::string WhomOf(const LimitRule& rule);
 
 // The name of the request's class, or kUsualQos if it names no class.

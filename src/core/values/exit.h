@@ -39,7 +39,7 @@ enum class ExitKind {
   kHostMemory,   // killed for host memory; fails, because a bigger GPU would not help
   kVictim,       // ended by a neighbour's fault (MPS); does not count against the task
   kLost,         // the process is gone and left no report
-  kGpuFault,     // the program caused a fault on the GPU; a failure with a name of its own
+  kGpuFault,     // the program caused a fault on the GPU; counts as its failure
   // The GPU itself failed. The task restarts on another GPU, and the failure does not count against
   // the task.
   kDeviceFault,
@@ -58,8 +58,7 @@ struct ExitInfo {
   ExitKind kind = ExitKind::kSuccess;
   int code = 0;    // exit status; 0 if signalled
   int signal = 0;  // 0 if it exited
-  // The line that explains the end, such as the framework's own OOM message. It is one line and
-  // printable.
+  // One printable line that explains the end, such as the framework's own OOM message.
   std::string detail;
   friend bool operator==(const ExitInfo&, const ExitInfo&) = default;
 };

@@ -43,8 +43,8 @@ struct GpuSample {
   Time window_from{};         // start of the window; equal to taken while there is a single sample
   std::int64_t used_mib = 0;  // by all processes, without GpuInfo::reserved_mib
   std::optional<double> sm_active;  // mean over the window, 0..1; empty: the GPU does not report it
-  // Share of the window in which a kernel ran, 0..1. SM activity never exceeds this share. Empty:
-  // not reported.
+  // Share of the window during which a kernel ran, 0..1. SM activity never exceeds this share.
+  // Empty: not reported.
   std::optional<double> utilization;
   // Memory of CARMA's tasks on this GPU. A task without an entry holds no memory yet.
   std::vector<std::pair<TaskId, std::int64_t>> tasks_mib;
@@ -55,7 +55,7 @@ struct GpuSample {
   friend bool operator==(const GpuSample&, const GpuSample&) = default;
 };
 
-// The reason of a drain begins with this text while the installed driver differs from the loaded
+// The reason for a drain begins with this text while the installed driver differs from the loaded
 // driver.
 inline constexpr std::string_view kDriverUpgradeText = "driver upgrade: ";
 
@@ -92,9 +92,9 @@ struct GpuView {
   std::optional<double> idle_cpus;
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, for people
-  std::optional<TaskId> reserved_for;  // the GPU is kept for this task (waits for recovery or long)
-  bool room_made = false;  // it is kept because another task has made room for that task
-  Time at{};               // the moment that this view shows
+  std::optional<TaskId> reserved_for;  // the recovering or passed task that the GPU is kept for
+  bool room_made = false;              // kept because another task made room for reserved_for
+  Time at{};                           // the time of this view
   // Current and future reservations of the GPU. Valid until the core's next event.
   std::span<const ReservedPeriod* const> booked;
   mutable KeptThroughput outlook;  // cached estimate for its residents plus a new task
@@ -103,7 +103,7 @@ struct GpuView {
   // the utilization is used as an upper bound, or else 1.
   double Activity() const { return Idle() ? 0 : sm_active.value_or(utilization.value_or(1)); }
   // True if an administrator has drained the GPU and no task is on it. Such a GPU is not sampled,
-  // because it may be in any state, for example in a reset.
+  // because it may be in any state, for example in the middle of a reset.
   bool LeftAlone() const { return drained && !drained_by_rule && tasks == 0; }
   bool DriverUpgrade() const { return drained_by_rule && trouble.starts_with(kDriverUpgradeText); }
 };

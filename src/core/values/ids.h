@@ -38,7 +38,7 @@ constexpr std::uint32_t format_as(GpuIndex gpu) {
 }
 
 struct TaskRecord;  // core/values/task.h
-// Tasks by id. The core holds only tasks that are not final.
+// Tasks by id. The core keeps only tasks that are not final.
 using TaskRecords = std::map<TaskId, TaskRecord>;
 
 }  // namespace carma::core

@@ -46,7 +46,7 @@ void SpeedsOfUsers(const Interference& model, std::span<const Load> loads,
                    std::span<double> speeds) {
   struct User {
     std::vector<std::size_t> tasks;
-    double busy = 0;  // share of the time in which the user would use the GPU alone
+    double busy = 0;  // share of time that the user alone would keep the GPU busy
   };
   std::map<std::uint32_t, User> users;
   for (std::size_t i = 0; i < loads.size(); ++i) users[loads[i].user].tasks.push_back(i);
@@ -94,7 +94,7 @@ Load LoadOf(const Profile& profile) {
 }
 
 Load AsTurns(const Interference& model, Load load) {
-  // The share of time for which the task keeps the GPU busy. It is higher than the task's SM
+  // How much of the time the task keeps the GPU busy. This share is higher than the task's SM
   // activity.
   load.pressure = 1.0 - std::pow(1.0 - load.sm_active, model.streams_q);
   load.sensitivity = model.streams_a * load.pressure;

@@ -25,7 +25,7 @@ class Plateau {
   void Doubt(Time when);
 
   std::int64_t peak_mib() const { return peak_mib_; }
-  // Time of the last rise or doubt; empty if no sample has been recorded.
+  // Time of the last rise or doubtful sample; empty if no sample has been recorded.
   std::optional<Time> since() const { return since_; }
   // Whether memory has been stable since `when` or for longer.
   bool StandsSince(Time when) const { return since_ && *since_ <= when; }

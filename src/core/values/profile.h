@@ -14,7 +14,7 @@ struct Profile {
   std::optional<MpsParameters> mps;  // sensitivity and pressure, if measured
   std::optional<double> grain;       // kernel size (mps_guess.h), if `mps` is unknown
   std::optional<double> cpus;        // busy hardware threads per GPU
-  // Peak on any GPU except the first, divided by the peak on any GPU.
+  // The highest peak on any GPU except the first, divided by the highest peak on any GPU.
   std::optional<double> others_share;
   std::optional<base::Duration> alone;  // run time alone on the fastest type
   friend bool operator==(const Profile&, const Profile&) = default;

@@ -1,4 +1,4 @@
-// The memory and cores that a task is expected to need, and those that it is promised.
+// The expected needs of a task, and the memory and cores that it is promised.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace carma::core {
 struct Estimate {
   std::int64_t peak_mib = 0;  // the value to promise: an upper bound if the method has one
   std::string method;         // "given", "rad", "structural", "history" …
-  // The most likely peak, from which the bound was derived; empty: it equals peak_mib.
+  // The most likely peak, which the bound was derived from; empty: it equals peak_mib.
   std::optional<std::int64_t> predicted_mib;
   friend bool operator==(const Estimate&, const Estimate&) = default;
 };

@@ -45,7 +45,7 @@ enum class ReasonCode : std::uint8_t {
   kNodeFail,        // lost with its machine or its shim
   kVictim,          // ended by a neighbour's fault, not its own
   kGpuFault,        // ended by a fault on the GPU that its own program caused (an Xid of that kind)
-  kMigInstance,     // a MIG instance takes no task of several GPUs
+  kMigInstance,     // a MIG instance takes no task that needs several GPUs
   kGain,            // it would add too little to the GPU's throughput
   kSlowdown,        // the task or a neighbour would be slowed down too much
   kIdleHolder,      // held GPUs without using them

@@ -11,7 +11,7 @@ namespace carma::core {
 
 // The reason as one line of limited length.
 std::string ReasonLine(const Reason& reason);
-// A reason's sentence in the form in which it can end another sentence: in lower case and without a
+// A reason's sentence, changed so that it can end another sentence: in lower case and without a
 // full stop.
 std::string AsClause(std::string_view sentence);
 std::string AsSentence(std::string_view clause);  // the reverse

@@ -47,7 +47,8 @@ struct Reservation {
   std::vector<std::string> users;
   std::vector<std::string> accounts;
   std::vector<std::string> classes;
-  // Which GPUs are reserved: by name, by type or by number. If none is set, all GPUs are reserved.
+  // Which GPUs are reserved: by name, by type or by number. If no field is set, all GPUs are
+  // reserved.
   std::vector<std::string> on_gpus;
   std::optional<std::string> gpu_type;
   std::optional<int> count;
@@ -67,7 +68,7 @@ struct Reservation {
           "empty, no task may.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
     field("gpus", booking.on_gpus,
-          "The reserved GPUs, or the GPUs from which count are chosen; empty: all.", kGpuNames);
+          "The reserved GPUs; if count is set, the GPUs to choose from; empty: all.", kGpuNames);
     field("gpu_type", booking.gpu_type, "GPUs whose model name contains this: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
     field("count", booking.count, "How many GPUs; null: all.", {.low = 1, .high = kMaxGpus});

@@ -1,4 +1,4 @@
-// A task as the core sees it: its request, its state and its promises. Values only.
+// A task in the core: its request, its state and its promises. Values only.
 #pragma once
 
 #include <cstdint>

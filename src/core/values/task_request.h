@@ -26,14 +26,14 @@ inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDep
 struct Dependency {
   TaskId task{};
   DependencyKind kind = DependencyKind::kAfterOk;
-  // Final state of `task` once the core no longer holds it; the shell fills it in. Empty while the
-  // core holds the task.
+  // Final state of `task` once it has left the core; the shell fills it in. Empty while `task` is
+  // in the core.
   std::optional<TaskState> known_final;
 
   static void VisitFields(auto& field, auto& dependency) {
     field("task", dependency.task, "Task number.",
           {.low = 1, .required = true, .expected = "a task number from 1"});
-    field("kind", dependency.kind, "The outcome of that task for which this task waits.");
+    field("kind", dependency.kind, "How the other task must end before this task may start.");
     field("known_final", dependency.known_final,
           "Final state of that task if the daemon no longer holds it; set by the daemon.",
           {.expected = "a final task state"});
@@ -88,8 +88,8 @@ struct TaskRequest {
   std::optional<double> sm_share;
   std::optional<double> max_slowdown;  // the smaller of this and the server's own limit counts
   std::int64_t priority = 0;
-  std::uint32_t uid = 0;  // set by the daemon, not a field of the request
-  std::string user;       // the user's name, also set by the daemon; the store has it elsewhere
+  std::uint32_t uid = 0;               // set by the daemon, not a field of the request
+  std::string user;                    // the user's name, also set by the daemon; stored elsewhere
   std::optional<std::string> account;  // its usage counts for this account too
   std::optional<std::string> qos;      // its class (core/values/entitlement.h); empty: kUsualQos
   std::optional<Time> begin;

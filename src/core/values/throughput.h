@@ -32,7 +32,7 @@ struct ThroughputEstimate {
   double newcomer = 1;   // slowdown of the added task
   double slowest = 1;    // highest slowdown of any task
   double doubt = 1;      // the largest Neighbour::doubt
-  bool bearable = true;  // no task exceeds its slowdown limit, doubt included
+  bool bearable = true;  // no task exceeds its slowdown limit, even with `doubt` applied
 };
 
 // Highest total throughput of one GPU under that sharing method.
