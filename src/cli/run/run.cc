@@ -129,8 +129,10 @@ class Runner {
   pid_t StartGuard() {
     const pid_t own = ::getpid();
     const pid_t guard = ::fork();
+    // The shell stops and kills the whole process group. The guard leaves it before this process
+    // stops, whichever of the two runs first.
+    ::setpgid(guard, guard);
     if (guard != 0) return guard;
-    ::setsid();  // the shell stops and kills all processes of the job
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigset_t death;
     ::sigemptyset(&death);
