@@ -37,7 +37,7 @@ class LinesAbove {
 
   // Charges the user at this rate, from now on, for the GPUs that the task holds.
   void Take(const core::TaskRecord& task, double rate, core::Time now);
-  void Release(core::TaskId task, core::Time now) { shares_.Release(task, now); }
+  void Release(core::TaskId task, core::Time now) { shares_.Release(task, now, now); }
   std::size_t taking() const { return shares_.taking(); }
 
  private:
