@@ -206,7 +206,7 @@ TEST_F(Mps, AServingTaskHasAndShowsPriority) {
   const std::uint64_t serves = run({"--serve"});
   EXPECT_THAT(site.Output(serves), HasSubstr("priority 0"));
   const std::string shown = site.Carma({"show", std::to_string(serves)}).out;
-  EXPECT_THAT(shown, HasSubstr("under MPS its kernels go before"));
+  EXPECT_THAT(shown, HasSubstr("under MPS its kernels run before"));
   EXPECT_THAT(shown, HasSubstr("1.25 times"));
 
   WriteText(site.folder() / "serve.sh", "#!/bin/sh\n#CARMA --serve --max-slowdown 2\ntrue\n", 0755);
@@ -413,7 +413,7 @@ TEST_F(Mps, TasksWithAShareHaveTheirOwnSmsIfTheDriverSupportsPartitions) {
   Behave("");
   site.Set("collocation.sm_partitions", "true");
   site.Start();
-  EXPECT_THAT(site.Status().collocation, HasSubstr("which are the task's own"));
+  EXPECT_THAT(site.Status().collocation, HasSubstr("dedicated SMs if the driver"));
   EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
               HasSubstr("tasks with --sm-share get an SM partition of their own"));
   Training light = kSmall;

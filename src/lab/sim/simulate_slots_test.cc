@@ -162,7 +162,7 @@ TEST(SimulateSlots, ARunWithoutProgressEndsWithAdvice) {
   const std::vector<Arrival> two(2, {Duration{0}, &workload});
   const auto run = Simulate(MakeWorld("A100-40GB"), two, options);
   ASSERT_FALSE(run);
-  EXPECT_THAT(run.error().message, HasSubstr("no progress: the last 1201 starts"));
+  EXPECT_THAT(run.error().message, HasSubstr("no progress: the last 1201 attempts"));
   EXPECT_THAT(run.error().message, HasSubstr("slots.length"));
 }
 
