@@ -142,7 +142,7 @@ Response ParseFailure(const beast::error_code& error) {
 // One connection. Reads a request, passes it to the handler, writes the answer, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // counted_as: the user whose limits apply to this connection and its bytes.
+  // counted_as: the connection and its bytes count towards this user's limits.
   Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer,
           std::optional<std::uint32_t> counted_as)
       : stream_(std::move(socket)), hub_(hub), peer_(peer), counted_as_(counted_as) {}

@@ -253,7 +253,7 @@ std::vector<Key> MakeKeys() {
       Of("policy.settle_timeout",
          "How long a GPU stays closed if its samples never show the new task.",
          Span(Duration{0}, kYear), AT(policy.settle_timeout)),
-      Of("policy.stale_after", "A GPU whose latest sample is older than this takes no task.",
+      Of("policy.stale_after", "A GPU takes no task if its latest sample is older than this.",
          Span(100 * kMs, kYear), AT(policy.stale_after)),
       Of("policy.max_tasks_per_gpu", "Maximum number of tasks on one GPU.", Count(1, 48),
          AT(policy.max_tasks_per_gpu)),

@@ -45,7 +45,7 @@ constexpr std::array kQuestions{
     Question{"users", "daemon.allow_groups", Form::kGroups, "everybody",
              "Who may submit tasks? everybody, or group names", true},
     Question{"admins", "daemon.admins", Form::kUsers, "nobody",
-             "Users who may manage all tasks and close GPUs, as root may: nobody, or user names",
+             "Users besides root allowed to manage tasks and close GPUs: nobody, or user names",
              true},
     Question{"order", "policy.order", Form::kWord, "",
              "Queue order? fifo: first come, first served; fair: least usage first", true},

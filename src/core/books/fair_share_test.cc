@@ -39,6 +39,15 @@ TEST(FairShare, CountsUsageThatDecaysByHalfLives) {
   EXPECT_EQ(shares.OfHolder({"", 8}, At(1)).seconds, 0);
 }
 
+TEST(FairShare, ATaskIsChargedUntilItEndedEvenIfThatIsReportedLater) {
+  FairShare late(HalvedEvery(kHour)), prompt(HalvedEvery(kHour));
+  for (FairShare* each : {&late, &prompt}) each->Take(Task(1, 7), 2, At(0), At(0));
+  prompt.Release(TaskId{1}, At(1), At(1));
+  EXPECT_GT(late.OfHolder({"", 7}, At(3)).seconds, prompt.OfHolder({"", 7}, At(3)).seconds);
+  late.Release(TaskId{1}, At(1), At(3));
+  EXPECT_NEAR(late.OfHolder({"", 7}, At(3)).seconds, prompt.OfHolder({"", 7}, At(3)).seconds, 1e-6);
+}
+
 TEST(FairShare, UsageAtAConstantRateConverges) {
   FairShare shares(HalvedEvery(kHour));
   shares.Take(Task(1, 7), 0.5, At(0), At(0));

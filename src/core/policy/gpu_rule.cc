@@ -86,7 +86,7 @@ constexpr RuleQuantity kQuantities[] = {
      }>},
     {"slowdown", "predicted run time of the task on the GPU, as a multiple of its run time alone",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).newcomer; }>},
-    {"slowest", "the highest such multiple of any task",
+    {"slowest", "the highest `slowdown` of any task on the GPU",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).slowest; }>},
 };
 
