@@ -216,7 +216,7 @@ function(carma_room name)
     carma_test_program(${name}_test)
     target_link_libraries(${name}_test PRIVATE carma::${name} ${ROOM_TEST_LINK} GTest::gtest_main)
     add_test(NAME ${name}_test COMMAND ${name}_test)
-    set_tests_properties(${name}_test PROPERTIES TIMEOUT 300)
+    set_tests_properties(${name}_test PROPERTIES TIMEOUT 300 PROCESSORS 2)
   endif()
 endfunction()
 

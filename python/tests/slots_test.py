@@ -107,7 +107,7 @@ class SlotsTest(unittest.TestCase):
 
     def take_turns(self, program, loops, kills):
         """What each loop wrote at its end; kills: after how many more ends carmad is killed."""
-        site = Site(PROGRAMS, "2xA100-40GB", time_scale=1, policy=POLICY)
+        site = Site(PROGRAMS, "2xA100-40GB", time_scale=3, policy=POLICY)
         self.addCleanup(site.close)
         with open(os.path.join(site.folder, "carma.toml"), "a", encoding="utf-8") as file:
             file.write(RULES)

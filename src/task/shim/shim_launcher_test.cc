@@ -227,8 +227,10 @@ TEST_F(ShimLauncherTest, ALaterAttemptAppendsToItsOutput) {
 }
 
 TEST_F(ShimLauncherTest, ATaskThatHandlesTheStopKeepsItsOwnExitCode) {
-  launcher_->Start(
-      Order("trap 'echo saved; exit 7' TERM; echo up > $TELL; while :; do read x < $GO; done"));
+  LaunchOrder order =
+      Order("trap 'echo saved; exit 7' TERM; echo up > $TELL; while :; do read x < $GO; done");
+  order.kill_grace = base::Duration(kPatienceMs);
+  launcher_->Start(order);
   NextStarted();
   EXPECT_EQ(Told(), "up");
   launcher_->Stop(kTask, 1);
@@ -238,6 +240,7 @@ TEST_F(ShimLauncherTest, ATaskThatHandlesTheStopKeepsItsOwnExitCode) {
 
 TEST_F(ShimLauncherTest, AStopRightAfterTheStartIsNotLost) {
   LaunchOrder order = Order("while :; do sleep 1000; done");
+  order.kill_grace = base::Duration(kPatienceMs);
   launcher_->Start(order);
   launcher_->Stop(kTask, 1);
   NextStarted();
