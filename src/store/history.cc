@@ -69,7 +69,8 @@ struct History::Impl {
     return Walk(doing, SelectSql<Row>() + rest, read, values...);
   }
 
-  explicit Impl(const std::string& path) : db(path, SQLite::OPEN_READONLY, kBusyTimeoutMs) {
+  explicit Impl(const std::string& path)
+      : db(path, SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX, kBusyTimeoutMs) {
     db.exec("PRAGMA trusted_schema=OFF");
     db.exec("BEGIN");
     // The view is fixed by the first read, not by BEGIN.
