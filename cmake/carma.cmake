@@ -124,11 +124,11 @@ function(carma_layer folder)
   file(APPEND ${CARMA_LAYERS} "${folder}: ${allowed}\n")
 endfunction()
 
-# A cold build spends most of its time on headers and templates that many files of a folder use: eight files of a folder are
-# compiled together, in half of the time. So the names that its files keep to themselves differ: from each other, which the
-# compiler says, and from constants of its headers, which tools/check_layers.py says. APART names files to be compiled alone.
-# Tests are compiled in the same way. The debug and fuzz builds compile each file by itself.
-option(CARMA_UNITY "compile the files of a folder together, eight at a time" OFF)
+# A cold build spends most of its time on headers and templates that many files of a folder use. So up to sixteen files of a
+# folder are compiled together, in less than half the time. Names that a file keeps to itself must therefore be unique in the
+# folder: the compiler finds those that two files share, tools/check_layers.py those that a header also has. APART lists files
+# that are compiled alone. Tests are compiled in the same way. The debug and fuzz builds compile each file separately.
+option(CARMA_UNITY "compile the files of a folder together, sixteen at a time" OFF)
 if(CARMA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-subobject-linkage)  # a private member's type in an anonymous namespace; each file is included once
 endif()
@@ -150,7 +150,7 @@ function(carma_unity files name apart)
       set(last ${folder})
       set(number 0)
     endif()
-    math(EXPR part "${number} / 8")
+    math(EXPR part "${number} / 16")
     math(EXPR number "${number} + 1")
     file(RELATIVE_PATH part_name ${CMAKE_CURRENT_SOURCE_DIR} ${folder}/${part})
     set(together ${CMAKE_CURRENT_BINARY_DIR}/${name}/${part_name}.cc)
@@ -286,6 +286,13 @@ function(carma_other_names target destination)
   endforeach()
 endfunction()
 
+# Adds a generated source as a target of its own. Otherwise its command would wait for all libraries of `target`, and the other
+# sources of `target` for its command.
+function(carma_add_generated target symbol out)
+  add_library(${target}_${symbol} OBJECT ${out})
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${symbol}>)
+endfunction()
+
 # carma_embed(carma_simgpu ${PROJECT_SOURCE_DIR}/data/gpus/gpus.csv kGpuTypesCsv carma::simgpu)
 # makes `extern const std::string_view kGpuTypesCsv` in the given namespace from a text file.
 function(carma_embed target file symbol namespace)
@@ -294,7 +301,7 @@ function(carma_embed target file symbol namespace)
     COMMAND ${CMAKE_COMMAND} -DINPUT=${file} -DOUTPUT=${out} -DSYMBOL=${symbol} -DNAMESPACE=${namespace}
             -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
-  target_sources(${target} PRIVATE ${out})
+  carma_add_generated(${target} ${symbol} ${out})
 endfunction()
 
 # The same for a file of any bytes, megabytes too.
@@ -305,5 +312,5 @@ function(carma_embed_binary target file symbol namespace)
             -P ${PROJECT_SOURCE_DIR}/cmake/embed_binary.cmake
     DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed_binary.cmake VERBATIM)
   set_source_files_properties(${out} PROPERTIES OBJECT_DEPENDS ${file})
-  target_sources(${target} PRIVATE ${out})
+  carma_add_generated(${target} ${symbol} ${out})
 endfunction()

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
+
+#include "base/result.h"
 
 namespace carma::fuzz {
 
@@ -86,5 +89,11 @@ inline constexpr std::array kEntries{
     Entry{"spank", FuzzSpank},
     Entry{"site", FuzzSite},
 };
+
+template <class T>
+void CheckError(const Result<T>& result) {
+  if (result) return;
+  CARMA_CHECK(result.error().message.find('\n') == std::string::npos, "an error is one line");
+}
 
 }  // namespace carma::fuzz

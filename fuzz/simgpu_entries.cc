@@ -4,15 +4,6 @@
 #include "lab/simgpu/mps_wire.h"
 
 namespace carma::fuzz {
-namespace {
-
-template <class T>
-void CheckError(const Result<T>& result) {
-  if (result) return;
-  CARMA_CHECK(result.error().message.find('\n') == std::string::npos, "an error is one line");
-}
-
-}  // namespace
 
 void FuzzShape(std::string_view bytes) {
   const auto gpus = sim::ParseDividedShape(bytes);

@@ -11,15 +11,6 @@
 #include "tests/scenario/scenario.h"
 
 namespace carma::fuzz {
-namespace {
-
-template <class T>
-void CheckError(const Result<T>& result) {
-  if (result) return;
-  CARMA_CHECK(result.error().message.find('\n') == std::string::npos, "an error is one line");
-}
-
-}  // namespace
 
 void FuzzShim(std::string_view bytes) {
   CheckError(task::ParseShimOrder(bytes));
