@@ -22,8 +22,8 @@ std::string Paint(std::string_view text, Colour colour, const Screen& screen);
 // The width of UTF-8 text on a terminal, counted in code points, which is enough for tables.
 std::size_t ShownWidth(std::string_view text);
 // Returns the output that redraws the screen with this text. Lines beyond the screen's height are
-// left out, because they would scroll the first lines away. No line of `text` may be longer than
-// the screen is wide.
+// omitted, because they would scroll the first lines away. No line of `text` may be longer than the
+// screen is wide.
 std::string Redrawn(std::string_view text, const Screen& screen);
 // The number of bytes in the first `characters` characters.
 std::size_t BytesOf(std::string_view text, std::size_t characters);

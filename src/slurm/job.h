@@ -14,7 +14,7 @@ namespace carma::slurm {
 
 // The reason shown for jobs that `scontrol requeuehold` has requeued.
 inline constexpr std::string_view kHeldByRequeue = "job requeued in held state";
-// The reason shown for jobs whose script ended with a nonzero exit code.
+// The reason shown for jobs whose script exited with a nonzero exit code.
 inline constexpr std::string_view kScriptFailed = "NonZeroExitCode";
 
 struct Job {

@@ -1,6 +1,6 @@
-// Requeues a Slurm job that ran out of GPU memory (with a larger claim), was ended by a neighbour,
-// was asked to leave its GPUs, or waits on a full node. Pure. Each step depends only on the request
-// and Slurm's state and may be repeated, so a crash at any point does no harm.
+// Requeues a Slurm job that ran out of GPU memory (with a larger claim), was killed by a
+// neighbour's fault, was asked to leave its GPUs, or waits on a full node. Pure. Each step depends
+// only on the request and Slurm's state and may be repeated, so a crash at any point does no harm.
 #pragma once
 
 #include <chrono>
@@ -99,7 +99,7 @@ JobReturn After(JobReturn back, ReturnStep done);
 
 // A failed run, and the memory and retries that its job may have.
 struct FailedRun {
-  // False if the job was asked to leave or was ended by a fault of a neighbour or its GPU. In
+  // False if the job was asked to leave or was killed by a fault of a neighbour or its GPU. In
   // either case its claim stays the same.
   bool out_of_memory = false;
   bool left = false;  // was asked to checkpoint, for example by a drain, and will continue later

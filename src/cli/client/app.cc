@@ -70,7 +70,7 @@ Result<Unit> NoVerb(CLI::App& app, const std::string& word) {
                  (meant.empty() ? "' (see carma --help)" : "'" + meant));
 }
 
-// Removes the words that CLI11 must not read: the command of `submit`, `run`, `shell`, `lease` and
+// Removes the words that CLI11 must not parse: the command of `submit`, `run`, `shell`, `lease` and
 // `pilot`, and the words of `estimate` after "--" or "--run". Errors: kInvalid if there is no such
 // verb.
 Result<Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words, Context& context) {
@@ -156,11 +156,11 @@ std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>
 constexpr const char* kVerbsOfTheDay =
     "  carma submit train.sh     put a task into the queue; options before the command\n"
     "  carma run python3 t.py    run a task here, in this terminal\n"
-    "  carma list                what runs and waits, and why\n"
+    "  carma list                what is running or waiting, and why\n"
     "  carma top                 the same live, with the GPUs\n"
     "  carma logs -f             follow the output of my last task\n"
-    "  carma explain             why my last task waits, or how it ended\n"
-    "  carma cancel 42           end a task\n"
+    "  carma explain             why my last task is waiting, or how it ended\n"
+    "  carma cancel 42           stop a task\n"
     "  carma gpus                memory and activity of each GPU\n"
     "All verbs: carma --help. One verb: carma submit --help.\n";
 
@@ -304,7 +304,7 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
   app.fallthrough();
   app.add_option("--socket", context.socket_path, "the daemon's socket ($CARMA_SOCKET)")
       ->type_name("PATH");
-  app.add_flag("--json", context.json, "JSON instead of text");
+  app.add_flag("--json", context.json, "print JSON instead of text");
   app.set_version_flag("--version", VersionText(context));
   app.footer(
       "  carma submit --gpus 1 --memory 12G python train.py\n"

@@ -36,7 +36,7 @@ Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& word
                  });
     if (wanted.size() == before) {
       return Invalid("'" + base::Printable(word, 60) +
-                     "': expected a key of the configuration, such as policy.mapper, or a section");
+                     "': expected a configuration key, such as policy.mapper, or a section");
     }
   }
   return wanted;

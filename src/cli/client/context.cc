@@ -24,7 +24,8 @@
 namespace carma::cli {
 namespace {
 
-// Prints a note, but only on a terminal: the author of a script has already chosen the daemon.
+// Prints a note, and does so only on a terminal, because the author of a script has already chosen
+// the daemon.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
@@ -69,7 +70,8 @@ std::string DefaultSocketPath() {
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const std::string shared = config::kServerSocket;
   if (base::Exists(own)) return own;
-  // If neither socket exists yet, a user without root rights can start only a daemon of their own.
+  // If neither socket exists yet, a user without root privileges can only start a daemon of their
+  // own.
   return base::Exists(shared) || ::geteuid() == 0 ? shared : own;
 }
 
@@ -190,8 +192,8 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// Finds the first number in [low, high) for which `holds` is true, by binary search. `holds` must
-// then be true for all larger numbers, too.
+// Finds the first number in [low, high) for which `holds` is true, by binary search. If `holds` is
+// true for a number, it must be true for all larger ones.
 template <class Holds>
 Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
@@ -225,7 +227,8 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
 }
 
 // Expands the first task of an array to the whole array, as in dependencies and in calls from
-// Slurm. own: the task is the caller's last task. Any task of an array is then expanded.
+// Slurm. own: the ID refers to the caller's last task; then any task of an array is expanded, not
+// only the first.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);

@@ -31,9 +31,9 @@ Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& descripti
 // Whether the file is a .rad file, or a script in the sense of ApplyWords.
 bool DescribesTask(const std::string& path);
 // Interprets the words as a command (with `literal`, or if the first is an ordinary word), a script
-// on standard input ("-"), a FILE.rad, or a file that starts with "#!". The text of a script
-// becomes part of the task, so later edits of the file do not matter. Errors: kInvalid with the
-// place, kNotFound for a missing .rad file.
+// on standard input ("-"), a FILE.rad, or a file that starts with "#!". A script's text becomes
+// part of the task, so later edits to the file have no effect. Errors: kInvalid with the place,
+// kNotFound for a missing .rad file.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
 // Reads plan files. Later options override their values. Errors: those of ReadNamed(); kInvalid

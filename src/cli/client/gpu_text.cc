@@ -76,7 +76,7 @@ std::string CheckedNow(std::size_t alike, bool first) {
   return first ? ": could start now" : ": could start now without the tasks above";
 }
 
-// alike: the number of equal tasks that share the line. first: whether this is the first line.
+// alike: the number of identical tasks that share the line. first: whether this is the first line.
 std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
   std::string line = "  " + base::Printable(task.name, 60);
   if (alike > 1) line += fmt::format(" x{}", alike);

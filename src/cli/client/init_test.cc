@@ -68,7 +68,7 @@ TEST_F(Init, KeepsValuesThatAreNotAnswered) {
   ASSERT_EQ(Run({"--yes", "--http-port", "8080"}).exit_code, 0);
   std::ofstream(path_, std::ios::app) << "# mine\n";
   const std::string before = Text();
-  const Ran ran = Run({"--json"}, "");  // the input ends at once
+  const Ran ran = Run({"--json"}, "");  // the input ends immediately
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("\"set\":{}"));
   EXPECT_EQ(Text(), before);
@@ -100,7 +100,7 @@ TEST_F(Init, KeepsTheModeTheLinkAndTheCommentsOfAFile) {
   std::filesystem::remove(real);
   const Ran dangling = Run({"--yes", "--order", "fair"});
   EXPECT_EQ(dangling.exit_code, 1);
-  EXPECT_THAT(dangling.err, HasSubstr("the link leads nowhere"));
+  EXPECT_THAT(dangling.err, HasSubstr("the link is broken"));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 

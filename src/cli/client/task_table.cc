@@ -60,7 +60,7 @@ std::string CpusText(const TaskView& task) {
   return task.cpus ? std::to_string(*task.cpus) : "-";
 }
 
-// Marks a problem of a running task; empty if there is no problem.
+// Marks a problem with a running task; empty if there is no problem.
 std::string Mark(const TaskView& task) {
   if (IsIdle(task)) return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
   if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";
@@ -154,7 +154,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"array", {"ARRAY", kRight}, "number of the array's first task", &Timeless<&ArrayText>},
       {"index", {"INDEX", kRight}, "index in the array", &Timeless<&IndexText>},
       {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
-      {"account", {"ACCOUNT", false, 6}, "account that is charged", &AccountText},
+      {"account", {"ACCOUNT", false, 6}, "account charged", &AccountText},
       {"class", {"CLASS"}, "class (--qos)", &Word<&T::qos>},
       {"st", {"ST"}, "state, short", &Timeless<&StateCode>, &StateColour},
       {"time", {"TIME", kRight}, "run time of the current or last attempt", &TimeText},
@@ -168,7 +168,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"progress", {"PROGRESS"}, "share of the run that is done, and time left", &ProgressText},
       {"where",
        {"GPU(REASON)", false, 11},
-       "GPUs of the task, or why it waits or how it ended",
+       "the task's GPUs, or why it is waiting or how it ended",
        &Timeless<&WhereText>,
        &WhereColour},
       {"state", {"STATE"}, "state", &Word<&T::state>, &StateColour},
@@ -182,18 +182,18 @@ const std::vector<ListColumn>& ListColumns() {
       {"peak", {"PEAK", kRight}, "measured peak", &Mib<&T::peak_mib>},
       {"waits", {"WAITS", kRight}, "how long the task has waited", &WaitsText},
       {"start", {"START"}, "when a waiting task will start, if known", &StartText},
-      {"submitted", {"SUBMITTED"}, "time of submission", &When<&T::submitted_ms>},
-      {"started", {"STARTED"}, "time of the first start", &When<&T::first_start_ms>},
-      {"ended", {"ENDED"}, "time of the end", &When<&T::ended_ms>},
+      {"submitted", {"SUBMITTED"}, "submission time", &When<&T::submitted_ms>},
+      {"started", {"STARTED"}, "first start time", &When<&T::first_start_ms>},
+      {"ended", {"ENDED"}, "end time", &When<&T::ended_ms>},
       {"exit", {"EXIT", kRight}, "exit code or signal of the last attempt", &Timeless<&ExitText>},
       {"reason",
        {"REASON", false, 10},
-       "why the task waits or how it ended, in a sentence",
+       "why the task is waiting or how it ended, in a sentence",
        &ReasonText,
        &WhereColour},
-      {"command", {"COMMAND", false, 10}, "command of the task", &Timeless<&CommandText>},
+      {"command", {"COMMAND", false, 10}, "the task's command", &Timeless<&CommandText>},
       {"workdir", {"WORKDIR", false, 10}, "working directory", &Word<&T::workdir>},
-      {"comment", {"COMMENT", false, 8}, "note by the submitter", &Word<&T::comment>},
+      {"comment", {"COMMENT", false, 8}, "submitter's note", &Word<&T::comment>},
   };
   return columns;
 }
@@ -222,7 +222,7 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
 }
 
 // Merges another task into the row. The GPUs are combined, the larger memory is kept, and the time
-// is left out if it differs.
+// is omitted if it differs.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())
@@ -354,7 +354,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
 std::vector<TaskView> AsTree(const std::vector<TaskView>& tasks) {
   std::set<std::uint64_t> listed;
   for (const TaskView& task : tasks) listed.insert(task.id);
-  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: without listed dependency
+  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: tasks without a listed dependency
   for (const TaskView& task : tasks) {
     const std::uint64_t above = LastDependency(task);
     below[listed.contains(above) && above < task.id ? above : 0].push_back(&task);

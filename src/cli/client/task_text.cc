@@ -51,7 +51,7 @@ std::string PromiseText(const TaskView& task) {
                      task.gpus == 2 ? "the other" : "the others");
 }
 
-// Explains why there is no estimate, as far as the server's answer shows it.
+// Explains why there is no estimate, as far as the server's response shows it.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
   const auto state = StateOf(task);
@@ -126,7 +126,7 @@ std::string MethodText(const TaskView& task) {
 std::string SharingText(const TaskView& task) {
   std::string text = MethodText(task);
   if (task.group_limit_mib > 0) {
-    text += fmt::format("; the kernel limits all its processes together to {} of each GPU",
+    text += fmt::format("; the kernel limits its processes to a total of {} on each GPU",
                         base::FormatMib(task.group_limit_mib));
   }
   return text;
@@ -163,18 +163,18 @@ std::string HostSentence(const api::HostVerdictView& host) {
   return "It also needs " + base::Join(asked, " and ") + ".\n";
 }
 
-// "uses 3.0G more than its promise and the margin", for tasks that hold GPUs. Empty if the task
+// "uses 3.0G more than its promise plus the margin", for tasks that hold GPUs. Empty if the task
 // stays within promise plus margin.
 std::string OverPromiseText(const TaskView& task) {
   if (!HoldsGpus(task) || !task.over_promise_mib) return "";
-  return fmt::format("uses {} more than its promise and the margin",
+  return fmt::format("uses {} more than its promise plus the margin",
                      base::FormatMib(*task.over_promise_mib));
 }
 
 std::string WrongDeviceText(const TaskView& task) {
   if (!HoldsGpus(task) || task.wrong_gpus.empty()) return "";
   return fmt::format(
-      "has processes on GPU {}, which it was not given: leave CUDA_VISIBLE_DEVICES as it is set",
+      "has processes on GPU {}, which it was not given: do not change CUDA_VISIBLE_DEVICES",
       fmt::join(task.wrong_gpus, ", "));
 }
 
@@ -196,7 +196,7 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("SM limit", "at most " + std::to_string(percent) + "% of each GPU's");
   }
   if (task.max_slowdown)
-    facts.Add("Slowdown", fmt::format("at most {:g} times its run time alone", *task.max_slowdown));
+    facts.Add("Slowdown", fmt::format("at most {:g} times its run time when running alone", *task.max_slowdown));
   facts.Add("Serves", ServesText(task));
   facts.Add("Over promise", OverPromiseText(task));
   facts.Add("Wrong device", WrongDeviceText(task));
@@ -217,7 +217,7 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   if (HoldsGpus(task) && task.leaves_by_ms) {
     facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " + in(*task.leaves_by_ms) + ")");
   } else if (task.turn_ends_ms && *task.turn_ends_ms > now_ms) {
-    facts.Add("Slice ends", fmt::format("{} (in {}), if another task waits for its GPUs",
+    facts.Add("Slice ends", fmt::format("{} (in {}), if another task is waiting for its GPUs",
                                         TimePoint(task.turn_ends_ms), in(*task.turn_ends_ms)));
   } else if (task.turn_ends_ms) {
     facts.Add("Slice ends", "when another task waits for its GPUs");
@@ -246,7 +246,7 @@ std::string Sentence(const std::string& reason, const std::string& text) {
   return out;
 }
 
-// If the task has not ended, its detail is about the end of its previous attempt.
+// If the task has not ended, its detail describes how its previous attempt ended.
 const char* DetailTitle(const TaskView& task) {
   return HasEnded(task) ? "Detail" : "Last end";
 }
@@ -401,7 +401,7 @@ std::string EventLines(const std::vector<api::EventView>& events,
                {Line(event.what)},
                {EventText(event, gpus)}});
   }
-  // Wraps the last column below its own start.
+  // Wraps the last column under its own heading.
   const std::string text = table.Text({});
   return WrapTo(text, screen, text.find("WHAT"));
 }

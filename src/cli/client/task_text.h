@@ -15,7 +15,7 @@ namespace carma::cli {
 
 // All facts about the task, with predicted, promised and measured memory separate.
 std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
-// The explanation in sentences. If the task waits, there is a sentence for each GPU.
+// The explanation in sentences. If the task is waiting, there is a sentence for each GPU.
 std::string Explanation(const api::ExplainView& explain);
 // Writes one sentence for all GPUs with the same verdict, even if their memory in use differs.
 std::string VerdictsText(const std::vector<api::VerdictView>& verdicts);

@@ -19,7 +19,7 @@ TEST_F(TaskTextTest, FactsShowTheEndOfTheTimeSlice) {
   TaskView task = SomeTasks()[1];
   task.turn_ends_ms = kNow + 5'400'000;
   EXPECT_THAT(TaskFacts(task, kNow),
-              ::testing::HasSubstr(" (in 1:30:00), if another task waits for its GPUs\n"));
+              ::testing::HasSubstr(" (in 1:30:00), if another task is waiting for its GPUs\n"));
   EXPECT_THAT(TaskFacts(task, kNow + 6'000'000),
               ::testing::HasSubstr("  Slice ends    when another task waits for its GPUs\n"));
   task.leaves_by_ms = kNow + 60'000;
@@ -141,7 +141,7 @@ TEST_F(TaskTextTest, SharingShowsTheEnforcedLimits) {
        "  Sharing       MPS, 56 SMs of its own, each process may take 12.0G of memory\n"},
       {{.sharing = "mps", .partition_sms = 56}, "  Sharing       MPS, 56 SMs of its own\n"},
       {{.sharing = "streams", .group_limit_mib = 12'288},
-       "  Sharing       streams (in turns); the kernel limits all its processes together to "
+       "  Sharing       streams (in turns); the kernel limits its processes to a total of "
        "12.0G of each GPU\n"},
       {{.sharing = "mig"},
        "  Sharing       a MIG instance; the hardware enforces its memory and SMs\n"},

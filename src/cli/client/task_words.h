@@ -16,7 +16,7 @@ namespace carma::cli {
 
 // Returns empty for a state that is unknown to this version of the command.
 std::optional<core::TaskState> StateOf(const api::TaskView& task);
-// "succeeded", "failed with exit code 3", "failed, ended by signal 9 (Killed)", "cancelled" …
+// "succeeded", "failed with exit code 3", "failed, killed by signal 9 (Killed)", "cancelled" …
 std::string EndText(const api::TaskView& task);
 // The exit code of a command that waited for the task. It is 0 if the task succeeded, otherwise the
 // task's own exit code or 128 + signal, and 1 if the task has neither.
@@ -30,7 +30,7 @@ Colour StateColour(const api::TaskView& task);
 
 // Makes one printable line; "-" for an empty text.
 std::string Line(const std::string& text);
-// The time in the local time zone; "-" without a time.
+// The time in the local time zone; "-" if there is none.
 std::string TimePoint(const std::optional<std::int64_t>& ms);
 // "2:30:00"; never negative.
 std::string SpanText(std::int64_t from_ms, std::int64_t until_ms);
@@ -41,7 +41,7 @@ std::string GpuIndices(const api::TaskView& task);  // "0,2"
 bool IsIdle(const api::TaskView& task);
 // "lr=0.1 seed=3"; "-" if the task is not in a sweep.
 std::string ParametersText(const api::TaskView& task);
-// Converts the times in a text of the daemon from UTC ("2026-03-01T13:05:59.120Z") to local time.
+// Converts the times in a text from the daemon from UTC ("2026-03-01T13:05:59.120Z") to local time.
 std::string LocalTimes(std::string_view text);
 std::string CommandText(const api::TaskView& task);
 

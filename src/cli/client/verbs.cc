@@ -40,11 +40,11 @@ void AddSubmit(Syntax app, Context& context) {
       "  carma submit --gpus 2 --memory 12G python train.py --lr 0.1\n"
       "  carma submit --time 12h train.sh resnet50       a script that starts with #!\n"
       "  carma submit --array 0-15 -- ./sweep            after --: never read as a script\n"
-      "  carma submit resnet50.rad                       a file of the original system\n"
+      "  carma submit resnet50.rad                       a file in the original system's format\n"
       "  echo 'nvidia-smi' | sed '1i #!/bin/sh' | carma submit -\n"
       "  carma submit --batch tasks.jsonl                one JSON description per line\n"
       "Prints 'Submitted task 42'. Exit code: 0 accepted, 1 refused, 2 invalid description;\n"
-      "with --wait the exit code of the task.\n");
+      "with --wait, the task's exit code.\n");
   AddTaskOptions(verb);
   verb.AddFlag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
   verb.AddFlag("--no-check", flags->no_check,
@@ -69,8 +69,8 @@ void AddLease(Syntax app, Context& context) {
       "  carma lease -G 2 --gpu-mem 12G -- python3 train.py\n"
       "  srun --gres=gpu:0 carma lease --gpu-mem 8G -- ./job.sh\n"
       "Waits like any task; then this process becomes the command, with the GPUs in its\n"
-      "environment. They are released when the command ends, for whatever reason. It is never\n"
-      "restarted, and its output is not captured. 'carma cancel' ends it; Ctrl-C stops waiting.\n");
+      "environment. They are released when the command exits, for whatever reason. It is never\n"
+      "restarted, and its output is not captured. 'carma cancel' stops it; Ctrl-C stops waiting.\n");
   AddTaskOptions(verb, &IsForLease);
   AddTaskOptions(
       verb, [](std::string_view name) { return !IsForLease(name); }, false);
@@ -88,7 +88,7 @@ void AddRedo(Syntax app, Context& context) {
               "  carma redo 42 --gpu-mem 20G      with more memory\n"
               "  carma redo 42 --cascade          and the tasks that depend on it\n"
               "Dependencies, begin time and hold are not copied. The new task belongs to\n"
-              "the owner of the old one and runs with that user's rights, even if an\n"
+              "the owner of the old one and runs with that user's permissions, even if an\n"
               "administrator resubmits it.\n");
   verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
   AddTaskOptions(verb, &IsEditable);
@@ -138,7 +138,7 @@ void AddList(Syntax app, Context& context) {
   verb.Alias("queue").Alias("ls");
   verb.AddOption("-u,--user", "NAME", flags->user, "only tasks of this user");
   verb.AddOption("-t,--state", "LIST", flags->states,
-                 "only these states: running, R, failed,OOM …, or all (newest first)");
+                 "only tasks in these states, such as running,R,failed,OOM; all: any state, newest first");
   verb.AddOption("--name", "NAME", flags->name, "only tasks with this name");
   verb.AddOption("--account", "NAME", flags->account, "only tasks of this account");
   verb.AddOption("--class,--qos", "NAME", flags->qos, "only tasks of this class");
@@ -149,7 +149,7 @@ void AddList(Syntax app, Context& context) {
                "one row for each waiting task of an array, even if they are alike");
   verb.AddFlag("--tree", flags->tree, "show each task below the task it waits for");
   verb.AddOption("-o,--format", "LIST", flags->columns, "columns, listed below");
-  verb.AddFlag("--no-header", flags->no_titles, "omit the title line");
+  verb.AddFlag("--no-header", flags->no_titles, "omit the header line");
   AddWatch(verb, flags->watch, flags->interval_s);
   verb.OnRun([&context, flags, verb] {
     flags->limit_given = verb.Given("--limit");
@@ -167,13 +167,13 @@ void AddTaskLook(Syntax app, Context& context, const char* name, const char* hel
 }
 
 void AddShow(Syntax app, Context& context) {
-  AddTaskLook(app, context, "show", "Show a task's details: memory predicted, promised, measured",
+  AddTaskLook(app, context, "show", "Show a task's details, with predicted, promised and measured memory",
               "  carma show 42\n", &RunShow);
 }
 
 void AddExplain(Syntax app, Context& context) {
   AddTaskLook(app, context, "explain",
-              "Explain why a task waits, GPU by GPU, or why it runs where it does",
+              "Explain why a task is waiting, GPU by GPU, or why it runs where it does",
               "  carma explain 42\n", &RunExplain);
 }
 
@@ -269,7 +269,7 @@ void AddWait(Syntax app, Context& context) {
 
 void AddLogs(Syntax app, Context& context) {
   auto flags = NewFlags<LogsFlags>();
-  const Syntax verb = AddVerb(app, "logs", "Show the output of a task, read from its file",
+  const Syntax verb = AddVerb(app, "logs", "Show a task's output, read from its file",
                               "  carma logs -f            follow my last task until it ends\n"
                               "  carma logs --err -n 20 42\n");
   verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
@@ -309,13 +309,13 @@ void AddGpus(Syntax app, Context& context) {
       app, "gpus", "List GPUs with their memory, activity and tasks",
       "USED is measured, PROMISED is kept for tasks, FREE is left for a new task.\n"
       "  carma gpus -w\n"
-      "  carma gpus -v 0           everything known about it, with sources\n"
+      "  carma gpus -v 0           everything known about GPU 0, with sources\n"
       "  carma gpus --history 6h   activity, memory and power; each line ends with its mean,\n"
       "                            or its maximum for peaks\n");
   verb.AddOption("gpus", "", flags->gpus.gpus,
                  "indices or UUIDs: 0, 0,2, 0-3, GPU-… (default: all)");
   verb.AddFlag("-v,--verbose", flags->gpus.verbose,
-               "every metric with its source, tasks, foreign processes, alerts");
+               "every metric with its source, tasks, other processes, alerts");
   const Option history = verb.AddOption("--history", "[SPAN]", flags->history,
                                         "history of the last hour, or of 90m, 6h, 7d …")
                              .Values(0, 1);
@@ -358,14 +358,14 @@ void AddDrain(Syntax app, Context& context) {
       "ask tasks to save, and requeue those left at TIME: 18:00, 2026-03-01T14:05, now+2hours");
   verb.AddFlag(
       "--until-boot", flags->until_boot,
-      "with all: start no task until the next boot (default --by: slots.shutdown_notice from now)");
+      "with all: start no tasks until the next boot (--by defaults to slots.shutdown_notice from now)");
   verb.AddFlag("--wait", flags->wait, "wait until the tasks have left");
   verb.OnRun([&context, flags] { RunDrain(context, *flags); });
 }
 
 void AddResume(Syntax app, Context& context) {
   auto flags = NewFlags<GpuChangeFlags>();
-  AddGpuChange(app, "resume", "Open drained GPUs again",
+  AddGpuChange(app, "resume", "Reopen drained GPUs",
                "  carma resume all     also reopens a server that was closed until its next boot\n",
                flags)
       .OnRun([&context, flags] { RunResume(context, *flags); });
@@ -389,7 +389,7 @@ void AddStatus(Syntax app, Context& context) {
 void AddBackup(Syntax app, Context& context) {
   auto flags = NewFlags<BackupFlags>();
   const Syntax verb = AddVerb(
-      app, "backup", "Back up the database (queue, history, learned data) while the daemon runs",
+      app, "backup", "Back up the database (queue, history, learned data) while the daemon is running",
       "  carma backup /backup/              creates carma-YYYYMMDD-HHMMSS.db in it\n"
       "  carma backup --force carma.db\n"
       "For root and the user that carmad runs as. To restore it, see docs/server/operations.md.\n");
@@ -452,7 +452,7 @@ Program ServerProgram() {
       {"version", &AddVersion},
       {"demo", nullptr, "See CARMA at work on simulated GPUs: 60 tasks in under two minutes"},
       {"trace", nullptr, "Inspect, cut, generate, replay and export traces"},
-      {"simulate", nullptr, "Simulate this load under other policies, in seconds"},
+      {"simulate", nullptr, "Simulate this workload under other policies, in seconds"},
       {"report", &AddReportCommand},
       {"config", &AddConfigCommand},
       {"init", &AddInitCommand},

@@ -32,13 +32,13 @@ AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
 void MeasureContexts(const config::Settings& settings, const DriverFacts& driver,
                      std::vector<ContextFacts>& contexts);
 
-// Describes the disk of the folder, or of its nearest existing parent. is_daemon_user: carmad has
-// the rights of this process.
+// Describes the disk of the folder, or of its nearest existing parent. is_daemon_user: carmad runs
+// as the same user as this process.
 Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
-// Compares the clocks at the time of the daemon's answer. A hanging driver may have delayed this
+// Compares the clocks at the time of the daemon's response. A hanging driver may have delayed this
 // process since then.
 ClockFacts AskClock(const DaemonFacts& daemon);
-// The daemon's cgroups, or those of this process if no daemon runs.
+// The daemon's cgroups, or those of this process if no daemon is running.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 

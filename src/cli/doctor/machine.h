@@ -1,4 +1,4 @@
-// Checks everything except GPUs: rights, groups, disk, clock, settings, the daemon.
+// Checks everything except GPUs: permissions, groups, disk, clock, settings, the daemon.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace carma::cli {
 
-// Checks rights below `root` ("" on a real machine): the pid namespace, hidden processes of other
-// users, profiling for administrators only, device files.
+// Checks permissions below `root` ("" on a real machine): the pid namespace, hidden processes of
+// other users, profiling for administrators only, device files.
 std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool simulated);
 
 Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& settings);

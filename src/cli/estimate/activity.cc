@@ -22,7 +22,8 @@ core::Profile ProfileOf(const api::KnowledgeView& known, const ModelWork& model)
   return profile;
 }
 
-// The run time of the first task beside the others, relative to its run time alone.
+// The first task's run time when it shares a GPU with the others, relative to its run time when
+// alone.
 double SlowdownOf(SharingMethod sharing, const std::vector<Load>& loads) {
   std::vector<double> speeds(loads.size());
   core::Speeds(core::Interference{}, sharing, loads, speeds);

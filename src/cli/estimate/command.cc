@@ -271,7 +271,7 @@ void RunReset(Context& context) {
 
 void AddEstimateCommand(Syntax app, Context& context) {
   const Syntax verb =
-      app.AddVerb("estimate", "Predict the GPU memory of a model with every estimator");
+      app.AddVerb("estimate", "Predict a model's GPU memory with every estimator");
   verb.Footer(
       "  carma estimate resnet50.txt --batch 32 --optimizer adam --explain\n"
       "  carma estimate train.sh\n"
@@ -287,12 +287,12 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EstimateFlags>();
   verb.AddOption("file", "FILE", flags->file,
-                 "model summary (-: standard input), script or configuration of a training");
+                 "model summary (-: standard input), script or training configuration");
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
     verb.AddOption(name, type, target, help);
   };
   add("-b,--batch,--batch-size", flags->batch,
-      "samples per GPU and step; with DataParallel, of all GPUs together", "N");
+      "samples per GPU and step; with DataParallel, across all GPUs", "N");
   add("--optimizer", flags->optimizer, "sgd, sgd-momentum, adam, adamw …", "NAME");
   add("--precision", flags->precision, "fp32, amp, bf16 …", "NAME");
   add("-G,--gpus", flags->gpus, "GPUs of the task", "N");

@@ -14,7 +14,7 @@
 namespace carma::cli {
 
 struct Allocation {
-  std::string job;  // Slurm's number; empty: not in a job
+  std::string job;  // Slurm's job number; empty: not in a job
   // Names for daemon.gpus; empty: not given, which outside a job means the whole machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;

@@ -1,4 +1,4 @@
-// The daemon of a pilot: a child process that ends with the pilot.
+// The daemon of a pilot: a child process that exits with the pilot.
 #pragma once
 
 #include <map>

@@ -27,11 +27,11 @@ namespace {
 using task::AttachMessage;
 using SteadyClock = std::chrono::steady_clock;
 
-// Pauses between two checks of the task: short after the task's process has ended, long while the
+// Pauses between two checks of the task: short after the task's process has exited, long while the
 // task waits.
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLastLook{1000};
-// How long to wait until the daemon reports the result of a task that has ended.
+// How long to wait for the daemon to report the result of a task that has ended.
 constexpr std::chrono::seconds kVerdictPatience{10};
 
 // Whether the input can be read only once, because it is not a device. If so, a second start of the

@@ -25,7 +25,7 @@ constexpr int kWideScreen = 120;
 constexpr std::string_view kKeys =
     "Enter details  e why  l output  c cancel  h hold  s sort  / find  ? keys  q quit";
 
-// Cuts or pads the text to `width` characters, and appends a blank.
+// Cuts or pads the text to `width` characters, and appends a space.
 std::string Padded(std::string_view text, std::size_t width, bool right = false) {
   const std::string cut = CutTo(text, width);
   const std::string blanks(width - ShownWidth(cut), ' ');
@@ -280,7 +280,7 @@ std::string PageTitle(const TopState& state) {
     case TopPage::kExplanation:
       return fmt::format("Why task {} waits or runs where it does", state.selected);
     case TopPage::kOutput:
-      return fmt::format("End of the output of task {}", state.selected);
+      return fmt::format("End of task {}'s output", state.selected);
     default:
       return "Keys";
   }

@@ -10,7 +10,7 @@
 
 namespace carma::slurm {
 
-// The values of the plug-in's options.
+// The plug-in's option values.
 struct Wanted {
   int gpus = 1;
   std::optional<std::int64_t> memory_mib;
@@ -57,18 +57,18 @@ struct Ending {
   std::string stderr_tail;
 };
 
-// How long a restart of carmad may take, for example for an upgrade.
+// How long a carmad restart may take, for example for an upgrade.
 inline constexpr int kRestartS = 60;
 
 class Carmad {
  public:
   explicit Carmad(std::string socket) : socket_(std::move(socket)) {}
   // While carmad is away, repeats the request for up to `patience_s`. All repetitions refer to the
-  // same lease, even if an answer was lost.
+  // same lease, even if a response was lost.
   Standing Ask(const Step& step, const Wanted& wanted, int patience_s) const;
   // Whether the job's script has a lease on this node. Repeats the request like Ask().
   bool HasBase(std::uint32_t job, int patience_s) const;
-  // Returns once the lease no longer waits, or after `seconds`.
+  // Returns once the lease is no longer waiting, or after `seconds`.
   Standing Await(std::int64_t id, int seconds) const;
   // Adopts the lease for the calling process and returns the environment variables for it. If the
   // result is empty, standing.trouble has the reason.
