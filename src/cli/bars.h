@@ -1,5 +1,4 @@
-// Bars made of characters: small bars for values over time or side by side, and a bar for a GPU's
-// memory.
+// Text bars: small bars for values over time or side by side, and a bar that shows a GPU's memory.
 #pragma once
 
 #include <cstddef>

@@ -148,7 +148,7 @@ std::string ArrayBody(const std::string& spec, const std::vector<std::int64_t>& 
   return body + "]}";
 }
 
-// A unique name for a request; empty if the kernel supplies no random bytes.
+// A unique name for a request; empty if the kernel cannot supply random bytes.
 std::string NewRequestName() {
   std::array<std::uint64_t, 2> chance{};
   if (::getrandom(chance.data(), sizeof chance, 0) != static_cast<ssize_t>(sizeof chance))

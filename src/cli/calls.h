@@ -80,7 +80,7 @@ void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);
 
 // Closes the whole server before its machine goes down. If empty_by is empty, the tasks get the
-// configured notice.
+// configured notice period.
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by);
 Called<api::StatusView> OpenServer(api::Client& client);

@@ -13,7 +13,7 @@ struct Screen {
   bool colour = false;
   int height = 0;  // lines; 0: unknown
 };
-// Uses colour only on a terminal, and not if NO_COLOR is set or TERM is "dumb".
+// Uses colour only on a terminal, unless NO_COLOR is set or TERM is "dumb".
 Screen ScreenOf(std::FILE* out);
 
 enum class Colour { kNone, kGood, kWaiting, kBad, kFaint };
@@ -28,7 +28,7 @@ std::string Redrawn(std::string_view text, const Screen& screen);
 // The number of bytes in the first `characters` characters.
 std::size_t BytesOf(std::string_view text, std::size_t characters);
 // Wraps lines that are longer than the screen, between words if possible. Continuation lines begin
-// at column `hanging`; empty: two columns right of the line's beginning.
+// at column `hanging`; empty: two columns to the right of where the line begins.
 std::string WrapTo(std::string_view text, const Screen& screen,
                    std::optional<std::size_t> hanging = std::nullopt);
 // Cuts the text to at most `width` characters. If something was cut, the last character is '…'.

@@ -12,7 +12,7 @@ namespace carma::slurm {
 namespace {
 
 constexpr std::int64_t kMibPerGib = 1'024;
-// Limit on restarts for causes other than the job's own lack of GPU memory.
+// Limit on restarts for causes other than the job itself running out of GPU memory.
 constexpr int kMostVictimRestarts = 10;
 // A job that was asked to leave is not at fault. But after this many departures something else must
 // be wrong.

@@ -21,8 +21,8 @@ bool TakesValue(const CLI::App& app, const CLI::App& verb, const std::string& na
   return option && option->get_items_expected_min() > 0;
 }
 
-// The number of words in an option and its value: 2 for "--gpus 2" and "-HG 2", 1 for "--gpus=2"
-// and "-G2".
+// The number of words that an option and its value take up: 2 for "--gpus 2" and "-HG 2", 1 for
+// "--gpus=2" and "-G2".
 std::size_t OptionLength(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (word.starts_with("--")) {
     const bool has_value = word.find('=') != std::string::npos;
@@ -241,7 +241,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string_view text = error.what();
   if (missing) {
-    // What seems to be a missing argument may have been read as the value of an unknown option.
+    // An argument that seems to be missing may have been read as the value of an unknown option.
     for (const std::string& word : app.remaining(true)) {
       if (IsOption(word)) return UnknownWord(app, *verb, word);
     }
@@ -299,7 +299,7 @@ int Finish(Context& context) {
 
 int RunCarma(int argc, const char* const* argv, Context& context, const Program& program) {
   context.program = &program;
-  CLI::App app("Share the GPUs of a server: submit training tasks and watch them.", "carma");
+  CLI::App app("Share a server's GPUs: submit training tasks and watch them.", "carma");
   app.require_subcommand(1);
   app.fallthrough();
   app.add_option("--socket", context.socket_path, "the daemon's socket ($CARMA_SOCKET)")

@@ -19,7 +19,7 @@ constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 // sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
-// The limits of one request. They are below the daemon's own limits (task.max_batch,
+// Limits for one request. They are below the daemon's own limits (task.max_batch,
 // api::kMaxBodyBytes).
 constexpr std::size_t kMaxChunkTasks = 100'000;
 constexpr std::size_t kMaxChunkBytes = 48 << 20;

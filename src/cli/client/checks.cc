@@ -64,8 +64,8 @@ Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
   return Invalid("{}: no interpreter {}", shown, base::Printable(words[0], 400));
 }
 
-// The command is in the image, so the machine itself needs only the container tool, and the image
-// if that is a file.
+// The command is in the image, so the machine itself needs only the container tool, and, if the
+// image is a file, the image.
 Result<Unit> CheckContainer(const task::TaskSpec& spec) {
   const auto container = CARMA_TRY(task::ParseContainer(*spec.container));
   const bool is_file = task::IsImageFile(container.image);
@@ -141,7 +141,7 @@ bool CanWrite(const std::string& pattern) {
   struct stat st {};
   if (percent == std::string::npos && ::stat(path.c_str(), &st) == 0)
     return ::access(path.c_str(), W_OK) == 0;
-  // Missing folders will be created, so the permissions of their nearest existing parent count.
+  // Missing folders will be created, so check the permissions of their nearest existing parent.
   std::string folder = path.substr(0, path.rfind('/'));
   while (!folder.empty() && ::stat(folder.c_str(), &st) != 0)
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.rfind('/'));
@@ -180,7 +180,7 @@ Result<Unit> CheckOutput(const task::TaskSpec& spec) {
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path))
       return Invalid("{}: you cannot write there ({})", base::Printable(*path, 400), option);
     if (IsProgramOf(spec, *path))
-      return Invalid("{}: that is the program itself ({})", base::Printable(*path, 400), option);
+      return Invalid("{}: this would overwrite the program itself ({})", base::Printable(*path, 400), option);
   }
   return Unit{};
 }
@@ -261,7 +261,7 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
   return warnings;
 }
 
-// Options that have no meaning for a task without GPUs, each with a check for whether it was given.
+// Options that have no effect for a task without GPUs, each with a check for whether it was given.
 using Spec = const task::TaskSpec&;
 constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOptions{{
     {"gpu-mem", [](Spec spec) { return spec.memory_mib.has_value(); }},
@@ -283,7 +283,7 @@ std::vector<std::string> GpuOptionWarnings(const task::TaskSpec& spec) {
     if (is_given(spec)) given.push_back(fmt::format("--{}", option));
   if (given.empty()) return {};
   return {base::Join(given, ", ") + (given.size() == 1 ? " has" : " have") +
-          " no meaning with --gpus 0"};
+          " no effect with --gpus 0"};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// `carma completion`, and the words of the verbs that it completes.
+// `carma completion`, and the words that it completes for each verb.
 #include <algorithm>
 #include <memory>
 

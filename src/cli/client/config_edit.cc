@@ -37,8 +37,8 @@ Span SectionOf(Lines& lines, std::string_view section) {
           static_cast<std::size_t>(next - lines.begin())};
 }
 
-// Returns the line of the key in the span, or the span's end if there is none. comment: find the
-// key in a line that is commented out.
+// Returns the key's line in the span, or the span's end if there is none. comment: find the key in
+// a commented-out line.
 std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comment) {
   std::size_t at = span.first;
   for (; at < span.last; ++at) {

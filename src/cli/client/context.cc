@@ -136,7 +136,7 @@ std::optional<base::Time> ParseDate(const std::string& text) {
 }
 
 // Parses a date in local time, or a span before now. A span is relative to the daemon's clock,
-// because the clock of a simulated server differs.
+// because a simulated server has a different clock.
 Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text) {
   if (const std::optional<base::Time> date = ParseDate(text)) return *date;
   const bool has_unit = text.find_first_of("smhd") != std::string::npos;
@@ -204,7 +204,7 @@ Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds hol
   return low;
 }
 
-// Finds a task by its index. Tasks of an array have consecutive numbers and ascending indices.
+// Finds a task by its index. An array's tasks have consecutive numbers and ascending indices.
 Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
   const auto wrong = NotFound("array {} has no task with index {}", array, index);
   const auto first = CARMA_TRY(GetTask(context.client(), array));
@@ -318,7 +318,7 @@ void Show(Context& context, bool watch, double interval_s,
     if (away && !clear && !told) Warn(context, note);
     told = away;
     if (!watch) return;
-    if (std::fflush(context.out) != 0) return;  // the reader of the output is gone
+    if (std::fflush(context.out) != 0) return;  // nothing reads the output any more
     std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
   }
 }

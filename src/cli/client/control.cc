@@ -166,7 +166,7 @@ void WarnOfGpuOptions(const Context& context, const api::TaskView& task, const S
   if (task.gpus > 0) return;
   for (const auto& [option, value] : settings) {
     if (IsGpuOption(option))
-      Warn(context, fmt::format("--{} has no meaning: task {} has --gpus 0", option, task.id));
+      Warn(context, fmt::format("--{} has no effect: task {} has --gpus 0", option, task.id));
   }
 }
 

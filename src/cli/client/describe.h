@@ -21,7 +21,7 @@ struct Described {
   task::TaskSpec first;               // the first task
   std::vector<std::int64_t> indices;  // empty: no array
   std::vector<std::string> warnings;
-  std::vector<std::string> notes;  // on the memory estimate, shown on request
+  std::vector<std::string> notes;  // about the memory estimate, shown on request
 };
 
 // The caller's folder, home and environment. Errors: kIo, kDenied: the folder cannot be read.

@@ -268,10 +268,10 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   EXPECT_TRUE(StartWarnings(no_gpu).empty());
   no_gpu.memory_mib = 1024;
   EXPECT_EQ(StartWarnings(no_gpu),
-            std::vector<std::string>{"--gpu-mem has no meaning with --gpus 0"});
+            std::vector<std::string>{"--gpu-mem has no effect with --gpus 0"});
   no_gpu.exclusive = true;
   EXPECT_EQ(StartWarnings(no_gpu),
-            std::vector<std::string>{"--gpu-mem, --exclusive have no meaning with --gpus 0"});
+            std::vector<std::string>{"--gpu-mem, --exclusive have no effect with --gpus 0"});
   task::TaskSpec misspelt = spec({"true"});
   misspelt.model_summary = dir_ + "/modle.txt";
   misspelt.notify = {{.target = dir_ + "/good.py"}, {.target = "/bin/true"}, {.target = "me"}};

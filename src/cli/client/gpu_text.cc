@@ -67,7 +67,7 @@ std::string CheckedDemand(const CheckedTask& task) {
          base::Printable(task.estimate_method, 40) + ")";
 }
 
-// The text for a task that could start now. Each task of a dry run is checked alone, as if the
+// The text for a task that could start now. Each task of a dry run is checked on its own, as if the
 // other tasks did not exist.
 std::string CheckedNow(std::size_t alike, bool first) {
   if (alike > 1 && first)
@@ -303,7 +303,7 @@ std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count) 
 std::string HistoryTitle(const HistorySpan& span) {
   return "From " + base::FormatTime(base::FromMs(span.from_ms)) + " to " +
          base::FormatTime(base::FromMs(span.to_ms)) + ", " +
-         base::FormatSpan(base::Duration(span.WidthMs())) + " a character\n";
+         base::FormatSpan(base::Duration(span.WidthMs())) + " per character\n";
 }
 
 std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,

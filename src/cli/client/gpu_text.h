@@ -1,4 +1,4 @@
-// Formats the state of the GPUs and of the daemon as text.
+// Formats the state of the GPUs and the daemon as text.
 #pragma once
 
 #include <cstdint>
@@ -48,10 +48,10 @@ struct HistorySpan {
 // Number of characters in a line that are not points.
 inline constexpr int kHistoryMargin = 20;
 
-// "From … to …, 1:00 a character".
+// "From … to …, 1:00 per character".
 std::string HistoryTitle(const HistorySpan& span);
 // One line of small bars for each kind of value, with one character per point. total_mib: the
-// memory that makes a bar full.
+// memory at which a bar is full.
 std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,
                         const HistorySpan& span);
 // One row for each GPU and span. Unknown values are empty.

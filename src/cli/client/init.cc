@@ -190,7 +190,7 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
   const std::string option = path == DefaultFile(of_root) ? "" : " --config " + path;
   text += fmt::format("Next: {}{}, then carma doctor{}.{}\n",
                       option.empty() ? start : "carmad --background", option, option,
-                      is_new ? " Every other key is in the file, as a comment." : "");
+                      is_new ? " The file also lists every other key, as a comment." : "");
   Print(context, text);
 }
 
@@ -239,7 +239,7 @@ void AddInitCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<Flags>();
   verb.AddOption("--file", "FILE", flags->file,
                  "write this file (default: /etc/carma/carma.toml, or the user's own)");
-  verb.AddFlag("-y,--yes", flags->yes, "ask nothing; values that are not given stay as they are");
+  verb.AddFlag("-y,--yes", flags->yes, "ask no questions; values that are not given stay as they are");
   const auto add = [&](std::size_t i, const char* help, const char* type) {
     verb.AddOption("--" + std::string(kQuestions[i].option), type, flags->given[i], help);
   };

@@ -1,4 +1,4 @@
-// list, show, explain, history: the verbs that show tasks, their states and the reasons.
+// list, show, explain, history: the verbs that show tasks, their states and the reasons for them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -93,7 +93,7 @@ std::string CutText(const ListFlags& flags, std::size_t shown, const api::Status
   if (!IsWhole(flags))
     return fmt::format("only the first {} shown; see --limit",
                        shown == 1 ? "task is" : fmt::format("{} tasks are", shown));
-  return fmt::format("{} of {} tasks are shown (all: --limit {})", shown, all, all);
+  return fmt::format("{} of {} tasks are shown (--limit {} shows all)", shown, all, all);
 }
 
 Result<std::string> RenderList(Context& context, const ListFlags& flags,

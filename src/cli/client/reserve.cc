@@ -225,7 +225,7 @@ void AddReserveCommand(Syntax app, Context& context) {
   verb.AddOption("--class", "NAME", flags->classes, "classes (--qos) whose tasks may run there");
   verb.AddOption("--gpus", "LIST", flags->gpus, "which GPUs: indices, UUIDs or all");
   verb.AddOption("--type", "NAME", flags->type, "GPUs of this model: a100 …");
-  verb.AddOption("--count", "N", flags->count, "number of GPUs, free ones first")
+  verb.AddOption("--count", "N", flags->count, "number of GPUs; free ones are chosen first")
       .Range(1, core::kMaxGpus);
   verb.AddOption("--from", "TIME", flags->from,
                  "start: 14:00, 2026-03-01T14:00, tomorrow, +30m (default: now)");

@@ -42,8 +42,8 @@ std::string OptionalMib(const std::optional<std::int64_t>& mib) {
   return mib ? base::FormatMib(*mib) : "-";
 }
 
-// While the task runs: measured/promised memory. While it waits: ~predicted memory. At the end: the
-// measured peak.
+// While the task runs: measured/promised memory. While it waits: ~predicted memory. After the end:
+// the measured peak.
 std::string MemoryText(const TaskView& task) {
   if (task.gpus == 0) return "-";
   if (HoldsGpus(task)) {
@@ -149,7 +149,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"name", {"NAME", false, 8}, "name, and the index in an array", &NameText},
       {"params",
        {"PARAMS", false, 8},
-       "values of a sweep's parameters",
+       "sweep parameter values",
        &Timeless<&ParametersText>},
       {"array", {"ARRAY", kRight}, "number of the array's first task", &Timeless<&ArrayText>},
       {"index", {"INDEX", kRight}, "index in the array", &Timeless<&IndexText>},
@@ -175,7 +175,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"queue", {"QUEUE"}, "main or recovery", &Word<&T::queue>},
       {"priority", {"PRIO", kRight}, "priority", &Number<&T::priority>},
       {"attempt", {"TRY", kRight}, "number of starts", &Number<&T::attempt>},
-      {"ooms", {"OOMS", kRight}, "how often the task ran out of GPU memory", &Number<&T::ooms>},
+      {"ooms", {"OOMS", kRight}, "number of times the task ran out of GPU memory", &Number<&T::ooms>},
       {"predicted", {"PREDICTED", kRight}, "predicted peak per GPU", &Mib<&T::predicted_mib>},
       {"promised", {"PROMISED", kRight}, "memory promised per GPU", &Mib<&T::claim_mib>},
       {"used", {"USED", kRight}, "memory in use on the fullest GPU", &Mib<&T::observed_mib>},

@@ -61,13 +61,13 @@ std::string NoEstimate(const TaskView& task) {
 }
 
 void AddMemory(const TaskView& task, Facts& facts) {
-  if (task.gpus == 0) return;  // it has no promise of GPU memory
+  if (task.gpus == 0) return;  // no GPU memory is promised to it
   facts.Add("Predicted", task.predicted_mib ? base::FormatMib(*task.predicted_mib) + PerGpu(task) +
                                                   " (" + Line(task.estimate_method) + ")"
                                             : NoEstimate(task));
   for (const std::string& remark : task.estimate_remarks)
     facts.Add("", base::Printable(remark, 400));
-  const bool waits = !HasEnded(task) && !HoldsGpus(task);  // it has no promise at present
+  const bool waits = !HasEnded(task) && !HoldsGpus(task);  // nothing is promised to it at present
   if (task.attempt > 0 && !waits) {
     facts.Add("Promised", PromiseText(task));
   } else if (task.bound_mib && task.bound_mib != task.predicted_mib) {
@@ -325,8 +325,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
 
 namespace {
 
-// Whether the task waits for its owner or for other tasks. Its position in the queue then means
-// nothing.
+// Whether the task waits for its owner or for other tasks. Its queue position is then meaningless.
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";
@@ -346,7 +345,7 @@ std::string Explanation(const api::ExplainView& explain) {
   std::string out;
   if (!explain.store_trouble.empty() && !HasEnded(task)) {
     out = "carmad cannot write its database (" + base::Printable(explain.store_trouble, 400) +
-          "): nothing starts, and the following has not taken effect yet.\n";
+          "): no tasks start, and the following has not taken effect yet.\n";
   }
   out += "Task " + std::to_string(task.id) + " " + Line(task.name) + " ";
   if (HasEnded(task)) {
@@ -378,7 +377,7 @@ std::string Explanation(const api::ExplainView& explain) {
   out += EstimateSentence(task);
   if (explain.taught_mib) {
     out += "It requests " + base::FormatMib(*explain.taught_mib) +
-           ", the amount that tasks of its kind have needed.\n";
+           ", the amount that similar tasks have needed.\n";
   }
   if (DependsOnRules(task) && !explain.policy.empty())
     out += "Rules: " + base::Printable(explain.policy, 400) + "\n";

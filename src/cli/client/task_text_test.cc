@@ -190,13 +190,13 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
             "  GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use) cannot take it now: 91 % busy\n"
             "  GPU 2 (0M promised, 0M in use) can never take it: GpuMemory\n"
             "Memory: 29.3G predicted (given).\n"
-            "It requests 20.0G, the amount that tasks of its kind have needed.\n");
+            "It requests 20.0G, the amount that similar tasks have needed.\n");
   api::ExplainView unwritten = explain;
   unwritten.store_trouble = "no space left on the disk of /var/lib/carma";
   EXPECT_THAT(
       Explanation(unwritten),
       ::testing::StartsWith("carmad cannot write its database (no space left on the disk of "
-                            "/var/lib/carma): nothing starts"));
+                            "/var/lib/carma): no tasks start"));
   api::ExplainView behind = explain;
   behind.task.reason = "Priority";
   EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))

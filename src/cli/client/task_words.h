@@ -56,13 +56,13 @@ std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
                            const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
 // "2026-03-01 14:20".
 std::string Minute(std::int64_t ms);
-// A moment relative to now: "14:20", "Tue 09:05", "2026-03-01 14:20".
+// A time, written relative to now: "14:20", "Tue 09:05", "2026-03-01 14:20".
 std::string MomentBrief(std::int64_t ms, std::int64_t now_ms);
 
 // ---- a task's progress ----
 
 // "42% 1:10:00": the share done and the time left. If only the progress of one loop is known: "42%
-// of epoch 3", "42% of steps", "1200 steps". "-" without progress.
+// of epoch 3", "42% of steps", "1200 steps". "-" if there is none.
 std::string ProgressBrief(const std::optional<task::ProgressReport>& progress, std::int64_t now_ms);
 // "42.0% done, about 1:10:00 left; training, epoch 3, step 120 of 1000, 2.1 per second, loss 0.41".
 std::string ProgressSentence(const task::ProgressReport& progress, std::int64_t now_ms);

@@ -1,4 +1,4 @@
-// Declares the verbs and their options. The functions that do their work are declared in verbs.h.
+// Declares the verbs and their options. The functions that implement them are declared in verbs.h.
 #include "cli/client/verbs.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ Syntax AddVerb(Syntax app, const char* name, const char* help, const std::string
 void AddSubmit(Syntax app, Context& context) {
   auto flags = NewFlags<SubmitFlags>();
   const Syntax verb = AddVerb(
-      app, "submit", "Submit a task: a command, a script with #CARMA or #SBATCH lines, a .rad file",
+      app, "submit", "Submit a task: a command, a script with #CARMA or #SBATCH lines, or a .rad file",
       "The command follows the options:\n"
       "  carma submit --gpus 2 --memory 12G python train.py --lr 0.1\n"
       "  carma submit --time 12h train.sh resnet50       a script that starts with #!\n"
@@ -144,9 +144,9 @@ void AddList(Syntax app, Context& context) {
   verb.AddOption("--class,--qos", "NAME", flags->qos, "only tasks of this class");
   verb.AddOption("--limit", "N", flags->limit, "at most N tasks (default: 500)")
       .Range(std::size_t{1}, std::size_t{10'000'000});
-  verb.AddFlag("-a,--all", flags->all, "also ended tasks, newest first");
+  verb.AddFlag("-a,--all", flags->all, "include ended tasks, newest first");
   verb.AddFlag("--unfold", flags->unfold,
-               "one row for each waiting task of an array, even if they are alike");
+               "one row for each waiting array task, even if they are identical");
   verb.AddFlag("--tree", flags->tree, "show each task below the task it waits for");
   verb.AddOption("-o,--format", "LIST", flags->columns, "columns, listed below");
   verb.AddFlag("--no-header", flags->no_titles, "omit the header line");
@@ -179,7 +179,7 @@ void AddExplain(Syntax app, Context& context) {
 
 void AddHistory(Syntax app, Context& context) {
   auto flags = NewFlags<HistoryFlags>();
-  const Syntax verb = AddVerb(app, "history", "Show the history of tasks (default: all)",
+  const Syntax verb = AddVerb(app, "history", "Show task history (default: all tasks)",
                               "  carma history 42\n  carma history --limit 1000\n");
   verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
   verb.AddOption("-n,--limit", "N", flags->limit, "the last N events of each task (default: 100)")
@@ -222,7 +222,7 @@ void AddRelease(Syntax app, Context& context) {
 
 void AddRequeue(Syntax app, Context& context) {
   AddChange(app, context, "requeue",
-            "Start tasks again from the beginning; running ones are stopped",
+            "Restart tasks from the beginning; running ones are stopped",
             "  carma requeue 42\n");
 }
 
@@ -393,7 +393,7 @@ void AddBackup(Syntax app, Context& context) {
       "  carma backup /backup/              creates carma-YYYYMMDD-HHMMSS.db in it\n"
       "  carma backup --force carma.db\n"
       "For root and the user that carmad runs as. To restore it, see docs/server/operations.md.\n");
-  verb.AddOption("target", "FILE", flags->target, "the file to create, or a folder for it")
+  verb.AddOption("target", "FILE", flags->target, "the file to create, or the folder to create it in")
       .Required();
   verb.AddFlag("-f,--force", flags->force, "replace an existing file");
   verb.AddOption("--state-dir", "DIR", flags->state_dir,
@@ -404,7 +404,7 @@ void AddBackup(Syntax app, Context& context) {
 // ---- the program itself ----
 
 void AddVersion(Syntax app, Context& context) {
-  const Syntax verb = AddVerb(app, "version", "Print version, commit and build of this program",
+  const Syntax verb = AddVerb(app, "version", "Print this program's version, commit and build",
                               "  carma version\n");
   verb.OnRun([&context] {
     Print(context, context.json

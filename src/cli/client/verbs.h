@@ -1,4 +1,4 @@
-// The functions that do the work of the verbs. verbs.cc declares the options of the verbs.
+// The functions that implement the verbs. verbs.cc declares their options.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<st
 // Returns the settings with "@" and ranges in dependencies replaced by numbers: "afterok:12:13".
 using Settings = std::vector<std::pair<std::string, std::string>>;
 Result<Settings> WithTasksResolved(Context& context, Settings settings);
-// The caller's user name, or the number if the user has no name.
+// The caller's user name, or the UID if the user has no name.
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
-// Prints the JSON of the named tasks: a list if several were named, otherwise the single text.
+// Prints the JSON of the named tasks: a list if several were named, otherwise one object.
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
 // Makes "&after_ms=…&until_ms=…" from --since and --until; an empty option is omitted. A time is a
 // local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span before
@@ -54,7 +54,7 @@ base::Error NamedWrongly(base::Error error);
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
 // Like ReadNamed(), but "-" is standard input.
 Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
-// What messages call the input: "standard input" or its path.
+// The name of the input in messages: "standard input" or its path.
 std::string InputName(const std::string& path);
 
 struct SubmitFlags {
@@ -65,11 +65,11 @@ struct SubmitFlags {
   struct Here {
     std::string name;       // task::TaskSpec::attach
     bool terminal = false;  // the task gets a terminal of its own
-    bool once = false;      // a retry cannot read its input again
+    bool once = false;      // its input cannot be read again on a retry
   };
   std::optional<Here> here;
   bool check = false;
-  bool no_check = false;  // skip the checks of checks.h
+  bool no_check = false;  // skip the checks in checks.h
   bool lease = false;     // carma lease: this process becomes the command
   bool wait = false;
   bool parsable = false;

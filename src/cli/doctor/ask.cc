@@ -37,7 +37,8 @@ namespace {
 // How long the driver may take, in real time, to answer every query once.
 constexpr std::chrono::seconds kDriverPatience{20};
 constexpr base::Duration kGpuPatience{5'000};
-// Counters are means between two samples. NVML needs at least 100 ms between the samples.
+// Counters are averages over the interval between two samples. NVML needs at least 100 ms between
+// them.
 constexpr std::chrono::milliseconds kSamplePause{300};
 // Longer than MeasureContext() waits for the CUDA driver.
 constexpr std::chrono::seconds kContextPatience{35};
@@ -78,7 +79,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
   for (std::size_t i = 0; i < devices->size(); ++i)
     facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
   if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
-  // The following calls query all GPUs, so one hanging GPU would block them.
+  // The following calls query all GPUs, so one hung GPU would block them.
   const auto hangs = [](const gpu::DeviceInfo& each) {
     return each.trouble.cause == gpu::TroubleCause::kHangs;
   };

@@ -17,7 +17,7 @@ namespace carma::cli {
 gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 
 // Waits up to 20 s for a hanging driver. A call that still hangs is left running until the process
-// ends.
+// exits.
 DriverFacts AskDriver(const config::Settings& settings);
 // Returns the newest answers in a recording from another machine. Errors: those of ReadNamed() and
 // ParseRecording().
@@ -27,7 +27,7 @@ Result<DriverFacts> AskRecording(const std::string& path);
 // daemon answers.
 AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
                           const config::Settings& settings);
-// Makes a context on an idle GPU of each type, one GPU after the other, and fills in `cost` or
+// Creates a context on an idle GPU of each type, one GPU after the other, and fills in `cost` or
 // `not_measured`. Each context may take up to half a minute.
 void MeasureContexts(const config::Settings& settings, const DriverFacts& driver,
                      std::vector<ContextFacts>& contexts);

@@ -79,8 +79,7 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
          findings);
   Append(CheckSettings("", settings), findings);
   Append(CheckNotices("", settings), findings);
-  // The daemon of an ordinary user usually may not read the kernel log, and its user cannot change
-  // that.
+  // An ordinary user's daemon usually may not read the kernel log, and the user cannot change that.
   if (is_root) Append(CheckKernelLog("", settings), findings);
   if (!settings.estimate_profiles.empty())
     findings.push_back(CheckProfiles(settings, TypesOf(driver)));

@@ -21,7 +21,7 @@ constexpr KnownCode kCodes[] = {
     {46, "another process has exclusive use of this GPU: check Compute Mode in nvidia-smi -q"},
     {100, "CUDA sees no GPU: check that /dev/nvidia* and /dev/nvidia-uvm exist and can be opened"},
     {101, "CUDA does not find the GPU that NVML shows: do both libraries belong to one driver?"},
-    {802, "start the fabric manager (nvidia-fabricmanager): GPUs behind NVSwitch wait for it"},
+    {802, "start the fabric manager (nvidia-fabricmanager): GPUs behind NVSwitch need it"},
     {803, "libcuda and the loaded kernel driver do not match: reboot, or reload the driver"},
     {804, "libcuda is too new for this driver: remove the CUDA compatibility package"},
     {999, "load the module nvidia-uvm (nvidia-modprobe -u), and see the kernel log (dmesg)"},
@@ -91,7 +91,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
-// Whether the GPU hangs, is lost, or cannot be read for any other reason except MIG.
+// Whether the GPU is hung, is lost, or cannot be read for any other reason except MIG.
 bool IsSilent(const GpuFacts& gpu) {
   const gpu::DeviceTrouble& trouble = gpu.info.trouble;
   if (trouble.empty()) return !gpu.reading;
@@ -119,7 +119,7 @@ std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpu
   for (ContextCandidate& candidate : candidates) {
     if (candidate.obstacle.empty())
       candidate.obstacle =
-          fmt::format("gpu {} does not answer, and CUDA may wait for it", silent - gpus.begin());
+          fmt::format("gpu {} does not respond, and CUDA may wait for it", silent - gpus.begin());
   }
   return candidates;
 }

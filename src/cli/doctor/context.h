@@ -36,7 +36,7 @@ struct ContextFacts {
 // the failure would be attributed to a healthy one.
 struct ContextCandidate {
   std::size_t gpu = 0;
-  std::string obstacle;  // as part of a sentence; empty: no obstacle
+  std::string obstacle;  // phrased as part of a sentence; empty: no obstacle
 };
 std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpus);
 

@@ -105,7 +105,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
       {"nobody counts",
        [](gpu::Reading& r, config::Settings&) { r.counters = gpu::CounterSource::kNone; },
        Level::kWarn,
-       "no source counts SM activity (dcgmi cannot be started); a task may join others if "
+       "no source reports SM activity (dcgmi cannot be started); a task may join others if "
        "kernels ran at most 80 % of the time"},
       {"not counted, and not required",
        [](gpu::Reading& r, config::Settings& s) {

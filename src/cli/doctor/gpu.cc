@@ -81,7 +81,7 @@ constexpr RecoveryAdvice kRecoveries[] = {
      "drain all GPUs and reboot"},
     {RecoveryAction::kDrainP2p, Level::kBad, "the driver asks to stop traffic between GPUs",
      "stop the multi-GPU tasks, then check again"},
-    {RecoveryAction::kDrainAndReset, Level::kWarn, "the GPU runs with reduced capacity",
+    {RecoveryAction::kDrainAndReset, Level::kWarn, "the GPU is running with reduced capacity",
      "drain it (carma drain) and reset it when its tasks have ended"},
 };
 constexpr RecoveryAdvice kUnknownRecovery = {
@@ -194,7 +194,7 @@ class GpuCheck {
         break;
     }
     if (facts_.info.mig) return NoActivityOfInstances();
-    std::string text = "no source counts SM activity";
+    std::string text = "no source reports SM activity";
     if (!driver_.dcgm_trouble.empty()) text += " (" + base::Printable(driver_.dcgm_trouble) + ")";
     if (const std::string rule = config::RuleWithoutActivity(settings_.policy); !rule.empty())
       text += "; " + rule;
@@ -205,7 +205,7 @@ class GpuCheck {
 
   // DCGM does not help here, because its counters do not name their instance (docs/server/gpus.md).
   void NoActivityOfInstances() {
-    const std::string text = "SM activity of instances is not counted before Hopper";
+    const std::string text = "SM activity of instances is not reported before Hopper";
     const core::PolicyConfig& policy = settings_.policy;
     if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
     if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory)

@@ -189,7 +189,7 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
     constexpr std::array kFolders{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                   "/usr/bin",        "/sbin",          "/bin"};
     if (std::ranges::none_of(kFolders, has_curl)) {
-      findings.back() = {"notices", Level::kWarn, "no webhook can be called: there is no curl",
+      findings.back() = {"notices", Level::kWarn, "webhooks cannot be called: curl is not installed",
                          "install curl" + InstallCommand(root, Missing::kCurl) +
                              ", or remove webhooks from notify.allow"};
     }
@@ -252,8 +252,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
   // allows.
   if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
   return {{"settings", Level::kWarn,
-           fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be "
-                       "held responsible",
+           fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be blamed",
                        base::Printable(settings.kernel_log), std::strerror(errno)),
            "let carmad open the device, with CAP_SYSLOG (also in a container)"}};
 }
@@ -280,8 +279,8 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
   return closed;
 }
 
-// Whether the findings on closed GPUs already show this problem. If the driver is silent, all of
-// its GPUs are down.
+// Whether the findings on closed GPUs already show this problem. If the driver does not respond,
+// all of its GPUs are down.
 bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
   if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
     return std::ranges::any_of(daemon.gpus, [](const api::GpuView& gpu) {

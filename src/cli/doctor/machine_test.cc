@@ -31,7 +31,7 @@ Finding FirstMachineTrouble(const std::vector<Finding>& findings) {
   return {};
 }
 
-// Makes a machine's files below a folder.
+// Creates a machine's files under a folder.
 class DoctorMachine : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -83,7 +83,7 @@ TEST_F(DoctorMachine, ReportsCountersForAdministratorsOnly) {
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
 }
 
-// Adds MPS daemons of CARMA and of others to the machine.
+// Adds CARMA's and other MPS daemons to the machine.
 class DoctorMps : public DoctorMachine {
  protected:
   void SetUp() override {
@@ -311,7 +311,7 @@ TEST_F(DoctorMachine, ChecksNotificationPrograms) {
   EXPECT_THAT(findings[0].text,
               HasSubstr("no mail can be sent: there is no program /usr/sbin/sendmail"));
   EXPECT_THAT(findings[0].remedy, HasSubstr("notify.allow"));
-  EXPECT_THAT(findings[1].text, HasSubstr("there is no curl"));
+  EXPECT_THAT(findings[1].text, HasSubstr("curl is not installed"));
   Put("/usr/sbin/sendmail", "", 0755);
   Put("/usr/bin/curl", "", 0755);
   EXPECT_EQ(Worst(CheckNotices(root_, settings)), Level::kOk);

@@ -33,7 +33,7 @@ struct EstimateFlags {
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
   std::string estimators;      // comma-separated; empty: all
-  std::string weights;         // folder of the gpumemnet weights; empty: shipped. With --hf-config:
+  std::string weights;         // folder with the gpumemnet weights; empty: shipped. With --hf-config:
                                // how the model's weights are stored
   double coverage = 0;         // 0: the daemon's value
   std::vector<double> beside;  // SM activities of neighbours
@@ -97,7 +97,7 @@ task::Observation Named(task::Observation run, std::string signature, std::strin
   return run;
 }
 
-// The views are sorted from new to old, but a history must begin with the oldest run.
+// The views are sorted newest first, but a history must begin with the oldest run.
 void Remember(const api::KnowledgeView& view, const estimate::Question& question,
               estimate::History& history) {
   for (auto run = view.runs.rbegin(); run != view.runs.rend(); ++run)
@@ -295,12 +295,12 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "samples per GPU and step; with DataParallel, across all GPUs", "N");
   add("--optimizer", flags->optimizer, "sgd, sgd-momentum, adam, adamw …", "NAME");
   add("--precision", flags->precision, "fp32, amp, bf16 …", "NAME");
-  add("-G,--gpus", flags->gpus, "GPUs of the task", "N");
+  add("-G,--gpus", flags->gpus, "number of GPUs", "N");
   add("--memory", flags->memory, "the memory you would state yourself", "SIZE");
   add("--gpu-type", flags->gpu_type, "GPU as the driver names it (default: the server's)", "NAME");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--weights", flags->weights,
-      "folder of the gpumemnet weights (default: shipped); or how a transformer stores its "
+      "folder with the gpumemnet weights (default: shipped); or how a transformer stores its "
       "weights: bf16, fp16, fp32, nf4, nf4-dq, gptq4, int8 (default: from config.json)",
       "DIR|NAME");
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of tasks the bound should cover")

@@ -94,7 +94,7 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
            "PEFT's adapter_config.json; implies lora");
   add_file("--deepspeed", task::PlanFile::Kind::kDeepSpeed, "DeepSpeed's configuration, JSON");
   verb.AddOption("--gpu-memory", "MIB", flags.gpu_mib,
-                 "memory of the GPU; when it is almost full, the allocator frees cached memory")
+                 "GPU memory; when it is almost full, the allocator frees cached memory")
       .Group(group)
       .Positive();
 }

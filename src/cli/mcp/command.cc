@@ -43,7 +43,7 @@ void Serve(Context& context, bool changes) {
     const std::optional<std::string> answer = server.Answer(line);
     if (!answer) continue;
     Print(context, *answer + "\n");
-    if (std::fflush(context.out) != 0) return;  // the reader of the output is gone
+    if (std::fflush(context.out) != 0) return;  // nothing reads the output any more
   }
 }
 

@@ -17,7 +17,7 @@ struct McpRan {
 
 class McpServer {
  public:
-  // run: runs `carma WORDS…`. changes: also offer the tools submit and cancel.
+  // run: runs `carma WORDS…`. changes: also offer the submit and cancel tools.
   using Run = std::function<McpRan(const std::vector<std::string>& words)>;
   McpServer(Run run, bool changes, std::string version);
 

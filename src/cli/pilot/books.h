@@ -21,7 +21,7 @@ class PilotBooks {
   // A process that inherits this descriptor also holds the lock, so the folder stays locked until
   // the pilot's daemon has exited.
   int lock_fd() const { return lock_.get(); }
-  // Whether the first command (carma pilot --once) has run to its end.
+  // Whether the first command (carma pilot --once) has finished.
   bool Begun() const;
   Result<Unit> NoteBegun() const;
 

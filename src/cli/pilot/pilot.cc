@@ -89,7 +89,7 @@ class Pilot {
     return StartDaemon();
   }
 
-  // Serves until the end and sets the exit code.
+  // Serves until the pilot ends and sets the exit code.
   void Serve() {
     TellReady();
     if (!context_.words.empty() && !(flags_.once && books_->Begun())) StartCommand();
@@ -456,7 +456,7 @@ class Pilot {
   double time_scale_ = 1;                 // speed of the daemon's clock
   std::optional<std::int64_t> began_ms_;  // on the daemon's clock
   std::optional<Time> empty_by_;          // when the tasks must be gone, before the end
-  std::optional<Time> leave_by_;          // deadline that the tasks were given
+  std::optional<Time> leave_by_;          // deadline given to the tasks
   std::optional<Time> told_to_end_;       // when the first signal asked the pilot to end
   pid_t command_ = 0;
   int command_code_ = 0;

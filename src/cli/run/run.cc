@@ -90,7 +90,8 @@ class Runner {
     exit_code_ = kExitFailure;
     if (end.last && end.last->kind == AttachMessage::Kind::kEnded)
       exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
-    // Nothing reads the output any more, so the task gets the signal of a closed terminal.
+    // Nothing reads the output any more, so the task gets the same signal as when its terminal
+    // closes.
     if (end.ours) Finish(exit_code_);
   }
 
@@ -206,7 +207,7 @@ void RunHere(Context& context, RunFlags flags) {
   if (!described) return context.Fail(described.error());
   if (!described->specs.empty()) {
     return context.Fail(
-        {ErrorCode::kInvalid, "--param: a sweep is several tasks; use carma submit for it"});
+        {ErrorCode::kInvalid, "--param: a sweep is several tasks; use carma submit instead"});
   }
   const auto answer = SubmitTasks(context.client(), {described->spec});
   if (!answer) return context.Fail(answer.error());

@@ -1,4 +1,5 @@
-// `carma slurm`: what CARMA contributes to a Slurm node: configuration, checks, prolog and epilog.
+// `carma slurm`: CARMA's part in setting up a Slurm node (configuration, checks, prolog and
+// epilog).
 #include <fmt/format.h>
 #include <glob.h>
 #include <unistd.h>

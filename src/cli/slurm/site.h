@@ -15,9 +15,9 @@
 
 namespace carma::cli {
 
-// The GPU memory for tasks in GiB, rounded down for each GPU.
+// GPU memory available to tasks, in GiB, rounded down for each GPU.
 std::int64_t UsableGib(const std::vector<api::GpuView>& gpus);
-// The GPU memory for tasks in GiB on the smallest and the largest GPU of the node; 0 if there are
+// GPU memory available to tasks, in GiB, on the node's smallest and largest GPU; 0 if there are
 // none.
 std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus);
 std::int64_t LargestGib(const std::vector<api::GpuView>& gpus);
@@ -48,7 +48,7 @@ struct SlurmFacts {
   std::map<std::string, std::string> config, node_config;
   // Output of `scontrol -o show partition` for each partition of the node, by name.
   std::map<std::string, std::map<std::string, std::string>> partitions;
-  // Contents of Prolog, Epilog and job_submit.lua; empty: not readable here.
+  // Contents of Prolog, Epilog and job_submit.lua; empty: not readable on this host.
   std::string prolog, epilog, submission;
   bool requeues = true;  // slurm.enabled
   std::optional<PluginLine> plugin;

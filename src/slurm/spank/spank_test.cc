@@ -1,4 +1,4 @@
-// Tests the parts of the plug-in that work without Slurm: parsing, requests and reading of output.
+// Tests the parts of the plug-in that work without Slurm: parsing, requests and reading output.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
