@@ -131,7 +131,7 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
   if (flags.wait && tasks > 0) {
     status = AwaitEmptyServer(context, status->value);
     if (!status) return context.Fail(status.error());
-    if (print) Print(context, "No task is running any more\n");
+    if (print) Print(context, "No tasks are running any more\n");
   }
   if (context.json) Print(context, status->text + "\n");
 }

@@ -98,7 +98,7 @@ std::string ExitText(const TaskView& task) {
   return task.exit_code ? std::to_string(*task.exit_code) : "-";
 }
 
-// A task that runs normally has no colour. A task is coloured if it waits, has failed or has a
+// A task that runs normally has no colour. A task is coloured if it is waiting, has failed or has a
 // problem.
 Colour WhereColour(const TaskView& task) {
   if (!HoldsGpus(task)) return StateColour(task);

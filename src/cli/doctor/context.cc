@@ -19,7 +19,7 @@ struct KnownCode {
 constexpr KnownCode kCodes[] = {
     {2, "its memory is in use by an unlisted process: see nvidia-smi on the host"},
     {46, "another process has exclusive use of this GPU: check Compute Mode in nvidia-smi -q"},
-    {100, "CUDA sees no GPU: check that /dev/nvidia* and /dev/nvidia-uvm exist and can be opened"},
+    {100, "CUDA sees no GPUs: check that /dev/nvidia* and /dev/nvidia-uvm exist and can be opened"},
     {101, "CUDA does not find the GPU that NVML shows: do both libraries belong to one driver?"},
     {802, "start the fabric manager (nvidia-fabricmanager): GPUs behind NVSwitch need it"},
     {803, "libcuda and the loaded kernel driver do not match: reboot, or reload the driver"},

@@ -280,7 +280,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "  carma estimate --hf-config config.json --seq-len 4096 --batch 2 --method lora --amp \\\n"
       "      --gradient-checkpointing full\n"
       "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py),\n"
-      "a script with #CARMA lines, a .rad file, a Python script or a configuration of axolotl,\n"
+      "a script with #CARMA lines, a .rad file, a Python script or a configuration file for axolotl,\n"
       "LLaMA-Factory, torchtune, torchtitan or TRL. A daemon adds its calibration and history.\n"
       "BOUND covers the share of tasks given by --coverage.\n"
       "Exit code: 0 estimated, 1 no estimator has an answer, 2 the file cannot be read.\n"

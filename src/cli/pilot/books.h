@@ -12,7 +12,7 @@ namespace carma::cli {
 
 class PilotBooks {
  public:
-  // Makes the folder if it is missing, and waits a few seconds for a previous pilot that is
+  // Creates the folder if it is missing, and waits a few seconds for a previous pilot that is
   // exiting. whose: one line that describes this pilot in the error messages of other pilots.
   // Errors: kConflict with the line of the pilot that uses the folder; system errors.
   static Result<PilotBooks> Take(const std::string& folder, const std::string& whose);

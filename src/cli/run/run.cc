@@ -108,7 +108,7 @@ class Runner {
     Finish(128 + number);
   }
 
-  // Holds the task while this process is stopped. A stopped process could not answer when the task
+  // Holds the task while this process is stopped. A stopped process could not respond when the task
   // starts, so the start would fail. A held task keeps its place in the queue.
   void Pause() {
     const Called<api::TaskView> before = GetTask(context_.client(), id_);

@@ -51,7 +51,7 @@ struct Standing {
 // Builds the body of POST /v1/leases. Pure.
 std::string AskText(const Step& step, const Wanted& wanted);
 
-// How the process of a lease ended.
+// How a lease's process exited.
 struct Ending {
   int status = 0;  // from wait()
   std::string stderr_tail;
@@ -73,12 +73,12 @@ class Carmad {
   // Adopts the lease for the calling process and returns the environment variables for it. If the
   // result is empty, standing.trouble has the reason.
   std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
-  // Reports how the lease's process ended. If carmad is away, leaves the report in a file that
+  // Reports how the lease's process exited. If carmad is away, leaves the report in a file that
   // carmad reads after its restart, and returns false.
   bool End(std::int64_t id, const Ending& ending) const;
-  // Waits until carmad has found the cause of the end and any requeue of the job is complete. Waits
-  // at most `seconds`, or kRestartS if no carmad listens. told: the result of the earlier End(); if
-  // false, the report is repeated.
+  // Waits until carmad has determined why the process ended and any requeue of the job is complete.
+  // Waits at most `seconds`, or kRestartS if no carmad listens. told: the result of the earlier
+  // End(); if false, the report is repeated.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:
