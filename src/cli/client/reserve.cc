@@ -217,7 +217,7 @@ void AddReserveCommand(Syntax app, Context& context) {
       "  carma reserve list\n"
       "  carma reserve remove 3\n"
       "Tasks running there when it begins may finish. No other task is placed there if its time\n"
-      "limit reaches into the reservation, or, without a limit, within reserve.lead before it.\n"
+      "limit extends into the reservation, or, without a limit, within reserve.lead before it.\n"
       "Every verb also takes --json and --socket PATH.");
   verb.AddOption("--for", "USER", flags->whom,
                  "users whose tasks may run there; nobody: keep the GPUs free");

@@ -39,7 +39,7 @@ void AddSubmit(Syntax app, Context& context) {
       "The command follows the options:\n"
       "  carma submit --gpus 2 --memory 12G python train.py --lr 0.1\n"
       "  carma submit --time 12h train.sh resnet50       a script that starts with #!\n"
-      "  carma submit --array 0-15 -- ./sweep            after --: never read as a script\n"
+      "  carma submit --array 0-15 -- ./sweep            after --: never treated as a script\n"
       "  carma submit resnet50.rad                       a file in the original system's format\n"
       "  echo 'nvidia-smi' | sed '1i #!/bin/sh' | carma submit -\n"
       "  carma submit --batch tasks.jsonl                one JSON description per line\n"
@@ -104,7 +104,7 @@ void AddEdit(Syntax app, Context& context) {
   auto flags = NewFlags<EditFlags>();
   const Syntax verb = AddVerb(
       app, "edit", "Change options of waiting tasks, and some options of running ones",
-      "  carma edit 42 --time 12h              a running task, too: limit, class, priority,\n"
+      "  carma edit 42 --time 12h              also for running tasks: time limit, class, priority,\n"
       "                                        name, comment, notify\n"
       "  carma edit 40-45 --gpu-mem 20G -G 2\n"
       "  carma edit @ --begin tomorrow --notify me\n"
@@ -350,7 +350,7 @@ void AddDrain(Syntax app, Context& context) {
                    "  carma drain all --by 18:00     tasks save and leave by then\n"
                    "  carma drain all --until-boot --wait    in a script, before the machine goes "
                    "down\n"
-                   "A GPU that is drained again keeps its reason and TIME unless they are given.\n",
+                   "Draining a GPU again keeps its reason and TIME unless new ones are given.\n",
                    flags);
   verb.AddOption("--reason", "TEXT", flags->reason, "reason shown to waiting tasks");
   verb.AddOption(

@@ -232,7 +232,7 @@ constexpr std::string_view kHelp =
     "g       GPUs on or off\n"
     "q, Esc  back, or quit\n"
     "\n"
-    "In the bar of a GPU, | is memory in use and : is promised beyond that. Small bars show its\n"
+    "In a GPU's bar, | is memory in use and : is promised beyond that. Small bars show its\n"
     "SM activity over the last 15 minutes. MEM of a task: used and promised, ~predicted while it\n"
     "waits, the peak at the end.";
 
