@@ -252,8 +252,10 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   site.ExpectWaits(later, "Draining");
   const Ran opened = site.Carma({"resume", "all"});
   // carmad has not read GPU 0 since it started. The next reading may precede the reply.
-  EXPECT_THAT(opened.out,
-              MatchesRegex("The server accepts tasks again\nGPU 0 (is open, and will accept tasks as soon as it responds|accepts tasks again)\nGPU 1 accepts tasks again\n"));
+  EXPECT_THAT(
+      opened.out,
+      MatchesRegex("The server accepts tasks again\nGPU 0 (is open, and will accept tasks as soon "
+                   "as it responds|accepts tasks again)\nGPU 1 accepts tasks again\n"));
   EXPECT_EQ(site.Await(later).state, "succeeded");
 
   const Ran one = site.Carma({"drain", "0", "--until-boot"});
@@ -272,8 +274,9 @@ TEST_F(Shutdown, ADrainWaitsUntilTheTasksHaveLeft) {
   runs.Open();
   const Ran ended = drain.Wait();
   EXPECT_TRUE(ended.Ok()) << ended.Text();
-  EXPECT_EQ(ended.out,
-            "GPU 1 accepts no new tasks; running tasks continue\nNo tasks are left on these GPUs\n");
+  EXPECT_EQ(
+      ended.out,
+      "GPU 1 accepts no new tasks; running tasks continue\nNo tasks are left on these GPUs\n");
 }
 
 }  // namespace

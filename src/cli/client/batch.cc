@@ -173,7 +173,8 @@ void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const 
     if (!answer) {
       if (!receipt.empty()) {
         receipt.PrintTo(context, flags.parsable);
-        Warn(context, fmt::format("the tasks from line {} on were not submitted", batch.lines[first]));
+        Warn(context,
+             fmt::format("the tasks from line {} on were not submitted", batch.lines[first]));
       }
       return context.Fail(WithLine(answer.error(), batch, first, name));
     }

@@ -180,7 +180,8 @@ Result<Unit> CheckOutput(const task::TaskSpec& spec) {
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path))
       return Invalid("{}: you cannot write there ({})", base::Printable(*path, 400), option);
     if (IsProgramOf(spec, *path))
-      return Invalid("{}: this would overwrite the program itself ({})", base::Printable(*path, 400), option);
+      return Invalid("{}: this would overwrite the program itself ({})",
+                     base::Printable(*path, 400), option);
   }
   return Unit{};
 }
@@ -202,15 +203,15 @@ std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings;
   const std::string summary = spec.model_summary.value_or("");
   if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
-    warnings.push_back(fmt::format("cannot read {}, the task's model summary",
-                                   base::Printable(summary, 200)));
+    warnings.push_back(
+        fmt::format("cannot read {}, the task's model summary", base::Printable(summary, 200)));
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
     struct stat st {};
     if (::stat(path->c_str(), &st) == 0 && S_ISFIFO(st.st_mode))
-      warnings.push_back(
-          fmt::format("{}: {} is a FIFO: the task fails unless a program is reading it when the task starts",
-                      option, base::Printable(*path, 200)));
+      warnings.push_back(fmt::format(
+          "{}: {} is a FIFO: the task fails unless a program is reading it when the task starts",
+          option, base::Printable(*path, 200)));
   }
   for (const task::NotifyRule& rule : spec.notify) {
     const auto target = task::ParseNotifyTarget(rule.target);
@@ -255,7 +256,8 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
       const std::string_view option = std::string_view(word).substr(0, word.find('='));
       if (std::ranges::find(kOwn, option) == kOwn.end()) continue;
       warnings.push_back(fmt::format(
-          "{0} is passed to the task unchanged: CARMA options must come before the script", option));
+          "{0} is passed to the task unchanged: CARMA options must come before the script",
+          option));
     }
   }
   return warnings;
@@ -331,7 +333,8 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   if (!base::IsFolder(spec.workdir))
     return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
   if (::access(spec.workdir.c_str(), X_OK) != 0)
-    return refuse(fmt::format("working directory {}: you have no permission to enter it", spec.workdir));
+    return refuse(
+        fmt::format("working directory {}: you have no permission to enter it", spec.workdir));
   CARMA_TRY(CheckOutput(spec));
   if (spec.conda_env) {
     const auto home = spec.environment.find("HOME");
@@ -347,8 +350,8 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   if (spec.command.empty()) return Unit{};
   const std::string& program = spec.command.front();
   if (IsUnit(program) && !FindProgram(spec, program))
-    return refuse(
-        fmt::format("no program '{0}'; write a value and its unit as one word, such as 2{0}", program));
+    return refuse(fmt::format(
+        "no program '{0}'; write a value and its unit as one word, such as 2{0}", program));
   const std::optional<std::string> found = FindProgram(spec, program);
   if (!found)
     return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program, lease)));

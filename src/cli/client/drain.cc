@@ -39,7 +39,8 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
 // The sentence that reports the result of drain or resume for one GPU.
 std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   const std::string& state = gpu.state;
-  if (verb == "resume" && IsDown(gpu)) return " is open, and will accept tasks as soon as it responds";
+  if (verb == "resume" && IsDown(gpu))
+    return " is open, and will accept tasks as soon as it responds";
   if (verb == "resume" && IsClosed(gpu)) return " is open, but accepts no new tasks yet";
   if (state == "drng" && gpu.leave_by_ms)
     return " accepts no new tasks; running tasks leave by " +
@@ -188,9 +189,9 @@ void RunDrain(Context& context, const GpuChangeFlags& flags) {
     const auto time = task::ParseBegin(flags.by, now);
     if (!time) return context.Fail({time.error().code, "--by: " + time.error().message});
     if (*time < now) {
-      return context.Fail(
-          {ErrorCode::kInvalid, fmt::format("--by: {} has passed; --by now stops the tasks immediately",
-                                            base::FormatTime(*time))});
+      return context.Fail({ErrorCode::kInvalid,
+                           fmt::format("--by: {} has passed; --by now stops the tasks immediately",
+                                       base::FormatTime(*time))});
     }
     empty_by = *time;
   }

@@ -239,7 +239,8 @@ void AddInitCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<Flags>();
   verb.AddOption("--file", "FILE", flags->file,
                  "write this file (default: /etc/carma/carma.toml, or the user's own)");
-  verb.AddFlag("-y,--yes", flags->yes, "ask no questions; values that are not given stay as they are");
+  verb.AddFlag("-y,--yes", flags->yes,
+               "ask no questions; values that are not given stay as they are");
   const auto add = [&](std::size_t i, const char* help, const char* type) {
     verb.AddOption("--" + std::string(kQuestions[i].option), type, flags->given[i], help);
   };

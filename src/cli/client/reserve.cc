@@ -149,8 +149,9 @@ void WarnOfDrained(Context& context, const api::ReservationView& made) {
     const bool drained =
         standing == api::GpuStanding::kDrained || standing == api::GpuStanding::kDraining;
     if (drained && std::ranges::find(made.gpu_indices, gpu.index) != made.gpu_indices.end())
-      Warn(context, fmt::format("GPU {0} is drained: no task will start there until carma resume {0}",
-                                gpu.index));
+      Warn(context,
+           fmt::format("GPU {0} is drained: no task will start there until carma resume {0}",
+                       gpu.index));
   }
 }
 
@@ -173,8 +174,8 @@ void RunMake(Context& context, const ReserveFlags& flags) {
                              Minute(made.next_to_ms.value_or(made.from_ms)),
                              made.repeat == "once" ? "" : ", " + base::Printable(made.repeat, 20)));
   if (!made.others.empty())
-    Warn(context, fmt::format("{} of other users {} still running there and may finish", OthersText(made),
-                              made.others.size() == 1 ? "is" : "are"));
+    Warn(context, fmt::format("{} of other users {} still running there and may finish",
+                              OthersText(made), made.others.size() == 1 ? "is" : "are"));
   WarnOfDrained(context, made);
 }
 

@@ -51,10 +51,12 @@ TEST_F(App, AReservationWarnsOfTasksAndDrainedGpus) {
   const std::string drained =
       "carma: warning: GPU 1 is drained: no task will start there until carma resume 1\n";
   EXPECT_EQ(Run(words).err,
-            "carma: warning: tasks 1, 4 of other users are still running there and may finish\n" + drained);
+            "carma: warning: tasks 1, 4 of other users are still running there and may finish\n" +
+                drained);
   others = {4};
-  EXPECT_EQ(Run(words).err,
-            "carma: warning: task 4 of other users is still running there and may finish\n" + drained);
+  EXPECT_EQ(
+      Run(words).err,
+      "carma: warning: task 4 of other users is still running there and may finish\n" + drained);
 }
 
 }  // namespace

@@ -147,10 +147,7 @@ const std::vector<ListColumn>& ListColumns() {
   static const std::vector<ListColumn> columns = {
       {"id", {"ID", kRight}, "number", &Number<&T::id>},
       {"name", {"NAME", false, 8}, "name, and the index in an array", &NameText},
-      {"params",
-       {"PARAMS", false, 8},
-       "sweep parameter values",
-       &Timeless<&ParametersText>},
+      {"params", {"PARAMS", false, 8}, "sweep parameter values", &Timeless<&ParametersText>},
       {"array", {"ARRAY", kRight}, "number of the array's first task", &Timeless<&ArrayText>},
       {"index", {"INDEX", kRight}, "index in the array", &Timeless<&IndexText>},
       {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
@@ -175,7 +172,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"queue", {"QUEUE"}, "main or recovery", &Word<&T::queue>},
       {"priority", {"PRIO", kRight}, "priority", &Number<&T::priority>},
       {"attempt", {"TRY", kRight}, "number of starts", &Number<&T::attempt>},
-      {"ooms", {"OOMS", kRight}, "number of times the task ran out of GPU memory", &Number<&T::ooms>},
+      {"ooms", {"OOMS", kRight}, "times the task ran out of GPU memory", &Number<&T::ooms>},
       {"predicted", {"PREDICTED", kRight}, "predicted peak per GPU", &Mib<&T::predicted_mib>},
       {"promised", {"PROMISED", kRight}, "memory promised per GPU", &Mib<&T::claim_mib>},
       {"used", {"USED", kRight}, "memory in use on the fullest GPU", &Mib<&T::observed_mib>},
@@ -354,7 +351,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
 std::vector<TaskView> AsTree(const std::vector<TaskView>& tasks) {
   std::set<std::uint64_t> listed;
   for (const TaskView& task : tasks) listed.insert(task.id);
-  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: tasks without a listed dependency
+  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: no dependency is listed
   for (const TaskView& task : tasks) {
     const std::uint64_t above = LastDependency(task);
     below[listed.contains(above) && above < task.id ? above : 0].push_back(&task);

@@ -196,7 +196,8 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("SM limit", "at most " + std::to_string(percent) + "% of each GPU's");
   }
   if (task.max_slowdown)
-    facts.Add("Slowdown", fmt::format("at most {:g} times its run time when running alone", *task.max_slowdown));
+    facts.Add("Slowdown", fmt::format("at most {:g} times its run time when running alone",
+                                      *task.max_slowdown));
   facts.Add("Serves", ServesText(task));
   facts.Add("Over promise", OverPromiseText(task));
   facts.Add("Wrong device", WrongDeviceText(task));

@@ -191,8 +191,8 @@ std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
            "higher priority arrives or a GPU closes or fails.\n";
   }
   if (likely_ms && (!latest_ms || *likely_ms + 60'000 < *latest_ms)) {
-    text += "Based on known run times, it should start at about " + MomentBrief(*likely_ms, now_ms) +
-            ".\n";
+    text += "Based on known run times, it should start at about " +
+            MomentBrief(*likely_ms, now_ms) + ".\n";
   }
   return text;
 }

@@ -32,7 +32,8 @@ void RunCreate(Context& context, const CreateFlags& flags) {
   const api::TokenView& token = made->value;
   Print(context, base::Printable(token.token, 200) + "\n");
   const std::string note = fmt::format(
-      "token {}, valid until {}: anyone with it can cancel, hold and read your tasks; it is shown only once",
+      "token {}, valid until {}: anyone with it can cancel, hold and read your tasks; it is shown "
+      "only once",
       token.id, base::FormatTime(base::FromMs(token.expires_ms)));
   std::fprintf(context.err, "carma: %s\n", note.c_str());
 }
@@ -61,7 +62,7 @@ void AddTokenCommand(Syntax app, Context& context) {
       "  carma token create laptop --expires 7d\n"
       "  carma token list\n"
       "  carma token revoke 3\n"
-      "The web page asks for a token (docs/use/page.md). Anyone with a token can cancel, hold, release\n"
+      "The web page asks for a token (docs/use/page.md). Anyone with it can cancel, hold, release\n"
       "and requeue your tasks, lower their priority and read their output, but cannot submit.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<CreateFlags>();

@@ -35,7 +35,8 @@ Syntax AddVerb(Syntax app, const char* name, const char* help, const std::string
 void AddSubmit(Syntax app, Context& context) {
   auto flags = NewFlags<SubmitFlags>();
   const Syntax verb = AddVerb(
-      app, "submit", "Submit a task: a command, a script with #CARMA or #SBATCH lines, or a .rad file",
+      app, "submit",
+      "Submit a task: a command, a script with #CARMA or #SBATCH lines, or a .rad file",
       "The command follows the options:\n"
       "  carma submit --gpus 2 --memory 12G python train.py --lr 0.1\n"
       "  carma submit --time 12h train.sh resnet50       a script that starts with #!\n"
@@ -69,8 +70,9 @@ void AddLease(Syntax app, Context& context) {
       "  carma lease -G 2 --gpu-mem 12G -- python3 train.py\n"
       "  srun --gres=gpu:0 carma lease --gpu-mem 8G -- ./job.sh\n"
       "Waits like any task; then this process becomes the command, with the GPUs in its\n"
-      "environment. They are released when the command exits, for whatever reason. It is never\n"
-      "restarted, and its output is not captured. 'carma cancel' stops it; Ctrl-C stops waiting.\n");
+      "environment. They are released when the command exits, for whatever reason. The command\n"
+      "is never restarted, and its output is not captured. 'carma cancel' stops the command;\n"
+      "Ctrl-C stops waiting.\n");
   AddTaskOptions(verb, &IsForLease);
   AddTaskOptions(
       verb, [](std::string_view name) { return !IsForLease(name); }, false);
@@ -102,13 +104,13 @@ void AddRedo(Syntax app, Context& context) {
 
 void AddEdit(Syntax app, Context& context) {
   auto flags = NewFlags<EditFlags>();
-  const Syntax verb = AddVerb(
-      app, "edit", "Change options of waiting tasks, and some options of running ones",
-      "  carma edit 42 --time 12h              also for running tasks: time limit, class, priority,\n"
-      "                                        name, comment, notify\n"
-      "  carma edit 40-45 --gpu-mem 20G -G 2\n"
-      "  carma edit @ --begin tomorrow --notify me\n"
-      "The history shows all changes and their authors.\n");
+  const Syntax verb =
+      AddVerb(app, "edit", "Change options of waiting tasks, and some options of running ones",
+              "  carma edit 42 --time 12h              also for running tasks: limit, class,\n"
+              "                                        priority, name, comment, notify\n"
+              "  carma edit 40-45 --gpu-mem 20G -G 2\n"
+              "  carma edit @ --begin tomorrow --notify me\n"
+              "The history shows all changes and their authors.\n");
   verb.AddOption("tasks", "", flags->tasks, kArraysHelp).Required();
   AddTaskOptions(verb, &IsEditable);
   verb.OnRun([&context, flags, verb] {
@@ -137,8 +139,9 @@ void AddList(Syntax app, Context& context) {
           "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
   verb.Alias("queue").Alias("ls");
   verb.AddOption("-u,--user", "NAME", flags->user, "only tasks of this user");
-  verb.AddOption("-t,--state", "LIST", flags->states,
-                 "only tasks in these states, such as running,R,failed,OOM; all: any state, newest first");
+  verb.AddOption(
+      "-t,--state", "LIST", flags->states,
+      "only tasks in these states, such as running,R,failed,OOM; all: any state, newest first");
   verb.AddOption("--name", "NAME", flags->name, "only tasks with this name");
   verb.AddOption("--account", "NAME", flags->account, "only tasks of this account");
   verb.AddOption("--class,--qos", "NAME", flags->qos, "only tasks of this class");
@@ -167,7 +170,8 @@ void AddTaskLook(Syntax app, Context& context, const char* name, const char* hel
 }
 
 void AddShow(Syntax app, Context& context) {
-  AddTaskLook(app, context, "show", "Show a task's details, with predicted, promised and measured memory",
+  AddTaskLook(app, context, "show",
+              "Show a task's details, with predicted, promised and measured memory",
               "  carma show 42\n", &RunShow);
 }
 
@@ -221,8 +225,7 @@ void AddRelease(Syntax app, Context& context) {
 }
 
 void AddRequeue(Syntax app, Context& context) {
-  AddChange(app, context, "requeue",
-            "Restart tasks from the beginning; running ones are stopped",
+  AddChange(app, context, "requeue", "Restart tasks from the beginning; running ones are stopped",
             "  carma requeue 42\n");
 }
 
@@ -356,9 +359,9 @@ void AddDrain(Syntax app, Context& context) {
   verb.AddOption(
       "--by", "TIME", flags->by,
       "ask tasks to save, and requeue those left at TIME: 18:00, 2026-03-01T14:05, now+2hours");
-  verb.AddFlag(
-      "--until-boot", flags->until_boot,
-      "with all: start no tasks until the next boot (--by defaults to slots.shutdown_notice from now)");
+  verb.AddFlag("--until-boot", flags->until_boot,
+               "with all: start no tasks until the next boot (--by defaults to "
+               "slots.shutdown_notice from now)");
   verb.AddFlag("--wait", flags->wait, "wait until the tasks have left");
   verb.OnRun([&context, flags] { RunDrain(context, *flags); });
 }
@@ -389,11 +392,13 @@ void AddStatus(Syntax app, Context& context) {
 void AddBackup(Syntax app, Context& context) {
   auto flags = NewFlags<BackupFlags>();
   const Syntax verb = AddVerb(
-      app, "backup", "Back up the database (queue, history, learned data) while the daemon is running",
+      app, "backup",
+      "Back up the database (queue, history, learned data) while the daemon is running",
       "  carma backup /backup/              creates carma-YYYYMMDD-HHMMSS.db in it\n"
       "  carma backup --force carma.db\n"
       "For root and the user that carmad runs as. To restore it, see docs/server/operations.md.\n");
-  verb.AddOption("target", "FILE", flags->target, "the file to create, or the folder to create it in")
+  verb.AddOption("target", "FILE", flags->target,
+                 "the file to create, or the folder to create it in")
       .Required();
   verb.AddFlag("-f,--force", flags->force, "replace an existing file");
   verb.AddOption("--state-dir", "DIR", flags->state_dir,

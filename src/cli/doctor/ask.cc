@@ -123,9 +123,9 @@ DriverFacts AskDriver(const config::Settings& settings) {
   std::optional<DriverFacts> facts =
       Within<DriverFacts>(kDriverPatience, [settings] { return AskAtOnce(settings); });
   if (facts) return std::move(*facts);
-  return {.versions = std::unexpected(
-              gpu::NoDriver{.message = fmt::format("the driver has not responded for {} s: it is hung",
-                                                   kDriverPatience.count())}),
+  return {.versions = std::unexpected(gpu::NoDriver{
+              .message = fmt::format("the driver has not responded for {} s: it is hung",
+                                     kDriverPatience.count())}),
           .simulated = !settings.simgpu_state.empty(),
           .hangs = true};
 }

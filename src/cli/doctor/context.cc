@@ -35,15 +35,16 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
     case Kind::kRefused: {
       const auto* const known = std::ranges::find(kCodes, trouble.cuda_code, &KnownCode::code);
       return known != std::end(kCodes) ? known->remedy
-                                       : "every CUDA program will fail like this; see the kernel log (dmesg) for NVRM and Xid lines";
+                                       : "every CUDA program will fail like this; see the kernel "
+                                         "log (dmesg) for NVRM and Xid lines";
     }
     case Kind::kHung:
     case Kind::kDied:
       return "see the kernel log (dmesg) for NVRM and Xid lines; a reset or a reboot may be "
              "needed";
     case Kind::kUnclear:
-      return "try again while nothing is starting on the GPU; run as root on the host, where the driver "
-             "lists processes";
+      return "try again while nothing is starting on the GPU; run as root on the host, where the "
+             "driver lists processes";
     case Kind::kMachine:
       return "run an installed carma doctor, or use --no-measure";
   }

@@ -48,14 +48,16 @@ base::Json ContextJson(const ContextFacts& context) {
 std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings& settings) {
   const std::optional<gpu::nvml::Return> answer = facts.versions.error().nvml_code;
   if (facts.hangs) {
-    return "see the kernel log (dmesg) for NVRM and Xid lines; a reset or a reboot is likely to be needed";
+    return "see the kernel log (dmesg) for NVRM and Xid lines; a reset or a reboot is likely to be "
+           "needed";
   }
   if (facts.simulated) {
     return "recreate the simulated server: carma-simgpu create --state " +
            base::Printable(settings.simgpu_state);
   }
   if (answer == gpu::nvml::kLibRmVersionMismatch) {
-    return "the driver was updated while its old module was loaded: stop all GPU programs and reload the module, or reboot";
+    return "the driver was updated while its old module was loaded: stop all GPU programs and "
+           "reload the module, or reboot";
   }
   if (answer == gpu::nvml::kDriverNotLoaded)
     return "load the module (modprobe nvidia), and see the kernel log (dmesg) if that fails";

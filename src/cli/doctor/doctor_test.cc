@@ -204,8 +204,9 @@ TEST(DoctorGpus, ReportsInstancesAndTheLackOfWholeGpus) {
   const std::vector<Finding> mixed = CheckDriver(facts, settings);
   EXPECT_EQ(Worst(mixed), Level::kOk) << FirstTrouble(mixed).text;
   EXPECT_EQ(mixed.back().topic, "mig");
-  EXPECT_EQ(mixed.back().text,
-            "1 of 2 boards partitioned: 2 x 3g.20gb; one task each (collocation.share_mig = false)");
+  EXPECT_EQ(
+      mixed.back().text,
+      "1 of 2 boards partitioned: 2 x 3g.20gb; one task each (collocation.share_mig = false)");
   settings.policy.share_mig = true;
   EXPECT_THAT(CheckDriver(facts, settings).back().text, HasSubstr("by the same rules as GPUs"));
   (*facts.gpus)[2].reading->counters = gpu::CounterSource::kNone;

@@ -117,7 +117,8 @@ class GpuCheck {
       Add(Level::kBad, base::Printable(facts_.reading.error().Sentence()),
           facts_.reading.error().code == ErrorCode::kNotFound
               ? "the GPU is lost: reset it (nvidia-smi -r) or reboot; CARMA serves the other GPUs"
-              : "CARMA keeps this GPU closed until the driver gives a valid answer; see the kernel log");
+              : "CARMA keeps this GPU closed until the driver responds properly; see the kernel "
+                "log");
       return std::move(findings_);
     }
     Identity();
@@ -200,7 +201,8 @@ class GpuCheck {
       text += "; " + rule;
     Add(Level::kWarn, text,
         "install DCGM 3 or newer" + InstallCommand("", Missing::kDcgm) +
-            ", so that `dcgmi dmon -e 1002` shows numbers; otherwise see policy.without_sm_activity");
+            ", so that `dcgmi dmon -e 1002` shows numbers; otherwise see "
+            "policy.without_sm_activity");
   }
 
   // DCGM does not help here, because its counters do not name their instance (docs/server/gpus.md).
@@ -357,8 +359,8 @@ std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings&
   for (const gpu::PendingMigMode& pending : driver.pending_mig) {
     findings.push_back(
         {"mig", Level::kWarn,
-         fmt::format("MIG mode of {} will be turned {} at its next reset", base::Printable(pending.uuid),
-                     pending.on ? "on" : "off"),
+         fmt::format("MIG mode of {} will be turned {} at its next reset",
+                     base::Printable(pending.uuid), pending.on ? "on" : "off"),
          "drain it, reset it (nvidia-smi -r) when its tasks have ended, and restart carmad"});
   }
   const Division division = DivisionOf(*driver.gpus);

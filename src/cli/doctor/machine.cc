@@ -46,7 +46,8 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
   const std::string mounts = base::ReadFile(root + "/proc/mounts", kMaxFile).value_or("");
   if (const std::string hidden = base::HiddenProcesses(mounts); !hidden.empty() && !is_root) {
     add(Level::kBad, "processes of other users are hidden (" + base::Printable(hidden, 40) + ")",
-        "run carmad as root, or mount /proc without hidepid, so that other users' GPU processes can be identified");
+        "run carmad as root, or mount /proc without hidepid, so that other users' GPU processes "
+        "can be identified");
   }
   char target[64] = {};
   const ssize_t length =
@@ -70,8 +71,9 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
   if (findings.empty()) {
     findings.push_back(
         {"rights", Level::kOk,
-         is_root ? "root: every process can be seen and attributed"
-                 : "all required access is permitted; a daemon run by this user serves only this user",
+         is_root
+             ? "root: every process can be seen and attributed"
+             : "all required access is permitted; a daemon run by this user serves only this user",
          ""});
   }
   return findings;
@@ -105,8 +107,9 @@ Finding CheckDisk(const Result<DiskFacts>& disk) {
   const Level level = disk->free_bytes < kTooLittleDisk || no_files ? Level::kBad
                       : disk->free_bytes < kLittleDisk              ? Level::kWarn
                                                                     : Level::kOk;
-  return {"disk", level, std::move(text),
-          level == Level::kOk ? "" : "free some space: new tasks are refused when the disk is full"};
+  return {
+      "disk", level, std::move(text),
+      level == Level::kOk ? "" : "free some space: new tasks are refused when the disk is full"};
 }
 
 Finding CheckClock(const ClockFacts& clock) {
@@ -189,7 +192,8 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
     constexpr std::array kFolders{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                   "/usr/bin",        "/sbin",          "/bin"};
     if (std::ranges::none_of(kFolders, has_curl)) {
-      findings.back() = {"notices", Level::kWarn, "webhooks cannot be called: curl is not installed",
+      findings.back() = {"notices", Level::kWarn,
+                         "webhooks cannot be called: curl is not installed",
                          "install curl" + InstallCommand(root, Missing::kCurl) +
                              ", or remove webhooks from notify.allow"};
     }
@@ -220,7 +224,8 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
          "raise policy.stale_after, or lower monitor.sample_period");
   }
   if (settings.idle_after && *settings.idle_after < settings.window) {
-    warn(fmt::format("idle.after of {} is shorter than monitor.window: tasks that are loading their data count as idle",
+    warn(fmt::format("idle.after of {} is shorter than monitor.window: tasks that are loading "
+                     "their data count as idle",
                      Seconds(*settings.idle_after)),
          "idle.after is usually several minutes");
   }
@@ -252,8 +257,9 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
   // allows.
   if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
   return {{"settings", Level::kWarn,
-           fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be blamed",
-                       base::Printable(settings.kernel_log), std::strerror(errno)),
+           fmt::format(
+               "monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be blamed",
+               base::Printable(settings.kernel_log), std::strerror(errno)),
            "let carmad open the device, with CAP_SYSLOG (also in a container)"}};
 }
 

@@ -90,9 +90,9 @@ OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
 }
 
 std::string OwnText(const OwnDaemons& own) {
-  std::string text = own.living.size() == 1 ? "1 CARMA control daemon is running"
-                                            : fmt::format("{} CARMA control daemons are running",
-                                                          own.living.size());
+  std::string text = own.living.size() == 1
+                         ? "1 CARMA control daemon is running"
+                         : fmt::format("{} CARMA control daemons are running", own.living.size());
   if (!own.living.empty()) text += ": " + base::Join(own.living, ", ");
   if (own.dead > 0) text += fmt::format("; {} exited and will be restarted when needed", own.dead);
   if (own.hidden > 0)
@@ -132,7 +132,8 @@ class MpsCheck {
   void NotUsed() {
     if (own_.living.empty()) return Add(Level::kOk, "not used (collocation.method)");
     Add(Level::kWarn, "collocation.method is not \"mps\", but " + OwnText(own_),
-        "older tasks keep them running; otherwise stop each one: echo quit | CUDA_MPS_PIPE_DIRECTORY=" +
+        "older tasks keep them running; otherwise stop each one: echo quit | "
+        "CUDA_MPS_PIPE_DIRECTORY=" +
             base::Printable(settings_.mps_dir) + "/UID/GPU nvidia-cuda-mps-control");
   }
 

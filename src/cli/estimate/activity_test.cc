@@ -24,7 +24,8 @@ TEST(ActivityText, ShowsTheActivityAndItsSource) {
                                     .iteration_ms = 31.25,
                                     .profile_by = "carma profile"};
   const std::string text = ActivityText(measured, {}, std::array{0.6, 0.3});
-  EXPECT_THAT(text, HasSubstr("30 % when alone (by carma profile), s 1, p 0.25, 31.25 ms an iteration"));
+  EXPECT_THAT(text,
+              HasSubstr("30 % when alone (by carma profile), s 1, p 0.25, 31.25 ms an iteration"));
   EXPECT_THAT(text, HasSubstr("next to an identical task: 1.25 times as long under MPS"))
       << "1 + s p";
   EXPECT_THAT(text, HasSubstr("beside 60 % + 30 %: 1.90 times as long under MPS"))
@@ -45,9 +46,10 @@ TEST(ActivityText, UsesBatchAndLayersWithoutAMeasurement) {
 
 TEST(ActivityText, BeforeTheFirstRunTheModelIsUsed) {
   const ModelWork work{.grain = {}, .guess = estimate::ActivityGuess{0.47, 0.1}};
-  EXPECT_THAT(ActivityText({}, work, {}),
-              HasSubstr("SM activity: about 47 % when alone (from the model's multiply-adds; mean error "
-                        "10 points)\n"));
+  EXPECT_THAT(
+      ActivityText({}, work, {}),
+      HasSubstr("SM activity: about 47 % when alone (from the model's multiply-adds; mean error "
+                "10 points)\n"));
   const api::KnowledgeView seen{.sm_active = 0.3, .profile_by = "runs"};
   EXPECT_THAT(ActivityText(seen, work, {}), HasSubstr("30 % when alone (by runs)"));
   EXPECT_EQ(ActivityJson({}, work, {}).at("guessed_sm_active"), 0.47);

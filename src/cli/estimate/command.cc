@@ -32,10 +32,10 @@ struct EstimateFlags {
   // Options of task/describe/description.h. They apply to a summary, or override those of a script.
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
-  std::string estimators;      // comma-separated; empty: all
-  std::string weights;         // folder with the gpumemnet weights; empty: shipped. With --hf-config:
-                               // how the model's weights are stored
-  double coverage = 0;         // 0: the daemon's value
+  std::string estimators;  // comma-separated; empty: all
+  std::string weights;     // folder with the gpumemnet weights; empty: shipped. With --hf-config:
+                           // how the model's weights are stored
+  double coverage = 0;     // 0: the daemon's value
   std::vector<double> beside;  // SM activities of neighbours
   bool explain = false;
   bool run = false;  // run the command's script up to its first step
@@ -270,8 +270,7 @@ void RunReset(Context& context) {
 }  // namespace
 
 void AddEstimateCommand(Syntax app, Context& context) {
-  const Syntax verb =
-      app.AddVerb("estimate", "Predict a model's GPU memory with every estimator");
+  const Syntax verb = app.AddVerb("estimate", "Predict a model's GPU memory with every estimator");
   verb.Footer(
       "  carma estimate resnet50.txt --batch 32 --optimizer adam --explain\n"
       "  carma estimate train.sh\n"
@@ -280,8 +279,9 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "  carma estimate --hf-config config.json --seq-len 4096 --batch 2 --method lora --amp \\\n"
       "      --gradient-checkpointing full\n"
       "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py),\n"
-      "a script with #CARMA lines, a .rad file, a Python script or a configuration file for axolotl,\n"
-      "LLaMA-Factory, torchtune, torchtitan or TRL. A daemon adds its calibration and history.\n"
+      "a script with #CARMA lines, a .rad file, a Python script or a configuration file for\n"
+      "axolotl, LLaMA-Factory, torchtune, torchtitan or TRL. A daemon adds its calibration and\n"
+      "history.\n"
       "BOUND covers the share of tasks given by --coverage.\n"
       "Exit code: 0 estimated, 1 no estimator has an answer, 2 the file cannot be read.\n"
       "Every verb also takes --json and --socket PATH.");

@@ -54,7 +54,8 @@ Json OfLogs() {
 }
 Json OfList() {
   return Object(
-      {{"state", Text("tasks in these states, such as running,queued,failed,oom; all: also ended tasks")},
+      {{"state",
+        Text("tasks in these states, such as running,queued,failed,oom; all: also ended tasks")},
        {"user", Text("only tasks of this user")},
        {"name", Text("only tasks with this name")},
        {"account", Text("only tasks of this account")},

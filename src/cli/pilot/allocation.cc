@@ -87,7 +87,8 @@ Result<Unit> CheckGpus(const Allocation& allocation) {
   const std::string whose =
       allocation.job.empty() ? "this environment" : fmt::format("job {}", allocation.job);
   return Invalid(
-      "{} has no GPU in CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS: expected a job that requests GPUs (--gres=gpu:2), or --gpus LIST",
+      "{} has no GPU in CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS: expected a job that requests GPUs "
+      "(--gres=gpu:2), or --gpus LIST",
       whose);
 }
 

@@ -34,7 +34,7 @@ void AddPilotCommand(Syntax app, Context& context) {
       "Uses only the GPUs, cores and memory of the job. Before the job ends, tasks are asked to\n"
       "save and wait for the next pilot with that name. Inside the job, 'carma' finds this pilot.\n"
       "SIGUSR1 (sbatch --signal): the end is near. SIGTERM: the end comes within 15 s.\n"
-      "Exit code: that of the command if it failed; 75 if tasks are waiting for the next pilot, 3 if\n"
+      "Exit code: the command's if it failed; 75 if tasks are waiting for the next pilot, 3 if\n"
       "tasks have failed, 0 if all is done; 1 or 2 if the pilot could not serve.\n"
       "Every verb also takes --json.");
   verb.AddOption("--name", "NAME", flags->name,
@@ -43,8 +43,9 @@ void AddPilotCommand(Syntax app, Context& context) {
                  "folder for the databases of all pilots (default: ~/.local/state/carma/pilot)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
                  "indices or UUIDs of GPUs (default: the job's GPUs)");
-  const Option until = verb.AddOption("--until", "TIME", flags->until,
-                                      "when the pilot ends: 18:00, +4h (default: when the job ends)");
+  const Option until =
+      verb.AddOption("--until", "TIME", flags->until,
+                     "when the pilot ends: 18:00, +4h (default: when the job ends)");
   AddSpan(verb, "--for", flags->length, "how long the pilot runs: 4h, 90m").Excludes(until);
   AddSpan(
       verb, "--notice", flags->notice,

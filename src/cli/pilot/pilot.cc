@@ -113,7 +113,9 @@ class Pilot {
   Result<Unit> ReadFlags() {
     if (flags_.name.empty() || flags_.name.size() > 32 || !core::IsShareName(flags_.name) ||
         flags_.name.starts_with('.')) {
-      return Invalid("--name: expected 1 to 32 letters, digits or any of '_', '-', '+', '.', not beginning with '.'");
+      return Invalid(
+          "--name: expected 1 to 32 letters, digits or any of '_', '-', '+', '.', not beginning "
+          "with '.'");
     }
     if (flags_.once && context_.words.empty()) return Invalid("--once: expected a command");
     if (!flags_.gpus.empty()) {

@@ -39,8 +39,9 @@ void AddRunCommand(Syntax app, Context& context) {
       "restarts\n"
       "here, unless its input is a pipe or a file. --output FILE keeps a copy of its output.\n");
   auto flags = AddRunOptions(verb);
-  const Option always = verb.AddFlag(
-      "--pty", pty->pty, "give the task its own terminal (default: if stdin and stdout are terminals)");
+  const Option always =
+      verb.AddFlag("--pty", pty->pty,
+                   "give the task its own terminal (default: if stdin and stdout are terminals)");
   verb.AddFlag("--no-pty", pty->no_pty, "no terminal; use this program's streams").Excludes(always);
   verb.OnRun([&context, flags, pty, verb] {
     flags->submit.settings = GivenOptions(verb);

@@ -81,9 +81,10 @@ Finding CheckCount(const SlurmFacts& facts) {
 Finding CheckDevices(const SlurmFacts& facts) {
   const bool gpus = ValueOf(facts.node_config, "Gres").find("gpu") != std::string::npos;
   if (!gpus) return {"devices", Level::kOk, "Slurm allocates no GPUs on this node", ""};
-  return {"devices", Level::kWarn,
-          "Slurm also allocates GPUs on this node: CARMA treats such jobs as other programs' processes",
-          "remove gpu from the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
+  return {
+      "devices", Level::kWarn,
+      "Slurm also allocates GPUs on this node: CARMA treats such jobs as other programs' processes",
+      "remove gpu from the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
 }
 
 // Whether the file may call carma. Also true for an unreadable file, whose text is empty.
@@ -197,7 +198,7 @@ std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& g
   return fmt::format(
       "# slurm.conf, on all hosts: add to the existing lines and lists\n"
       "# in the line of node {0}: Gres=carma:{1}\n"
-      "# in the lines of its partitions: LLN=YES, or jobs wait on a full node while others are idle\n"
+      "# in the lines of its partitions: LLN=YES, or jobs wait on a full node while others idle\n"
       "GresTypes=carma\n"
       "SchedulerParameters=nohold_on_prolog_fail\n"
       "Prolog={2}/prolog\n"
