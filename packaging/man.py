@@ -230,7 +230,7 @@ def carma(program, version):
     listed = [(term, text) for group, terms in said.groups if group == "Subcommands" for term, text in terms]
     names = "".join(".TP\n" + line(f"\\fB{escaped(term)}\\fR") + line(escaped(text)) for term, text in listed)
     files = document(FILES)
-    return (title("carma", "share the GPUs of a server: submit training tasks and watch them", version) +
+    return (title("carma", "share a server's GPUs: submit training tasks and watch them", version) +
             ".SH SYNOPSIS\n\\fBcarma\\fR [\\fB\\-\\-socket\\fR \\fIPATH\\fR] [\\fB\\-\\-json\\fR] \\fIVERB\\fR [\\fIOPTION\\fR]...\n"
             f".SH DESCRIPTION\n{line(escaped(said.about))}{said.notes()}"
             f".SH VERBS\n{names}.SH OPTIONS OF ALL VERBS\n{said.options()}.SH THE VERBS IN FULL\n{verb_pages(program)}"

@@ -85,7 +85,7 @@ TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
   EXPECT_EQ(beside.attempt, 1);
   EXPECT_EQ(beside.observed_mib, 11'000);
   EXPECT_THAT(site.Carma({"show", std::to_string(neighbour)}).out,
-              HasSubstr("the kernel limits all its processes together to "));
+              HasSubstr("the kernel limits its processes to a total of "));
   site.Carma({"cancel", std::to_string(neighbour)});
   EXPECT_EQ(site.Await(neighbour).state, "cancelled");
   site.ExpectIdle();  // nor is a limit left
@@ -177,7 +177,7 @@ TEST_P(MemoryLimits, AreReported) {
   EXPECT_THAT(site.Carma({"status"}).out, HasSubstr("The kernel limits the memory of all"));
   EXPECT_THAT(site.Carma({"status", "--json"}).out, HasSubstr("\"memory_limits\":\"kernel\""));
   EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
-              HasSubstr("enforced by the kernel, for all processes of a task together"));
+              HasSubstr("enforced by the kernel, for each task as a whole"));
 }
 
 TEST(MemoryLimitsOfOlderDrivers, AreReportedAsMissing) {

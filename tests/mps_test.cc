@@ -415,7 +415,7 @@ TEST_F(Mps, TasksWithAShareHaveTheirOwnSmsIfTheDriverSupportsPartitions) {
   site.Start();
   EXPECT_THAT(site.Status().collocation, HasSubstr("dedicated SMs if the driver"));
   EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
-              HasSubstr("tasks with --sm-share get an SM partition of their own"));
+              HasSubstr("tasks with --sm-share get their own SM partition"));
   Training light = kSmall;
   light.sm_active = 0.1;
   const auto train = [&](const char* share) {

@@ -98,7 +98,7 @@ TEST_F(Run, SubmitReportsWaitingAndStartAtATerminal) {
   const std::string gate = site.out_dir() + "/gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   AtTerminal person(site, {"submit", "--hold", "-W", "--", "cat", gate});
-  EXPECT_TRUE(person.Shows("carma: waiting for the end of task 1")) << person.screen();
+  EXPECT_TRUE(person.Shows("carma: waiting for task 1 to end")) << person.screen();
   ASSERT_TRUE(site.Carma({"release", "1"}).Ok());
   EXPECT_TRUE(person.Shows("carma: task 1 runs")) << person.screen();
   ASSERT_TRUE(site.Carma({"cancel", "1"}).Ok());

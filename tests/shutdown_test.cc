@@ -141,7 +141,7 @@ TEST_F(Shutdown, TasksCheckpointAndContinueAfterTheBoot) {
   const Ran down = StartAtShutdown().Wait();
   EXPECT_TRUE(down.Ok()) << down.Text();
   EXPECT_THAT(down.out,
-              AllOf(HasSubstr("takes no new task"), HasSubstr("No task is running any more")));
+              AllOf(HasSubstr("accepts no new task"), HasSubstr("No tasks are running any more")));
   for (const Saver* saver : {&with_gpu, &without}) {
     const api::TaskView task = site.Task(saver->id);
     EXPECT_EQ(task.state, "queued");
@@ -228,7 +228,7 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   const Ran closed =
       site.Carma({"drain", "all", "--until-boot", "--wait", "--reason", "new kernel"});
   EXPECT_TRUE(closed.Ok()) << closed.Text();
-  EXPECT_EQ(closed.out, "The server takes no new tasks and is empty\n");
+  EXPECT_EQ(closed.out, "The server accepts no new tasks and is empty\n");
   const std::uint64_t waits = site.Submit({"--", "/bin/true"});
   const std::uint64_t without = site.Submit({"-G", "0", "--", "/bin/true"});
   site.Stop(SIGKILL);
@@ -252,14 +252,15 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   site.ExpectWaits(later, "Draining");
   const Ran opened = site.Carma({"resume", "all"});
   // carmad has not read GPU 0 since it started. The next reading may precede the reply.
-  EXPECT_THAT(opened.out,
-              MatchesRegex("The server takes tasks again\nGPU 0 (is open, and takes tasks as soon "
-                           "as it answers|takes tasks again)\nGPU 1 takes tasks again\n"));
+  EXPECT_THAT(
+      opened.out,
+      MatchesRegex("The server accepts tasks again\nGPU 0 (is open, and will accept tasks as soon "
+                   "as it responds|accepts tasks again)\nGPU 1 accepts tasks again\n"));
   EXPECT_EQ(site.Await(later).state, "succeeded");
 
   const Ran one = site.Carma({"drain", "0", "--until-boot"});
   EXPECT_EQ(one.code, 2);
-  EXPECT_THAT(one.err, HasSubstr("--until-boot: expected 'all', not single GPUs"));
+  EXPECT_THAT(one.err, HasSubstr("--until-boot: expected 'all', not individual GPUs"));
 }
 
 TEST_F(Shutdown, ADrainWaitsUntilTheTasksHaveLeft) {
@@ -273,8 +274,9 @@ TEST_F(Shutdown, ADrainWaitsUntilTheTasksHaveLeft) {
   runs.Open();
   const Ran ended = drain.Wait();
   EXPECT_TRUE(ended.Ok()) << ended.Text();
-  EXPECT_EQ(ended.out,
-            "GPU 1 takes no new tasks; running tasks continue\nNo task is left on these GPUs\n");
+  EXPECT_EQ(
+      ended.out,
+      "GPU 1 accepts no new tasks; running tasks continue\nNo tasks are left on these GPUs\n");
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST_F(TopSystem, AWideScreenShowsATasksLastOutput) {
   screen.Resize(90, 20);
   ASSERT_TRUE(screen.Shows("q quit")) << screen.Text();
   screen.Press("l");
-  ASSERT_TRUE(screen.Shows("End of the output of task " + std::to_string(id)));
+  ASSERT_TRUE(screen.Shows("End of task " + std::to_string(id) + "'s output"));
   ASSERT_TRUE(screen.Shows("epoch 1")) << screen.Text();
 }
 

@@ -121,7 +121,7 @@ function carma_job_submit(job_desc, part_list)
   if not options then return slurm.SUCCESS end
   local nodes = job_desc.min_nodes
   if nodes and nodes ~= slurm.NO_VAL and nodes > 1 and not options.exclusive then
-    return refuse("CARMA: a job of several nodes cannot share GPUs: use --carma-exclusive, or --nodes=1")
+    return refuse("CARMA: a multi-node job cannot share GPUs: use --carma-exclusive, or --nodes=1")
   end
   if options.mem and not carma_gib(options.mem) then return refuse("CARMA: --carma-mem: expected GPU memory such as 12G or 800M") end
   if options.mem and fits_no_gpu(options.mem) then

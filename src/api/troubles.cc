@@ -35,7 +35,7 @@ std::string TroubleOfGpu(std::int64_t index, std::string_view why) {
 }
 
 std::string ClosedByRule(std::int64_t index, std::string_view why) {
-  return fmt::format("GPU {} takes no new tasks: {}", index, why);
+  return fmt::format("GPU {} accepts no new tasks: {}", index, why);
 }
 
 }  // namespace carma::api

@@ -16,7 +16,7 @@ TEST(Troubles, BeginWithTheirSource) {
             "configuration: daemon.allow_groups: no group 'x'; correct it and reload carmad");
   EXPECT_EQ(TroubleOfEstimates("half are wrong"), "estimates: half are wrong");
   EXPECT_EQ(TroubleOfGpu(3, "it is lost"), "GPU 3: it is lost");
-  EXPECT_EQ(ClosedByRule(3, "Xid 79"), "GPU 3 takes no new tasks: Xid 79");
+  EXPECT_EQ(ClosedByRule(3, "Xid 79"), "GPU 3 accepts no new tasks: Xid 79");
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Bars made of characters: small bars for values over time or side by side, and a bar for a GPU's
-// memory.
+// Text bars: small bars for values over time or side by side, and a bar that shows a GPU's memory.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +8,11 @@
 
 namespace carma::cli {
 
-// Returns the bar of this height, rounded to eighths. share: clamped to 0..1; 0 gives the lowest
-// bar, and empty (unknown) gives a blank. blocks: use block characters instead of letters.
+// Returns a bar of this height, rounded to eighths. share: clamped to 0..1; 0 gives the lowest bar,
+// and an empty value (unknown) gives a blank. blocks: use block characters instead of ASCII ones.
 std::string_view SmallBar(std::optional<double> share, bool blocks = true);
 
-// A GPU's memory as a bar: the number of characters of each part. The parts add up to `width`.
+// A GPU's memory as a bar: the number of characters in each part. The parts add up to `width`.
 struct MemoryBarParts {
   std::size_t used = 0;
   std::size_t promised = 0;  // promised beyond the used memory

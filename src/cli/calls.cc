@@ -22,8 +22,8 @@ using base::JsonReader;
 
 constexpr std::chrono::seconds kRepeatFor{20};
 constexpr int kRepeatAfterMs = 200;
-// The largest number of tasks in one answer. While the daemon writes the answer, it serves no other
-// client.
+// The largest number of tasks in one response. The daemon serves no other client while it writes a
+// response.
 constexpr std::size_t kPage = 1000;
 // Long enough for the daemon to store a large batch in one transaction.
 constexpr int kSubmitTimeoutS = 600;
@@ -32,7 +32,7 @@ std::string TaskPath(std::uint64_t id, const std::string& rest = "") {
   return "/v1/tasks/" + std::to_string(id) + rest;
 }
 
-// An unreadable answer is the daemon's fault, not the user's.
+// An unreadable response is the daemon's fault, not the user's.
 base::Error Unexpected(const base::Error& error) {
   return {ErrorCode::kIo, "answer from carmad: " + error.message};
 }
@@ -148,7 +148,7 @@ std::string ArrayBody(const std::string& spec, const std::vector<std::int64_t>& 
   return body + "]}";
 }
 
-// A unique name for a request; empty if the kernel supplies no random bytes.
+// A unique name for a request; empty if the kernel cannot supply random bytes.
 std::string NewRequestName() {
   std::array<std::uint64_t, 2> chance{};
   if (::getrandom(chance.data(), sizeof chance, 0) != static_cast<ssize_t>(sizeof chance))
@@ -156,7 +156,7 @@ std::string NewRequestName() {
   return fmt::format("{:016x}{:016x}", chance[0], chance[1]);
 }
 
-// Repeats the request for a while if the connection was cut, for example because the daemon is
+// Retries the request for a while if the connection drops, for example because the daemon is
 // restarting. The daemon recognises a repeated submission by its name.
 Called<Submission> Submit(api::Client& client, const std::string& body) {
   Result<std::string> answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);

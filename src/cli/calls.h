@@ -24,7 +24,7 @@
 
 namespace carma::cli {
 
-constexpr int kAnswerS = 60;        // how long a call waits for its answer
+constexpr int kAnswerS = 60;        // how long a call waits for its response
 constexpr int kBooksAnswerS = 600;  // for calls that read a year of records
 
 // The answer to a call: its value, and its original text (for --json).
@@ -54,32 +54,33 @@ struct TaskPage {
 Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id);
-// Waits until the task has ended, but for at most wait_s.
+// Waits up to wait_s seconds for the task to end.
 Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_s);
 Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id);
 // verb: "cancel", "hold", "release" or "requeue".
 Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const std::string& verb);
-// Changes 1 to api::kMostChanges tasks at once.
+// Changes 1 to api::kMostChanges tasks in one request.
 Called<api::ChangesView> ChangeTasks(api::Client& client, std::span<const std::uint64_t> ids,
                                      const std::string& verb);
 Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority);
 
 Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
-// The history from `from_ms` to `to_ms` on the daemon's clock, in at most `points` equal spans.
+// The history from `from_ms` to `to_ms` on the daemon's clock, divided into at most `points` equal
+// spans.
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
                                           std::int64_t from_ms, std::int64_t to_ms, int points);
 // gpu: index or UUID. verb: "resume", or "drain" with a reason. empty_by: when the remaining tasks
 // are stopped; empty: never.
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
-// Drains several GPUs without a deadline; does nothing for a single GPU. Call this before you give
-// them a deadline: otherwise a task that leaves the first GPU early would start on the next one.
-// Ignores errors, because the later calls fail in the same way.
+// Drains several GPUs without a deadline; does nothing for a single GPU. Call this before setting a
+// deadline; otherwise a task that leaves the first GPU early would start on the next one. Ignores
+// errors, because the later calls fail in the same way.
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);
 
 // Closes the whole server before its machine goes down. If empty_by is empty, the tasks get the
-// configured notice.
+// configured notice period.
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by);
 Called<api::StatusView> OpenServer(api::Client& client);
@@ -113,8 +114,8 @@ struct Submission {
   std::vector<std::string> warnings;
 };
 // specs: JSON texts of task::TaskSpec; common: a JSON object with the values of missing fields, or
-// empty. One request with a unique name submits all tasks or none. If the connection is cut before
-// the answer, the request is repeated for some seconds. The daemon accepts it only once.
+// empty. One request with a unique name submits all tasks or none. If the connection drops before
+// the response arrives, the request is retried for a few seconds; the daemon accepts it only once.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common = "");
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
@@ -126,7 +127,7 @@ struct CheckedTask {
   std::optional<std::int64_t> predicted_mib;
   std::string estimate_method;
   std::vector<std::string> estimate_remarks;
-  bool now = false;  // the task could start at once
+  bool now = false;  // the task could start immediately
   std::optional<std::int64_t> latest_start_ms;
   std::optional<std::int64_t> likely_start_ms;
   std::int64_t now_ms = 0;  // the daemon's clock
@@ -134,15 +135,15 @@ struct CheckedTask {
   std::string reason_text;
   friend bool operator==(const CheckedTask&, const CheckedTask&) = default;
 };
-// A dry run of the same submission. indices: of an array; empty: no array. Errors: kConflict for a
-// task that can never run here.
+// A dry run of the same submission. indices: the array indices; empty: not an array. Errors:
+// kConflict for a task that can never run here.
 Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::string>& specs,
                                             const std::vector<std::int64_t>& indices,
                                             const std::string& common = "");
 
-// Submits the task again as a new task of the same owner, without dependencies, begin time and
-// hold. changes: a JSON object of fields that differ, or empty.
+// Submits the task again as a new task of the same owner, without its dependencies, begin time or
+// hold. changes: a JSON object with the fields that differ, or empty.
 Called<Submission> RedoTask(api::Client& client, std::uint64_t id, const std::string& changes = "");
 // changes: a JSON object with fields of the task's description; null removes a field.
 Called<api::TaskView> EditTask(api::Client& client, std::uint64_t id, const std::string& changes);

@@ -16,7 +16,7 @@ namespace carma::cli {
 
 struct Program;
 
-// Exit codes: 0 success, 1 failure, 2 wrong usage. `wait` and `submit --wait` return the task's
+// Exit codes: 0 success, 1 failure, 2 usage error. `wait` and `submit --wait` return the task's
 // code instead.
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
@@ -27,7 +27,7 @@ struct Context {
   std::string version;               // of this program
   std::string build;                 // description of the build; may be empty
   const Program* program = nullptr;  // the running program; set by RunCarma
-  std::string laboratory;            // path of carma-lab; empty: the verbs of carma-lab fail
+  std::string laboratory;            // path of carma-lab; empty: carma-lab's verbs fail
   bool json = false;                 // --json: print one JSON value on `out` instead of text
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
@@ -54,7 +54,7 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// Returns the first of these sockets that applies: $CARMA_SOCKET; the socket of the pilot of this
+// Returns the first of these sockets that applies: $CARMA_SOCKET; the pilot socket of this
 // process's job (client_socket.h); the socket in the configuration that a daemon of this user would
 // read; the socket of the user's own daemon (config::OwnSocketPath) if it exists, or if there is no
 // other; /run/carma/carmad.sock.

@@ -1,4 +1,5 @@
-// A fake daemon for tests of the command. It has a real socket, but the test supplies its answers.
+// A fake daemon for tests of the command. It has a real socket, but the test supplies its
+// responses.
 #pragma once
 
 #include <functional>

@@ -81,7 +81,7 @@ Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ra
   for (const TaskRange& range : ranges) {
     if (range.own && range.back >= newest_own.size()) {
       return NotFound(newest_own.empty()
-                          ? "you have no task yet"
+                          ? "you have no tasks yet"
                           : "you have only " + base::Counted(std::ssize(newest_own), "task") +
                                 ", so @~" + std::to_string(range.back) + " does not exist");
     }

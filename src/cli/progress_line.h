@@ -1,5 +1,5 @@
-// Shows the progress of a long command: on a terminal as one line that is updated, otherwise as a
-// new line now and then. The progress goes to `err`, so that `out` contains only the answer.
+// Shows the progress of a long command: on a terminal as a single line that is updated in place,
+// otherwise as an occasional new line. Progress goes to `err`, so `out` contains only the result.
 #pragma once
 
 #include <chrono>

@@ -6,7 +6,7 @@
 
 namespace carma::cli {
 
-// Writes the text as one literal word of a POSIX shell: unquoted if that is safe, else in '…'.
+// Writes the text as one literal POSIX shell word: unquoted if that is safe, else in '…'.
 std::string ShellQuote(std::string_view text);
 
 }  // namespace carma::cli

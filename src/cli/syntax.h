@@ -37,7 +37,7 @@ class Option {
   Option ShowDefault() const;
   Option Needs(Option other) const;
   Option Excludes(Option other) const;
-  std::size_t count() const;  // how often the option was given
+  std::size_t count() const;  // how many times the option was given
 
  private:
   CLI::Option* option_;

@@ -47,7 +47,7 @@ std::string Table::Text(const Screen& screen, bool titles) const {
   std::string out;
   const auto add_line = [&](const auto& cell_at) {
     std::string line;
-    std::size_t pending = 0;  // blanks that are written only if text follows
+    std::size_t pending = 0;  // spaces that are written only if text follows
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       const Cell cell = cell_at(c);
       const std::string text = CutTo(cell.text, widths[c]);

@@ -1,4 +1,4 @@
-// Lays out text in aligned columns that fit the screen, and lines of facts.
+// Lays out text as aligned columns that fit the screen, or as lines with a label each.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ class Table {
   // The row must have one cell per column.
   void Add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   std::size_t size() const { return rows_.size(); }
-  // Writes the title line and the rows, with two blanks between columns and no trailing blanks.
+  // Writes the header line and the rows, with two spaces between columns and no trailing spaces.
   std::string Text(const Screen& screen, bool titles = true) const;
 
  private:
@@ -40,7 +40,7 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// Makes lines of the form "  Label        text". Entries with an empty text are left out. An entry
+// Makes lines of the form "  Label        text". Entries with an empty text are omitted. An entry
 // with an empty label continues the one above it.
 class Facts {
  public:

@@ -13,7 +13,7 @@ struct Screen {
   bool colour = false;
   int height = 0;  // lines; 0: unknown
 };
-// Uses colour only on a terminal, and not if NO_COLOR is set or TERM is "dumb".
+// Uses colour only on a terminal, unless NO_COLOR is set or TERM is "dumb".
 Screen ScreenOf(std::FILE* out);
 
 enum class Colour { kNone, kGood, kWaiting, kBad, kFaint };
@@ -22,13 +22,13 @@ std::string Paint(std::string_view text, Colour colour, const Screen& screen);
 // The width of UTF-8 text on a terminal, counted in code points, which is enough for tables.
 std::size_t ShownWidth(std::string_view text);
 // Returns the output that redraws the screen with this text. Lines beyond the screen's height are
-// left out, because they would scroll the first lines away. No line of `text` may be longer than
-// the screen is wide.
+// omitted, because they would scroll the first lines away. No line of `text` may be longer than the
+// screen is wide.
 std::string Redrawn(std::string_view text, const Screen& screen);
 // The number of bytes in the first `characters` characters.
 std::size_t BytesOf(std::string_view text, std::size_t characters);
 // Wraps lines that are longer than the screen, between words if possible. Continuation lines begin
-// at column `hanging`; empty: two columns right of the line's beginning.
+// at column `hanging`; empty: two columns to the right of where the line begins.
 std::string WrapTo(std::string_view text, const Screen& screen,
                    std::optional<std::size_t> hanging = std::nullopt);
 // Cuts the text to at most `width` characters. If something was cut, the last character is '…'.

@@ -121,7 +121,7 @@ class Loading {
     Result<std::string> text = base::ReadFile(path, kMaxSettingsBytes);
     if (!text && text.error().code == ErrorCode::kNotFound)
       return Invalid("configuration: {}{}", text.error().message,
-                     link ? ": the link leads nowhere; restore its target, or remove it" : "");
+                     link ? ": the link is broken; restore its target, or remove the link" : "");
     if (!text) return base::Wrap(text.error(), "configuration");
     return AddText(path, *text);
   }

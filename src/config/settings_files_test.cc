@@ -69,7 +69,7 @@ TEST_F(SettingsFiles, ALinkThatLeadsNowhereIsNotAMissingFile) {
   ASSERT_FALSE(dangling);
   EXPECT_EQ(dangling.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(dangling.error().message, HasSubstr(link + ": No such file"));
-  EXPECT_THAT(dangling.error().message, HasSubstr("the link leads nowhere"));
+  EXPECT_THAT(dangling.error().message, HasSubstr("the link is broken"));
   Write("site.toml", "[task]\nmax_queued = 7\n");
   EXPECT_EQ(Load({.files = {{link, true}}})->settings.max_queued_tasks, 7U);
 }

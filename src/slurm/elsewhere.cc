@@ -7,7 +7,7 @@
 namespace carma::slurm {
 namespace {
 
-// After this many restarts, whatever their cause, a job is not moved.
+// A job that has been restarted this many times, for whatever cause, is not moved.
 constexpr int kMostRestarts = 2;
 
 std::int64_t NumberOf(std::string_view text) {
@@ -86,7 +86,7 @@ std::string WhyItStays(const Job& job) {
   if (job.carma_gib == 0 || job.other_gres)
     return "it does not request gres/carma, or requests other gres too";
   if (job.restarts >= kMostRestarts) return "it was restarted before";
-  if (job.on_hold) return "it is held after this run";
+  if (job.on_hold) return "it will be held after this run";
   return "";
 }
 

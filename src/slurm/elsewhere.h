@@ -24,7 +24,8 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-// Parses the output of `scontrol --details --oneliner show node` and skips other lines.
+// Parses the output of `scontrol --details --oneliner show node`. Lines that do not describe a node
+// are skipped.
 std::vector<Node> ReadNodes(std::string_view text);
 // The nodes that a job excludes, from the output of `squeue --format=%A|%x|`. Empty if Slurm does
 // not list the job.

@@ -5,7 +5,7 @@
 namespace carma::slurm {
 namespace {
 
-// A line as printed by scontrol of Slurm 22.05.
+// A line as printed by Slurm 22.05's scontrol.
 std::string Line(const std::string& name, const std::string& state, int used_gib,
                  const std::string& more = "") {
   return "NodeName=" + name +

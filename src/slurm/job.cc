@@ -138,7 +138,7 @@ bool Job::MayGoBack() const {
 }
 
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id) {
-  if (text.size() > kMostOfSqueue) return Invalid("the output of squeue is too long");
+  if (text.size() > kMostOfSqueue) return Invalid("squeue's output is too long");
   std::optional<std::string_view> found;
   bool any = false;
   for (const std::string_view line : base::Split(text, '\n')) {

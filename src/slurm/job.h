@@ -14,7 +14,7 @@ namespace carma::slurm {
 
 // The reason shown for jobs that `scontrol requeuehold` has requeued.
 inline constexpr std::string_view kHeldByRequeue = "job requeued in held state";
-// The reason shown for jobs whose script ended with a nonzero exit code.
+// The reason shown for jobs whose script exited with a nonzero exit code.
 inline constexpr std::string_view kScriptFailed = "NonZeroExitCode";
 
 struct Job {
@@ -46,7 +46,7 @@ struct Job {
   // components together.
   bool IsComponent() const { return name.find('+') != std::string::npos; }
   bool Held() const;
-  // Whether the job still has processes or Slurm has not reported their end yet.
+  // Whether the job still has processes or Slurm has not yet reported that they ended.
   bool Runs() const;
   // Returns `gres` with the amount of "carma" replaced by `gib`.
   std::string GresWith(std::int64_t gib) const;
@@ -58,7 +58,7 @@ struct Job {
 // The columns for squeue's option -O (with --noheader --array --states=all).
 extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
-inline constexpr std::size_t kMostOfComment = 300;  // longer comments are cut
+inline constexpr std::size_t kMostOfComment = 300;  // longer comments are truncated
 
 // Finds the job with this id; empty if there is none. Errors: kInvalid if its line is malformed or
 // does not describe a job.

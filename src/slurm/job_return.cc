@@ -12,7 +12,7 @@ namespace carma::slurm {
 namespace {
 
 constexpr std::int64_t kMibPerGib = 1'024;
-// Limit on restarts for causes other than the job's own lack of GPU memory.
+// Limit on restarts for causes other than the job itself running out of GPU memory.
 constexpr int kMostVictimRestarts = 10;
 // A job that was asked to leave is not at fault. But after this many departures something else must
 // be wrong.
@@ -79,7 +79,8 @@ NextStep Watch() {
   return {NextStep::What::kWatch, ReturnStep::kRelease, {}, {}};
 }
 
-// Requeues the job for another node, provided that the same run still waits for GPUs on this node.
+// Requeues the job for another node, provided that the same run is still waiting for GPUs on this
+// node.
 NextStep SendElsewhere(const Job& job) {
   if (std::string why = WhyItStays(job); !why.empty()) return GiveUp(std::move(why));
   if (job.excluded != "") return GiveUp("it excludes nodes");
@@ -188,7 +189,7 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   const std::int64_t next_mib =
       run.most_mib > 0 ? std::min(run.wanted_mib, run.most_mib) : run.wanted_mib;
   const std::int64_t all_mib = next_mib * std::max(1, run.gpus);
-  // Rounds down if the claim is all the memory of the GPUs, so that it fits; otherwise rounds up.
+  // Rounds down if the claim covers all of the GPUs' memory, so that it fits; otherwise rounds up.
   back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
                                             : (all_mib + kMibPerGib - 1) / kMibPerGib;
   back.comment = fmt::format("carma: out of GPU memory on {} (raised from {} to {})", kNodePlace,

@@ -1,6 +1,6 @@
-// Requeues a Slurm job that ran out of GPU memory (with a larger claim), was ended by a neighbour,
-// was asked to leave its GPUs, or waits on a full node. Pure. Each step depends only on the request
-// and Slurm's state and may be repeated, so a crash at any point does no harm.
+// Requeues a Slurm job that ran out of GPU memory (with a larger claim), was killed by a
+// neighbour's fault, was asked to leave its GPUs, or waits on a full node. Pure. Each step depends
+// only on the request and Slurm's state and may be repeated, so a crash at any point does no harm.
 #pragma once
 
 #include <chrono>
@@ -37,12 +37,12 @@ struct JobReturn {
   std::uint64_t job = 0;
   // The restart count of the failed run; empty until it has been read from Slurm.
   std::optional<int> restart;
-  int retries = 0;             // allowed retries; for a victim, allowed restarts of any cause
+  int retries = 0;             // allowed retries; for a victim, allowed restarts for any cause
   std::int64_t claim_gib = 0;  // the new claim; 0: unchanged
   std::string comment;         // for sacct, one line; contains kNodePlace (waits.h) until Begun()
-  // For a job that is moved to another node: the node where it waits now. Otherwise empty. Slurm
-  // cannot change the excluded nodes of a running job, so CARMA excludes this node once the job is
-  // back in Slurm's queue.
+  // For a job that is moved to another node: the node where it is waiting now. Otherwise empty.
+  // Slurm cannot change the excluded nodes of a running job, so CARMA excludes this node once the
+  // job is back in Slurm's queue.
   std::string exclude;
   bool on_hold = false;  // a user held the job while it ran, so it is not released
   ReturnStep step = ReturnStep::kAsked;
@@ -77,7 +77,7 @@ struct NextStep {
     kRun,    // call scontrol with these words; `step` must be durable first
     kWait,   // check again
     kWatch,  // check again, but rarely: the job has left this node
-    kDone,   // the job waits or runs again
+    kDone,   // the job is waiting or running again
     kGiveUp,
   };
   What what = What::kWait;
@@ -99,7 +99,7 @@ JobReturn After(JobReturn back, ReturnStep done);
 
 // A failed run, and the memory and retries that its job may have.
 struct FailedRun {
-  // False if the job was asked to leave or was ended by a fault of a neighbour or its GPU. In
+  // False if the job was asked to leave or was killed by a fault of a neighbour or its GPU. In
   // either case its claim stays the same.
   bool out_of_memory = false;
   bool left = false;  // was asked to checkpoint, for example by a drain, and will continue later
@@ -107,7 +107,7 @@ struct FailedRun {
   int gpus = 1;
   std::int64_t had_mib = 0;     // of each GPU
   std::int64_t wanted_mib = 0;  // of each GPU, for the next run
-  std::int64_t most_mib = 0;    // of one GPU of this node; a run that had all of it is not retried
+  std::int64_t most_mib = 0;    // of one GPU on this node; a run that had all of it is not retried
   std::uint64_t job = 0;
 };
 // Plans the requeue. Errors: kConflict with the reason if the job is not requeued.

@@ -5,7 +5,7 @@
 namespace carma::slurm {
 namespace {
 
-// Lines as printed by squeue of Slurm 22.05.
+// Lines as printed by Slurm 22.05's squeue.
 constexpr const char* kArray =
     "2                   |2_2                 |PENDING             |job requeued in held state  "
     "|1   |1   |1     |gres:carma:17          |1     |      |   |main|(null)|"

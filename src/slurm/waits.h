@@ -37,8 +37,8 @@ class WaitComments {
     friend bool operator==(const Comment&, const Comment&) = default;
   };
   explicit WaitComments(std::chrono::milliseconds quiet) : quiet_(quiet) {}
-  // Returns the due comment that was updated longest ago, or nothing. waiting: all jobs that wait
-  // now.
+  // Returns the due comment that was updated longest ago, or nothing. waiting: all jobs that are
+  // waiting now.
   std::optional<Comment> Next(Moment now, std::span<const WaitingJob> waiting);
   // Stops updating the job's comment.
   void Forget(std::uint64_t job);

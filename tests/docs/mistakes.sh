@@ -4,8 +4,8 @@ carma submit                                                     # -> nothing to
 carma submit --tiem 2h -- true                                   # -> unknown option --tiem, did you mean --time? (see carma submit --help)
 carma submit --gpus two -- true                                  # -> --gpus: expected a number of GPUs from 0 to 1024, not 'two'
 carma submit --gpu-mem lots -- true                              # -> --gpu-mem: expected a memory size per GPU such as 800M or 12G, not 'lots'
-carma submit --gpu-mem 12 GB -- true                             # -> no program 'GB'; a value and its unit are one word, such as 2GB
-carma submit --time 2 hours -- true                              # -> a value and its unit are one word, such as 2hours
+carma submit --gpu-mem 12 GB -- true                             # -> no program 'GB'; write a value and its unit as one word, such as 2GB
+carma submit --time 2 hours -- true                              # -> write a value and its unit as one word, such as 2hours
 carma submit --time tomorrow -- true                             # -> --time: expected a time span such as 90s, 15m, 12h
 carma submit --begin yesterday -- true                           # -> --begin: expected a time like 14:05
 carma submit --priority high -- true                             # -> --priority: expected a number from
@@ -17,7 +17,7 @@ carma submit --dependency afterok:999 -- true                    # -> no task 99
 carma submit --notify tomail -- true                             # -> --notify: expected me, a mail address
 carma submit --account vision -- true                            # -> may not use account 'vision' (fair.accounts)
 carma submit --param n=1..6 -- true                              # -> --param n: expected values separated by commas, such as n=1,2,3, not the range '1..6' (--array takes ranges)
-carma submit --param lr=0.1,0.2 -- python3 train.py --lr {ls}    # -> {ls} is not a parameter of the sweep, did you mean lr?
+carma submit --param lr=0.1,0.2 -- python3 train.py --lr {ls}    # -> {ls} is not a sweep parameter, did you mean lr?
 carma submit --param lr 0.1 -- true                              # -> --param: expected NAME=VALUE,VALUE… such as lr=0.1,0.01
 carma submit --param-file nosuch.csv -- true                     # -> nosuch.csv: No such file or directory
 carma submit --conda-env nosuch -- true                          # -> conda environment 'nosuch' not found; searched
@@ -64,7 +64,7 @@ carma usage --since noon                                         # -> --since: e
 carma estimate nosuch.json                                       # -> nosuch.json: No such file or directory
 carma simulate --policy nosuch                                   # -> --policy: mapper: expected "auto", "exclusive"
 carma simulate --policy magm,sm_cap=high                         # -> --policy: sm_cap: expected fraction above 0 and at most 1
-carma config show nosuch.key                                     # -> 'nosuch.key': expected a key of the configuration, such as policy.mapper
+carma config show nosuch.key                                     # -> 'nosuch.key': expected a configuration key, such as policy.mapper
 carma completion tcsh                                            # -> shell 'tcsh': expected bash, zsh or fish
 carma token                                                      # -> expected one of
 carma slurm chek                                                 # -> no 'slurm chek', did you mean check?
@@ -72,7 +72,7 @@ carma demo --speed fast                                          # -> --speed: e
 printf '[policy]\nmaper = "magm"\nsm_cap = 80\n' > bad.toml; carma config check --config bad.toml    # -> bad.toml:2: policy.maper: no such key, did you mean policy.mapper?; bad.toml:3:
 carmad --backgruond                                              # -> unknown option --backgruond, did you mean --background? (see carmad --help)
 carma --socket /nosuch list                                      # -> carmad is not running at /nosuch (start it with 'carmad --background')
-carma reserve --gpus 1 --for ann --from now --for-time 400d      # -> --for-time: expected a length from 1m to 366d
+carma reserve --gpus 1 --for ann --from now --for-time 400d      # -> --for-time: expected a duration from 1m to 366d
 carma token create laptop --expires 0                            # -> --expires: expected 1m to 366d
 carma cancel --array 999                                         # -> no task 999
-carma submit 'python3 train.py'                                  # -> leave out the quotes, or use --wrap
+carma submit 'python3 train.py'                                  # -> remove the quotes, or use --wrap

@@ -78,7 +78,7 @@ class Site(unittest.TestCase):
         self.bed.ask("scancel", str(job))
         refused = {("--carma-mem=6G", "--gres=gpu:1"): "CARMA gives the GPUs here", ("--gpus=1",): "CARMA gives the GPUs here",
                    ("--gpus=1", "--partition=apart,main"): "CARMA gives the GPUs here",
-                   ("--carma-mem=6G", "--nodes=2"): "a job of several nodes cannot share GPUs",
+                   ("--carma-mem=6G", "--nodes=2"): "a multi-node job cannot share GPUs",
                    ("--carma-mem=90G",): "--carma-mem=90G does not fit on any GPU; the largest has 39G",
                    ("--carma-mem=40960M",): "does not fit on any GPU"}
         for options, sentence in refused.items():

@@ -21,8 +21,8 @@ bool TakesValue(const CLI::App& app, const CLI::App& verb, const std::string& na
   return option && option->get_items_expected_min() > 0;
 }
 
-// The number of words in an option and its value: 2 for "--gpus 2" and "-HG 2", 1 for "--gpus=2"
-// and "-G2".
+// The number of words that an option and its value take up: 2 for "--gpus 2" and "-HG 2", 1 for
+// "--gpus=2" and "-G2".
 std::size_t OptionLength(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (word.starts_with("--")) {
     const bool has_value = word.find('=') != std::string::npos;
@@ -70,7 +70,7 @@ Result<Unit> NoVerb(CLI::App& app, const std::string& word) {
                  (meant.empty() ? "' (see carma --help)" : "'" + meant));
 }
 
-// Removes the words that CLI11 must not read: the command of `submit`, `run`, `shell`, `lease` and
+// Removes the words that CLI11 must not parse: the command of `submit`, `run`, `shell`, `lease` and
 // `pilot`, and the words of `estimate` after "--" or "--run". Errors: kInvalid if there is no such
 // verb.
 Result<Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words, Context& context) {
@@ -156,11 +156,11 @@ std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>
 constexpr const char* kVerbsOfTheDay =
     "  carma submit train.sh     put a task into the queue; options before the command\n"
     "  carma run python3 t.py    run a task here, in this terminal\n"
-    "  carma list                what runs and waits, and why\n"
+    "  carma list                what is running or waiting, and why\n"
     "  carma top                 the same live, with the GPUs\n"
     "  carma logs -f             follow the output of my last task\n"
-    "  carma explain             why my last task waits, or how it ended\n"
-    "  carma cancel 42           end a task\n"
+    "  carma explain             why my last task is waiting, or how it ended\n"
+    "  carma cancel 42           stop a task\n"
     "  carma gpus                memory and activity of each GPU\n"
     "All verbs: carma --help. One verb: carma submit --help.\n";
 
@@ -241,7 +241,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string_view text = error.what();
   if (missing) {
-    // What seems to be a missing argument may have been read as the value of an unknown option.
+    // An argument that seems to be missing may have been read as the value of an unknown option.
     for (const std::string& word : app.remaining(true)) {
       if (IsOption(word)) return UnknownWord(app, *verb, word);
     }
@@ -299,12 +299,12 @@ int Finish(Context& context) {
 
 int RunCarma(int argc, const char* const* argv, Context& context, const Program& program) {
   context.program = &program;
-  CLI::App app("Share the GPUs of a server: submit training tasks and watch them.", "carma");
+  CLI::App app("Share a server's GPUs: submit training tasks and watch them.", "carma");
   app.require_subcommand(1);
   app.fallthrough();
   app.add_option("--socket", context.socket_path, "the daemon's socket ($CARMA_SOCKET)")
       ->type_name("PATH");
-  app.add_flag("--json", context.json, "JSON instead of text");
+  app.add_flag("--json", context.json, "print JSON instead of text");
   app.set_version_flag("--version", VersionText(context));
   app.footer(
       "  carma submit --gpus 1 --memory 12G python train.py\n"

@@ -40,7 +40,7 @@ class App : public ::testing::Test {
   }
 
   FakeDaemon daemon_;
-  base::Json body_;  // of the last submission
+  base::Json body_;  // body of the last submission
 };
 
 }  // namespace carma::cli

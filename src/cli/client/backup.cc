@@ -14,7 +14,7 @@
 namespace carma::cli {
 namespace {
 
-// The state folder of the running daemon. If no daemon answers, the folder in the configuration.
+// The running daemon's state folder or, if no daemon answers, the configured one.
 Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   if (!flags.state_dir.empty()) return flags.state_dir;
   const Called<api::StatusView> status = GetStatus(context.client());

@@ -1,5 +1,5 @@
-// `carma submit --batch`: many tasks from one file, in as few durable requests as the daemon
-// allows.
+// `carma submit --batch`: submits many tasks from one file, in as few requests as the daemon
+// allows, because each one is a durable write.
 #include <fmt/format.h>
 
 #include "api/task_pointer.h"
@@ -19,14 +19,14 @@ constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 // sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
-// The limits of one request. They are below the daemon's own limits (task.max_batch,
+// Limits for one request. They are below the daemon's own limits (task.max_batch,
 // api::kMaxBodyBytes).
 constexpr std::size_t kMaxChunkTasks = 100'000;
 constexpr std::size_t kMaxChunkBytes = 48 << 20;
 constexpr std::size_t kMaxChunkMemory = 192 << 20;  // each task together with the shared fields
 
 struct Batch {
-  std::string common;              // JSON object with the fields that the specs leave out
+  std::string common;              // JSON object with the fields that the specs omit
   std::vector<std::string> specs;  // JSON texts
   std::vector<std::size_t> lines;  // line number of each task, from 1
 };
@@ -96,8 +96,8 @@ class BatchReader {
     return WithoutCommon(std::move(specs[0]));
   }
 
-  // Leaves out the shared environment. It is the largest part of a description, and a batch would
-  // contain thousands of copies.
+  // Omits the shared environment, which is the largest part of a description: a batch would contain
+  // thousands of copies of it.
   std::string WithoutCommon(task::TaskSpec spec) const {
     if (spec.environment.empty()) return "{\"environment\":{}," + task::ToJsonText(spec).substr(1);
     if (spec.environment == caller_.environment) spec.environment.clear();
@@ -122,7 +122,7 @@ base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
 
 // The index after the last task of the chunk that starts at `first`.
 std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
-  constexpr std::size_t kTaskBytes = 1024;  // approximate size of a task alone
+  constexpr std::size_t kTaskBytes = 1024;  // approximate size of a task without its texts
   const std::vector<std::string>& specs = batch.specs;
   std::size_t bytes = 0;
   std::size_t memory = 0;
@@ -173,7 +173,8 @@ void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const 
     if (!answer) {
       if (!receipt.empty()) {
         receipt.PrintTo(context, flags.parsable);
-        Warn(context, fmt::format("nothing from line {} on was submitted", batch.lines[first]));
+        Warn(context,
+             fmt::format("the tasks from line {} on were not submitted", batch.lines[first]));
       }
       return context.Fail(WithLine(answer.error(), batch, first, name));
     }

@@ -13,9 +13,9 @@
 
 namespace carma::cli {
 
-// Makes a JSON object of the fields that these submit options set. A removed field is null ("--time
-// unlimited"). Returns "" without options. Reads the daemon's clock if needed. Errors: kInvalid
-// "--gpus: …".
+// Returns a JSON object with the fields that these submit options set, or "" if there are no
+// options. A removed field is null ("--time unlimited"). Reads the daemon's clock if needed.
+// Errors: kInvalid "--gpus: …".
 Result<std::string> ChangesOf(Context& context,
                               const std::vector<std::pair<std::string, std::string>>& settings);
 
@@ -33,7 +33,8 @@ struct DependentTask {
 // task comes after its dependencies. waits_for lists only dependencies on repeated tasks.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
-// Adds dependencies on the new tasks to the changes. anew: the new number of each repeated task.
+// Adds dependencies on the new tasks to the changes. anew: maps each repeated task to its new
+// number.
 std::string WithDependencies(const std::string& changes, const std::vector<std::string>& waits_for,
                              const std::map<std::uint64_t, std::uint64_t>& anew);
 

@@ -1,4 +1,4 @@
-// Checks with the user's rights whether a task can start.
+// Checks, with the user's permissions, whether a task can start.
 #include "cli/client/checks.h"
 
 #include <fmt/format.h>
@@ -64,8 +64,8 @@ Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
   return Invalid("{}: no interpreter {}", shown, base::Printable(words[0], 400));
 }
 
-// The command is in the image, so the machine itself needs only the container tool, and the image
-// if that is a file.
+// The command is in the image, so the machine itself needs only the container tool, and, if the
+// image is a file, the image.
 Result<Unit> CheckContainer(const task::TaskSpec& spec) {
   const auto container = CARMA_TRY(task::ParseContainer(*spec.container));
   const bool is_file = task::IsImageFile(container.image);
@@ -94,7 +94,7 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   return meant ? ", did you mean " + *meant + "?" : "";
 }
 
-// In "--gpu-mem 12 GB", the blank turns the unit into the program.
+// In "--gpu-mem 12 GB", the space makes the unit look like the program.
 bool IsUnit(const std::string& word) {
   constexpr std::array<std::string_view, 17> kUnits{
       "g",   "gb",     "gib",     "m", "mb",  "mib",  "h", "hour", "hours",
@@ -122,7 +122,7 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program,
   if (std::string instead = InsteadOfShellWord(program, lease); !instead.empty()) return instead;
   const std::string path = Below(spec, program);
   if (::access(path.c_str(), F_OK) != 0 && program.find(' ') != std::string::npos)
-    return "; leave out the quotes, or use --wrap";
+    return "; remove the quotes, or use --wrap";
   if (::access(path.c_str(), F_OK) != 0)
     return program.find('/') == std::string::npos ? SimilarProgram(spec, program)
                                                   : SimilarFile(path);
@@ -141,7 +141,7 @@ bool CanWrite(const std::string& pattern) {
   struct stat st {};
   if (percent == std::string::npos && ::stat(path.c_str(), &st) == 0)
     return ::access(path.c_str(), W_OK) == 0;
-  // Missing folders will be created, so the permissions of their nearest existing parent count.
+  // Missing folders will be created, so check the permissions of their nearest existing parent.
   std::string folder = path.substr(0, path.rfind('/'));
   while (!folder.empty() && ::stat(folder.c_str(), &st) != 0)
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.rfind('/'));
@@ -180,7 +180,8 @@ Result<Unit> CheckOutput(const task::TaskSpec& spec) {
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path))
       return Invalid("{}: you cannot write there ({})", base::Printable(*path, 400), option);
     if (IsProgramOf(spec, *path))
-      return Invalid("{}: that is the program itself ({})", base::Printable(*path, 400), option);
+      return Invalid("{}: this would overwrite the program itself ({})",
+                     base::Printable(*path, 400), option);
   }
   return Unit{};
 }
@@ -197,20 +198,20 @@ std::vector<std::string> NamesInBraces(std::string_view word) {
   return names;
 }
 
-// Warns about missing or unsuitable files that do not prevent the task's start.
+// Warns about missing or unsuitable files that do not prevent the task from starting.
 std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings;
   const std::string summary = spec.model_summary.value_or("");
   if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
-    warnings.push_back(fmt::format("cannot read {}, the model summary of the task",
-                                   base::Printable(summary, 200)));
+    warnings.push_back(
+        fmt::format("cannot read {}, the task's model summary", base::Printable(summary, 200)));
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
     struct stat st {};
     if (::stat(path->c_str(), &st) == 0 && S_ISFIFO(st.st_mode))
-      warnings.push_back(
-          fmt::format("{}: {} is a FIFO: the task fails unless a program reads it at its start",
-                      option, base::Printable(*path, 200)));
+      warnings.push_back(fmt::format(
+          "{}: {} is a FIFO: the task fails unless a program is reading it when the task starts",
+          option, base::Printable(*path, 200)));
   }
   for (const task::NotifyRule& rule : spec.notify) {
     const auto target = task::ParseNotifyTarget(rule.target);
@@ -255,13 +256,14 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
       const std::string_view option = std::string_view(word).substr(0, word.find('='));
       if (std::ranges::find(kOwn, option) == kOwn.end()) continue;
       warnings.push_back(fmt::format(
-          "{0} is passed to the task unchanged: options of CARMA come before the script", option));
+          "{0} is passed to the task unchanged: CARMA options must come before the script",
+          option));
     }
   }
   return warnings;
 }
 
-// Options that have no meaning for a task without GPUs, each with a check whether it was given.
+// Options that have no effect for a task without GPUs, each with a check for whether it was given.
 using Spec = const task::TaskSpec&;
 constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOptions{{
     {"gpu-mem", [](Spec spec) { return spec.memory_mib.has_value(); }},
@@ -283,13 +285,13 @@ std::vector<std::string> GpuOptionWarnings(const task::TaskSpec& spec) {
     if (is_given(spec)) given.push_back(fmt::format("--{}", option));
   if (given.empty()) return {};
   return {base::Join(given, ", ") + (given.size() == 1 ? " has" : " have") +
-          " no meaning with --gpus 0"};
+          " no effect with --gpus 0"};
 }
 
 }  // namespace
 
 bool IsGpuOption(std::string_view option) {
-  if (option == "memory") option = "gpu-mem";  // another name of the option
+  if (option == "memory") option = "gpu-mem";  // another name for the option
   return std::ranges::any_of(kGpuOptions, [&](const auto& each) { return each.first == option; });
 }
 
@@ -331,7 +333,8 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   if (!base::IsFolder(spec.workdir))
     return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
   if (::access(spec.workdir.c_str(), X_OK) != 0)
-    return refuse(fmt::format("working directory {}: you may not enter it", spec.workdir));
+    return refuse(
+        fmt::format("working directory {}: you have no permission to enter it", spec.workdir));
   CARMA_TRY(CheckOutput(spec));
   if (spec.conda_env) {
     const auto home = spec.environment.find("HOME");
@@ -347,8 +350,8 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   if (spec.command.empty()) return Unit{};
   const std::string& program = spec.command.front();
   if (IsUnit(program) && !FindProgram(spec, program))
-    return refuse(
-        fmt::format("no program '{0}'; a value and its unit are one word, such as 2{0}", program));
+    return refuse(fmt::format(
+        "no program '{0}'; write a value and its unit as one word, such as 2{0}", program));
   const std::optional<std::string> found = FindProgram(spec, program);
   if (!found)
     return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program, lease)));
@@ -374,7 +377,7 @@ Result<Unit> CheckParameters(const task::TaskSpec& spec) {
   words.insert(words.end(), {spec.name, spec.stdout_path, spec.stderr_path});
   for (const std::string& word : words) {
     if (const std::vector<std::string> unknown = NamesInBraces(word); !unknown.empty())
-      return Invalid("{{{}}} is not a parameter of the sweep{}", unknown.front(),
+      return Invalid("{{{}}} is not a sweep parameter{}", unknown.front(),
                      base::Suggestion(unknown.front(), known));
   }
   return Unit{};

@@ -1,4 +1,4 @@
-// Checks a task before its submission. The daemon cannot do this, because it does not read users'
+// Checks a task before it is submitted. The daemon cannot do this, because it does not read users'
 // files.
 #pragma once
 
@@ -12,20 +12,20 @@
 
 namespace carma::cli {
 
-// Checks with the caller's rights that the task's working folder, program, script (as in python3
-// train.py) and conda environment exist, and that its output files can be written. lease: the
-// caller starts the task itself, and a shell reads scripts that have no interpreter line. Errors:
-// kInvalid, one sentence.
+// Checks, with the caller's permissions, that the task's working folder, program, script (as in
+// python3 train.py) and conda environment exist, and that its output files can be written. lease:
+// the caller starts the task itself, and a shell reads scripts that have no interpreter line.
+// Errors: kInvalid, one sentence.
 Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease = false);
 
-// For a task of a sweep: checks that each {NAME} in its command, name and output paths is a
-// parameter. Errors: kInvalid.
+// For a sweep task: checks that each {NAME} in its command, name and output paths is a parameter.
+// Errors: kInvalid.
 Result<Unit> CheckParameters(const task::TaskSpec& spec);
 
 // Warnings, one line each, about a task that can start.
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec);
 
-// Whether this option of submit is meaningless for a task without GPUs.
+// Whether this submit option has no effect for a task without GPUs.
 bool IsGpuOption(std::string_view option);
 
 // The file that an interpreter in this command will run: train.py for "python3 -u train.py".

@@ -1,4 +1,4 @@
-// `carma completion`, and the words of the verbs that it completes.
+// `carma completion`, and the words that it completes for each verb.
 #include <algorithm>
 #include <memory>
 
@@ -17,7 +17,7 @@ std::vector<OptionFacts> OptionsOf(Syntax syntax, const std::string& verb, const
   return options;
 }
 
-// above: the parent verb of these verbs, followed by a blank.
+// above: the parent verb of these verbs, followed by a space.
 std::vector<VerbWords> VerbsOf(Syntax app, const Context& context, const std::string& above = "") {
   std::vector<VerbWords> verbs;
   for (const Syntax each : app.verbs()) {
@@ -39,7 +39,7 @@ std::vector<VerbWords> VerbsOf(Syntax app, const Context& context, const std::st
 
 void AddCompletionCommand(Syntax app, Context& context) {
   auto shell = std::make_shared<std::string>();
-  const Syntax verb = app.AddVerb("completion", "Print the completion script of a shell");
+  const Syntax verb = app.AddVerb("completion", "Print a shell's completion script");
   verb.Footer(
       "  source <(carma completion bash)\n"
       "  carma completion fish | source\n"

@@ -22,8 +22,8 @@ struct ConfigFlags {
   std::vector<std::string> keys;  // keys to show; empty: all
 };
 
-// Returns the requested keys. The name of a section stands for all of its keys. Errors: kInvalid:
-// no such key.
+// Returns the requested keys. A section name stands for all of its keys. Errors: kInvalid: no such
+// key.
 Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
   const std::vector<config::KeyInfo> all = config::Keys();
   if (words.empty()) return all;
@@ -36,7 +36,7 @@ Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& word
                  });
     if (wanted.size() == before) {
       return Invalid("'" + base::Printable(word, 60) +
-                     "': expected a key of the configuration, such as policy.mapper, or a section");
+                     "': expected a configuration key, such as policy.mapper, or a section");
     }
   }
   return wanted;

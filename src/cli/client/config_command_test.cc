@@ -18,7 +18,8 @@ TEST_F(App, ConfigShowsTheKeysThatAreNamed) {
   EXPECT_EQ(section.out.find("mapper"), std::string::npos);
   const Ran none = Run({"config", "show", "--config", path, "policy.map"});
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_TRUE(none.err.starts_with("carma: 'policy.map': expected a key")) << none.err;
+  EXPECT_TRUE(none.err.starts_with("carma: 'policy.map': expected a configuration key"))
+      << none.err;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ bool IsTitle(std::string_view line, std::string_view section) {
   return base::Trim(line).starts_with(fmt::format("[{}]", section));
 }
 
-// The lines of a section, without its title.
+// The lines of a section, without its header.
 struct Span {
   std::size_t first = 0;
   std::size_t last = 0;  // after the last line
@@ -37,8 +37,8 @@ Span SectionOf(Lines& lines, std::string_view section) {
           static_cast<std::size_t>(next - lines.begin())};
 }
 
-// Returns the line of the key in the span, or the span's end if there is none. comment: find the
-// key in a line that is commented out.
+// Returns the key's line in the span, or the span's end if there is none. comment: find the key in
+// a commented-out line.
 std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comment) {
   std::size_t at = span.first;
   for (; at < span.last; ++at) {
@@ -50,9 +50,9 @@ std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comme
   return at;
 }
 
-// Returns the first line above all section titles with a key of this section ("policy.order = …"),
-// or the number of lines if there is none. With such a line, TOML does not allow a title for the
-// section.
+// Returns the first line above all section headers that sets a key of this section ("policy.order =
+// …"), or the number of lines if there is none. If there is such a line, TOML does not allow a
+// separate header for the section.
 std::size_t FindDotted(const Lines& lines, std::string_view section) {
   for (std::size_t at = 0; at < lines.size(); ++at) {
     const std::string_view line = base::Trim(lines[at]);
@@ -64,7 +64,7 @@ std::size_t FindDotted(const Lines& lines, std::string_view section) {
 
 // The comment after the value, with the space before it; empty if there is none.
 std::string_view CommentOf(std::string_view line) {
-  char quote = 0;  // the quote that encloses the present text
+  char quote = 0;  // the quote that encloses the current text
   for (std::size_t at = line.find('='); at < line.size(); ++at) {
     const char c = line[at];
     if (quote == '"' && c == '\\') {

@@ -1,4 +1,4 @@
-// Sets keys in the text of a configuration file, and keeps all other lines and comments.
+// Sets keys in the text of a configuration file and preserves all other lines and comments.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace carma::cli {
 
-// A dotted name of two parts, and the value as written in the file: {"daemon.http_port", "8080"}.
+// A two-part dotted name, and the value as written in the file: {"daemon.http_port", "8080"}.
 using ConfigValue = std::pair<std::string, std::string>;
 
-// The value of an existing key is replaced in place, and a comment on the same line stays. A key
-// that is commented out (`#http_port = false`) is enabled. Any other key is added below the title
-// of its section. A missing section is added at the end. Errors: kInvalid: the old value spans
+// The value of an existing key is replaced in place, and a comment on the same line stays. A
+// commented-out key (`#http_port = false`) is uncommented. Any other key is added below its
+// section's header. A missing section is added at the end. Errors: kInvalid: the old value spans
 // several lines.
 Result<std::string> WithValues(std::string_view text, const std::vector<ConfigValue>& values);
 

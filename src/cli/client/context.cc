@@ -24,7 +24,8 @@
 namespace carma::cli {
 namespace {
 
-// Prints a note, but only on a terminal: the author of a script has already chosen the daemon.
+// Prints a note, and does so only on a terminal, because the author of a script has already chosen
+// the daemon.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
@@ -69,7 +70,8 @@ std::string DefaultSocketPath() {
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const std::string shared = config::kServerSocket;
   if (base::Exists(own)) return own;
-  // If neither socket exists yet, a user without root rights can start only a daemon of their own.
+  // If neither socket exists yet, a user without root privileges can only start a daemon of their
+  // own.
   return base::Exists(shared) || ::geteuid() == 0 ? shared : own;
 }
 
@@ -134,7 +136,7 @@ std::optional<base::Time> ParseDate(const std::string& text) {
 }
 
 // Parses a date in local time, or a span before now. A span is relative to the daemon's clock,
-// because the clock of a simulated server differs.
+// because a simulated server has a different clock.
 Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text) {
   if (const std::optional<base::Time> date = ParseDate(text)) return *date;
   const bool has_unit = text.find_first_of("smhd") != std::string::npos;
@@ -190,8 +192,8 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// Finds the first number in [low, high) for which `holds` is true, by binary search. `holds` must
-// then be true for all larger numbers, too.
+// Finds the first number in [low, high) for which `holds` is true, by binary search. If `holds` is
+// true for a number, it must be true for all larger ones.
 template <class Holds>
 Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
@@ -202,7 +204,7 @@ Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds hol
   return low;
 }
 
-// Finds a task by its index. Tasks of an array have consecutive numbers and ascending indices.
+// Finds a task by its index. An array's tasks have consecutive numbers and ascending indices.
 Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
   const auto wrong = NotFound("array {} has no task with index {}", array, index);
   const auto first = CARMA_TRY(GetTask(context.client(), array));
@@ -225,7 +227,8 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
 }
 
 // Expands the first task of an array to the whole array, as in dependencies and in calls from
-// Slurm. own: the task is the caller's last task. Any task of an array is then expanded.
+// Slurm. own: the ID refers to the caller's last task; then any task of an array is expanded, not
+// only the first.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
@@ -315,7 +318,7 @@ void Show(Context& context, bool watch, double interval_s,
     if (away && !clear && !told) Warn(context, note);
     told = away;
     if (!watch) return;
-    if (std::fflush(context.out) != 0) return;  // the reader of the output is gone
+    if (std::fflush(context.out) != 0) return;  // nothing reads the output any more
     std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
   }
 }

@@ -17,7 +17,7 @@
 namespace carma::cli {
 namespace {
 
-constexpr std::size_t kMostLines = 20;  // of changed tasks, and of unchanged tasks
+constexpr std::size_t kMostLines = 20;  // limit for changed tasks, and for unchanged tasks
 
 constexpr const char* kChanged = "changed and ";
 
@@ -39,7 +39,7 @@ class Told {
     Print(context_, fmt::format("Task {}{} is {}{}{}\n", task.id, owner, how_,
                                 base::Printable(task.state, 40), reason));
   }
-  // forgiving: ignore tasks that have ended, or that carmad has deleted, in the meantime.
+  // forgiving: ignore tasks that have ended or been deleted by carmad in the meantime.
   void Refused(const base::Error& why, bool forgiving) {
     if (forgiving && (why.code == ErrorCode::kConflict || why.code == ErrorCode::kNotFound)) return;
     if (++refused_ <= kMostLines) context_.Fail(why);
@@ -139,7 +139,7 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
     }
   }
   // Finds the tasks by number, because listing thousands of waiting tasks takes the daemon as long
-  // as changing them. A single task is listed nevertheless, because changing an ended task would be
+  // as changing them. A single task is still listed, because changing an ended task would be
   // refused.
   if (ended_too && flags.name.empty() && flags.states.empty()) {
     auto ids = CARMA_TRY(ByNumber(context, own));
@@ -166,7 +166,7 @@ void WarnOfGpuOptions(const Context& context, const api::TaskView& task, const S
   if (task.gpus > 0) return;
   for (const auto& [option, value] : settings) {
     if (IsGpuOption(option))
-      Warn(context, fmt::format("--{} has no meaning: task {} has --gpus 0", option, task.id));
+      Warn(context, fmt::format("--{} has no effect: task {} has --gpus 0", option, task.id));
   }
 }
 
@@ -179,7 +179,7 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
     return context.Fail({ErrorCode::kInvalid,
                          verb + ": expected tasks, or --all, --name, --state, --array or --user"});
   }
-  // The newest task comes first, so that cancelling a task does not make room for another task of
+  // The newest task comes first, so that cancelling a task does not make room for another task in
   // the list. Released tasks keep their order.
   const bool newest_first = verb != "release";
   auto ids = chosen ? ChosenOf(context, flags, newest_first, verb != "requeue")

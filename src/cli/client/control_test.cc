@@ -48,7 +48,7 @@ TEST_F(App, EditWarnsOfOptionsWithoutMeaning) {
     return JsonAnswer({{"id", 7}, {"state", "queued"}, {"gpus", gpus}});
   });
   const std::vector<std::string> words{"edit", "7", "--gpu-mem", "3G", "-J", "x"};
-  EXPECT_EQ(Run(words).err, "carma: warning: --gpu-mem has no meaning: task 7 has --gpus 0\n");
+  EXPECT_EQ(Run(words).err, "carma: warning: --gpu-mem has no effect: task 7 has --gpus 0\n");
   gpus = 1;
   EXPECT_EQ(Run(words).err, "");
 }

@@ -21,7 +21,7 @@ struct Described {
   task::TaskSpec first;               // the first task
   std::vector<std::int64_t> indices;  // empty: no array
   std::vector<std::string> warnings;
-  std::vector<std::string> notes;  // on the memory estimate, shown on request
+  std::vector<std::string> notes;  // about the memory estimate, shown on request
 };
 
 // The caller's folder, home and environment. Errors: kIo, kDenied: the folder cannot be read.
@@ -31,9 +31,9 @@ Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& descripti
 // Whether the file is a .rad file, or a script in the sense of ApplyWords.
 bool DescribesTask(const std::string& path);
 // Interprets the words as a command (with `literal`, or if the first is an ordinary word), a script
-// on standard input ("-"), a FILE.rad, or a file that starts with "#!". The text of a script
-// becomes part of the task, so later edits of the file do not matter. Errors: kInvalid with the
-// place, kNotFound for a missing .rad file.
+// on standard input ("-"), a FILE.rad, or a file that starts with "#!". A script's text becomes
+// part of the task, so later edits to the file have no effect. Errors: kInvalid with the place,
+// kNotFound for a missing .rad file.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
 // Reads plan files. Later options override their values. Errors: those of ReadNamed(); kInvalid

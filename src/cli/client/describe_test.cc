@@ -220,7 +220,7 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   EXPECT_EQ(refused(spec({"sh", "trian.py"})), "no file 'trian.py' for sh, did you mean train.py?");
   EXPECT_EQ(refused(spec({"dirnmae"})), "no program 'dirnmae', did you mean dirname?");
   task::TaskSpec hidden = spec({"true"});
-  hidden.stdout_path = dir_ + "/train.py/%j.out";  // a file is in the place of the folder
+  hidden.stdout_path = dir_ + "/train.py/%j.out";  // a file takes the place of the folder
   EXPECT_EQ(refused(hidden), hidden.stdout_path + ": you cannot write there (--output)");
   hidden.stdout_path = dir_ + "/made/later/%j.out";
   EXPECT_TRUE(CheckItCanStart(hidden)) << "folders are made";
@@ -268,16 +268,16 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   EXPECT_TRUE(StartWarnings(no_gpu).empty());
   no_gpu.memory_mib = 1024;
   EXPECT_EQ(StartWarnings(no_gpu),
-            std::vector<std::string>{"--gpu-mem has no meaning with --gpus 0"});
+            std::vector<std::string>{"--gpu-mem has no effect with --gpus 0"});
   no_gpu.exclusive = true;
   EXPECT_EQ(StartWarnings(no_gpu),
-            std::vector<std::string>{"--gpu-mem, --exclusive have no meaning with --gpus 0"});
+            std::vector<std::string>{"--gpu-mem, --exclusive have no effect with --gpus 0"});
   task::TaskSpec misspelt = spec({"true"});
   misspelt.model_summary = dir_ + "/modle.txt";
   misspelt.notify = {{.target = dir_ + "/good.py"}, {.target = "/bin/true"}, {.target = "me"}};
   EXPECT_EQ(
       StartWarnings(misspelt),
-      (std::vector<std::string>{"cannot read " + dir_ + "/modle.txt, the model summary of the task",
+      (std::vector<std::string>{"cannot read " + dir_ + "/modle.txt, the task's model summary",
                                 "--notify: no program " + dir_ + "/good.py"}));
 }
 
@@ -311,7 +311,7 @@ TEST_F(DescribeTest, RefusesAnImpossibleOutputFileBeforeSubmission) {
   EXPECT_TRUE(CheckItCanStart(spec)) << "a program may read it then";
   ASSERT_EQ(StartWarnings(spec).size(), 1U);
   EXPECT_TRUE(StartWarnings(spec)[0].ends_with(
-      "is a FIFO: the task fails unless a program reads it at its start"));
+      "is a FIFO: the task fails unless a program is reading it when the task starts"));
 }
 
 TEST_F(DescribeTest, ANameInBracesIsAParameter) {
@@ -321,7 +321,7 @@ TEST_F(DescribeTest, ANameInBracesIsAParameter) {
   EXPECT_TRUE(CheckParameters(spec));
   spec.command.push_back("--lr={l}");
   EXPECT_EQ(CheckParameters(spec).error().message,
-            "{l} is not a parameter of the sweep, did you mean lr?");
+            "{l} is not a sweep parameter, did you mean lr?");
   spec.command.pop_back();
   spec.stdout_path = "/o/{rl}.out";
   EXPECT_FALSE(CheckParameters(spec));

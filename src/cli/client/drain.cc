@@ -39,14 +39,15 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
 // The sentence that reports the result of drain or resume for one GPU.
 std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   const std::string& state = gpu.state;
-  if (verb == "resume" && IsDown(gpu)) return " is open, and takes tasks as soon as it answers";
-  if (verb == "resume" && IsClosed(gpu)) return " is open, but takes no new tasks yet";
+  if (verb == "resume" && IsDown(gpu))
+    return " is open, and will accept tasks as soon as it responds";
+  if (verb == "resume" && IsClosed(gpu)) return " is open, but accepts no new tasks yet";
   if (state == "drng" && gpu.leave_by_ms)
-    return " takes no new tasks; running tasks leave by " +
+    return " accepts no new tasks; running tasks leave by " +
            base::FormatTime(base::FromMs(*gpu.leave_by_ms));
-  if (state == "drng") return " takes no new tasks; running tasks continue";
-  if (state == "drain") return " takes no new tasks and is empty";
-  return " takes tasks again";
+  if (state == "drng") return " accepts no new tasks; running tasks continue";
+  if (state == "drain") return " accepts no new tasks and is empty";
+  return " accepts tasks again";
 }
 
 // Changes the GPUs and returns their new states. Reports GPUs that could not be changed.
@@ -90,8 +91,8 @@ std::string TasksThatRun(std::int64_t count) {
   return base::Counted(count, "task") + (count == 1 ? " still runs" : " still run");
 }
 
-// Waits at most until the last task should have left. The wait is shorter for a simulated server,
-// whose clock runs faster.
+// Waits for the server to become empty, but no longer than the tasks may take to leave. The wait is
+// shorter for a simulated server, whose clock runs faster.
 Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView& closed) {
   using Clock = std::chrono::steady_clock;
   const double left_ms =
@@ -122,16 +123,16 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
   if (!status) return context.Fail(status.error());
   const std::int64_t tasks = TasksThatHold(status->value);
   const bool print = !context.json;
-  if (print && tasks == 0) Print(context, "The server takes no new tasks and is empty\n");
+  if (print && tasks == 0) Print(context, "The server accepts no new tasks and is empty\n");
   if (print && tasks > 0) {
     Print(context,
-          fmt::format("The server takes no new tasks; running tasks leave by {}\n",
+          fmt::format("The server accepts no new tasks; running tasks leave by {}\n",
                       base::FormatTime(base::FromMs(status->value.leave_by_ms.value_or(0)))));
   }
   if (flags.wait && tasks > 0) {
     status = AwaitEmptyServer(context, status->value);
     if (!status) return context.Fail(status.error());
-    if (print) Print(context, "No task is running any more\n");
+    if (print) Print(context, "No tasks are running any more\n");
   }
   if (context.json) Print(context, status->text + "\n");
 }
@@ -188,14 +189,14 @@ void RunDrain(Context& context, const GpuChangeFlags& flags) {
     const auto time = task::ParseBegin(flags.by, now);
     if (!time) return context.Fail({time.error().code, "--by: " + time.error().message});
     if (*time < now) {
-      return context.Fail(
-          {ErrorCode::kInvalid, fmt::format("--by: {} has passed; --by now ends the tasks at once",
-                                            base::FormatTime(*time))});
+      return context.Fail({ErrorCode::kInvalid,
+                           fmt::format("--by: {} has passed; --by now stops the tasks immediately",
+                                       base::FormatTime(*time))});
     }
     empty_by = *time;
   }
   if (flags.until_boot && flags.gpus != kAll)
-    return context.Fail({ErrorCode::kInvalid, "--until-boot: expected 'all', not single GPUs"});
+    return context.Fail({ErrorCode::kInvalid, "--until-boot: expected 'all', not individual GPUs"});
   if (flags.until_boot) return CloseUntilBoot(context, flags, empty_by);
   const auto names = NamedGpus(context, flags.gpus);
   if (!names) return context.Fail(names.error());
@@ -205,7 +206,7 @@ void RunDrain(Context& context, const GpuChangeFlags& flags) {
     auto empty = AwaitEmptyGpus(context, drained);
     if (!empty) return context.Fail(empty.error());
     drained = *std::move(empty);
-    if (!context.json) Print(context, "No task is left on these GPUs\n");
+    if (!context.json) Print(context, "No tasks are left on these GPUs\n");
   }
   if (context.json) PrintJson(context, drained);
 }
@@ -217,7 +218,7 @@ void RunResume(Context& context, const GpuChangeFlags& flags) {
     if (!status->value.closed.empty()) {
       const auto opened = OpenServer(context.client());
       if (!opened) return context.Fail(opened.error());
-      if (!context.json) Print(context, "The server takes tasks again\n");
+      if (!context.json) Print(context, "The server accepts tasks again\n");
     }
   }
   const auto names = NamedGpus(context, flags.gpus);

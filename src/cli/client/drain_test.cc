@@ -21,8 +21,8 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
   }
   const Ran ran = Run({"drain", "0,2", "--reason", "new \"fan\""});
   EXPECT_EQ(ran.out,
-            "GPU 0 takes no new tasks; running tasks continue\n"
-            "GPU 2 takes no new tasks; running tasks continue\n");
+            "GPU 0 accepts no new tasks; running tasks continue\n"
+            "GPU 2 accepts no new tasks; running tasks continue\n");
   EXPECT_EQ(daemon_.requests().at(1), R"(POST /v1/gpus/2/drain {"reason":"new \"fan\""})");
   EXPECT_EQ(daemon_.requests().size(), 2);
   daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
@@ -47,7 +47,7 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
   });
   const Ran late = Run({"drain", "0", "--by", "2026-03-01T14:05Z"});
   EXPECT_EQ(late.exit_code, 2);
-  EXPECT_THAT(late.err, ::testing::HasSubstr("has passed; --by now ends the tasks at once"));
+  EXPECT_THAT(late.err, ::testing::HasSubstr("has passed; --by now stops the tasks immediately"));
   EXPECT_THAT(daemon_.requests().back(), ::testing::StartsWith("GET /v1/status"));
   Run({"drain", "0", "--by", "now"});
   EXPECT_EQ(daemon_.requests().back(),
@@ -59,7 +59,7 @@ TEST_F(App, ADrainNamesTheDeadlineThatItKeeps) {
     return JsonAnswer(
         ToJson(api::GpuView{.index = 0, .state = "drng", .leave_by_ms = 1'800'000'000'000}));
   });
-  EXPECT_EQ(Run({"drain", "0"}).out, "GPU 0 takes no new tasks; running tasks leave by " +
+  EXPECT_EQ(Run({"drain", "0"}).out, "GPU 0 accepts no new tasks; running tasks leave by " +
                                          base::FormatTime(base::FromMs(1'800'000'000'000)) + "\n");
 }
 
@@ -72,7 +72,7 @@ TEST_F(App, ResumingAGpuOfAClosedServerIsAFailure) {
   });
   const Ran ran = Run({"resume", "0"});
   EXPECT_EQ(ran.exit_code, 1);
-  EXPECT_EQ(ran.out, "GPU 0 is open, but takes no new tasks yet\n");
+  EXPECT_EQ(ran.out, "GPU 0 is open, but accepts no new tasks yet\n");
   EXPECT_EQ(ran.err,
             "carma: server: closed by root until the machine boots; carma resume all opens it\n");
 }

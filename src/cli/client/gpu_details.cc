@@ -188,7 +188,7 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
               base::Printable(gpu.mig_profile, 40) + " of " + base::Printable(gpu.mig_parent, 80));
   }
   if (gpu.pace < 1)
-    facts.Add("Speed", fmt::format("{:.2g} of the speed of the server's fastest GPU", gpu.pace));
+    facts.Add("Speed", fmt::format("{:.2g} times the speed of the server's fastest GPU", gpu.pace));
   facts.Add(IsDown(gpu) ? "Trouble" : "Closed", TroubleText(gpu));
   for (const std::string& alert : gpu.alerts) facts.Add("Alert", base::Printable(alert, 400));
   for (const GpuView::Reserved& each : gpu.reserved) {
@@ -209,7 +209,7 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
   AddMetrics(gpu, width > kFactsIndent + 20 ? width - kFactsIndent : 20, facts);
   if (gpu.sample_age_ms)
     facts.Add("Read", fmt::format("{:.1f} s ago{}", static_cast<double>(*gpu.sample_age_ms) / 1000,
-                                  gpu.state == "drain" ? "; a drained GPU is not read" : ""));
+                                  gpu.state == "drain" ? "; drained GPUs are not sampled" : ""));
   std::string out = "GPU " + std::to_string(gpu.index) + " " + GpuName(gpu) + ": " +
                     base::Printable(gpu.state, 20) + "\n" + facts.text();
   if (!gpu.tasks.empty()) out += "  Tasks\n" + TaskLines(gpu, now_ms, screen);

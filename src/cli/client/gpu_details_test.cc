@@ -86,7 +86,7 @@ TEST_F(GpuDetailsTest, ShowTheSpeedOfASlowType) {
   EXPECT_THAT(GpuDetails(gpu, kNow, {}), ::testing::Not(::testing::HasSubstr("fastest")));
   gpu.pace = 0.184;
   EXPECT_THAT(GpuDetails(gpu, kNow, {}),
-              ::testing::HasSubstr("0.18 of the speed of the server's fastest GPU"));
+              ::testing::HasSubstr("0.18 times the speed of the server's fastest GPU"));
 }
 
 TEST_F(GpuDetailsTest, ShowTheRuleUsedWithoutSmActivity) {

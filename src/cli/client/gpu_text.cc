@@ -67,7 +67,7 @@ std::string CheckedDemand(const CheckedTask& task) {
          base::Printable(task.estimate_method, 40) + ")";
 }
 
-// The text for a task that could start now. Each task of a dry run is checked alone, as if the
+// The text for a task that could start now. Each task of a dry run is checked on its own, as if the
 // other tasks did not exist.
 std::string CheckedNow(std::size_t alike, bool first) {
   if (alike > 1 && first)
@@ -76,7 +76,7 @@ std::string CheckedNow(std::size_t alike, bool first) {
   return first ? ": could start now" : ": could start now without the tasks above";
 }
 
-// alike: the number of equal tasks that share the line. first: whether this is the first line.
+// alike: the number of identical tasks that share the line. first: whether this is the first line.
 std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
   std::string line = "  " + base::Printable(task.name, 60);
   if (alike > 1) line += fmt::format(" x{}", alike);
@@ -303,7 +303,7 @@ std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count) 
 std::string HistoryTitle(const HistorySpan& span) {
   return "From " + base::FormatTime(base::FromMs(span.from_ms)) + " to " +
          base::FormatTime(base::FromMs(span.to_ms)) + ", " +
-         base::FormatSpan(base::Duration(span.WidthMs())) + " a character\n";
+         base::FormatSpan(base::Duration(span.WidthMs())) + " per character\n";
 }
 
 std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,

@@ -1,4 +1,4 @@
-// Formats the state of the GPUs and of the daemon as text.
+// Formats the state of the GPUs and the daemon as text.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ std::string GpuName(const api::GpuView& gpu);
 std::string TroubleText(const api::GpuView& gpu);
 // Whether the GPU cannot be used.
 bool IsDown(const api::GpuView& gpu);
-// Whether the GPU takes no tasks although it may have free memory.
+// Whether the GPU accepts no tasks even though it may have free memory.
 bool IsClosed(const api::GpuView& gpu);
 // Memory promised to tasks, with the claims if these are larger: "9.0G promised of 12.0G claimed".
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
@@ -32,12 +32,12 @@ std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen
 inline constexpr std::size_t kStatusIndent = 11;
 // The facts about the daemon, with its problems last.
 std::string StatusText(const api::StatusView& status);
-// One line for each task of a dry run, or for each group of equal tasks.
+// One line for each task of a dry run, or for each group of identical tasks.
 std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count);
 
 // ---- the history of GPUs, for `carma gpus --history` ----
 
-// The requested period, [from_ms, to_ms), in at most `points` equal parts.
+// The requested period, [from_ms, to_ms), divided into at most `points` equal parts.
 struct HistorySpan {
   std::int64_t from_ms = 0;
   std::int64_t to_ms = 0;
@@ -48,10 +48,10 @@ struct HistorySpan {
 // Number of characters in a line that are not points.
 inline constexpr int kHistoryMargin = 20;
 
-// "From … to …, 1:00 a character".
+// "From … to …, 1:00 per character".
 std::string HistoryTitle(const HistorySpan& span);
 // One line of small bars for each kind of value, with one character per point. total_mib: the
-// memory that makes a bar full.
+// memory at which a bar is full.
 std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,
                         const HistorySpan& span);
 // One row for each GPU and span. Unknown values are empty.

@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kStatusRetry{50};
 constexpr int kUsualPoints = 60;
 constexpr int kFewestPoints = 10;
 
-// Returns the named GPUs in the given order; without names, all GPUs.
+// Returns the named GPUs in the given order, or all GPUs if no names are given.
 Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
                                          const std::vector<std::string>& words) {
   const auto names = CARMA_TRY(SplitGpuNames(words));

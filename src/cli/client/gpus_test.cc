@@ -10,7 +10,7 @@
 namespace carma::cli {
 namespace {
 
-// A server with two GPUs whose clock shows the end of the first day.
+// A server with two GPUs. Its clock is at the end of the first day.
 void AddGpus(FakeDaemon& daemon) {
   daemon.On("GET /v1/status", [](const api::Request&) {
     return JsonAnswer(ToJson(api::StatusView{.now_ms = 86'400'000}));

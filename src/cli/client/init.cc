@@ -39,7 +39,7 @@ struct Question {
   Form form;
   std::string_view nothing;  // the word for an empty list or "false"
   std::string_view text;
-  bool of_root;  // has no meaning for a daemon that serves one user
+  bool of_root;  // does not apply to a daemon that serves one user
 };
 constexpr std::array kQuestions{
     Question{"users", "daemon.allow_groups", Form::kGroups, "everybody",
@@ -54,7 +54,7 @@ constexpr std::array kQuestions{
              "exclusive: not at all",
              false},
     Question{"http-port", "daemon.http_port", Form::kPort, "none",
-             "Loopback port of the web page and of /metrics? none, or a number", false},
+             "Loopback port for the web page and /metrics? none, or a number", false},
 };
 
 struct Flags {
@@ -67,7 +67,7 @@ std::string Quoted(std::string_view word) {
   return fmt::format("\"{}\"", word);
 }
 
-// A value of the configuration as a user would type it: ["ann", "bob"] → ann, bob.
+// A configuration value as a user would type it: ["ann", "bob"] → ann, bob.
 std::string AsTyped(const Question& question, const std::string& value) {
   std::string typed;
   for (const char c : value) {
@@ -85,8 +85,7 @@ Result<Unit> CheckName(const Question& question, const std::string& name) {
   return Unit{};
 }
 
-// Converts an answer to the notation of the configuration. Errors: kInvalid; kNotFound for an
-// unknown group.
+// Converts an answer to configuration syntax. Errors: kInvalid; kNotFound for an unknown group.
 Result<std::string> ValueOf(const Question& question, const std::string& answer) {
   const bool nothing = answer == question.nothing || answer.empty();
   if (question.form == Form::kWord) return Quoted(answer);
@@ -129,8 +128,8 @@ std::optional<std::string> ReadLine() {
   return line.empty() ? std::nullopt : std::optional(line);
 }
 
-// Asks for a new value and returns it in the notation of the configuration. Repeats the question
-// after an invalid answer. now: the current value, which an empty answer keeps.
+// Asks for a new value and returns it in configuration syntax. Repeats the question after an
+// invalid answer. now: the current value, which is kept if the answer is empty.
 std::string Ask(Context& context, const Question& question, const std::string& now) {
   for (;;) {
     Print(context, fmt::format("{}\n  [{}] ", question.text, AsTyped(question, now)));
@@ -151,7 +150,7 @@ std::string DefaultFile(bool of_root) {
   return base::GetEnv("XDG_CONFIG_HOME", home + "/.config") + "/carma/config.toml";
 }
 
-// The values that the answers change. Errors: kInvalid for an invalid value of an option.
+// The values that the answers change. Errors: kInvalid for an invalid option value.
 Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
                                          const config::Loaded& now, bool of_root) {
   std::vector<ConfigValue> changed;
@@ -191,7 +190,7 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
   const std::string option = path == DefaultFile(of_root) ? "" : " --config " + path;
   text += fmt::format("Next: {}{}, then carma doctor{}.{}\n",
                       option.empty() ? start : "carmad --background", option, option,
-                      is_new ? " Every other key is in the file, as a comment." : "");
+                      is_new ? " The file also lists every other key, as a comment." : "");
   Print(context, text);
 }
 
@@ -203,7 +202,7 @@ void RunInit(Context& context, const Flags& flags) {
   std::error_code none;
   if (is_new && std::filesystem::is_symlink(std::filesystem::symlink_status(path, none)))
     return context.Fail(
-        NotFound("{}: the link leads nowhere; restore its target, or remove it", path).error());
+        NotFound("{}: the link is broken; restore its target, or remove the link", path).error());
   if (!is_new) {
     Result<std::string> text = base::ReadFile(path, kMaxConfigurationBytes);
     if (!text) return context.Fail(text.error());
@@ -240,7 +239,8 @@ void AddInitCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<Flags>();
   verb.AddOption("--file", "FILE", flags->file,
                  "write this file (default: /etc/carma/carma.toml, or the user's own)");
-  verb.AddFlag("-y,--yes", flags->yes, "ask nothing; values that are not given stay as they are");
+  verb.AddFlag("-y,--yes", flags->yes,
+               "ask no questions; values that are not given stay as they are");
   const auto add = [&](std::size_t i, const char* help, const char* type) {
     verb.AddOption("--" + std::string(kQuestions[i].option), type, flags->given[i], help);
   };
@@ -248,7 +248,7 @@ void AddInitCommand(Syntax app, Context& context) {
   add(1, "users who may manage all tasks: nobody, or user names", "LIST");
   add(2, "queue order: fifo or fair", "WORD");
   add(3, "how tasks share a GPU: auto, mps, streams or exclusive", "WORD");
-  add(4, "port of the web page and of /metrics, or none", "PORT");
+  add(4, "port for the web page and /metrics, or none", "PORT");
   verb.OnRun([&context, flags] { RunInit(context, *flags); });
 }
 

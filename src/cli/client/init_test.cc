@@ -43,7 +43,7 @@ TEST_F(Init, WritesGivenOptionsWithoutQuestions) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("Wrote " + path_));
   EXPECT_THAT(ran.out, HasSubstr("Next: carmad --background --config " + path_));
-  EXPECT_THAT(ran.out, HasSubstr("Every other key is in the file, as a comment."));
+  EXPECT_THAT(ran.out, HasSubstr("The file also lists every other key, as a comment."));
   EXPECT_THAT(ran.out, Not(HasSubstr("?")));
   const config::Settings settings = Settings();
   EXPECT_EQ(settings.http_port, 8080);
@@ -68,7 +68,7 @@ TEST_F(Init, KeepsValuesThatAreNotAnswered) {
   ASSERT_EQ(Run({"--yes", "--http-port", "8080"}).exit_code, 0);
   std::ofstream(path_, std::ios::app) << "# mine\n";
   const std::string before = Text();
-  const Ran ran = Run({"--json"}, "");  // the input ends at once
+  const Ran ran = Run({"--json"}, "");  // the input ends immediately
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("\"set\":{}"));
   EXPECT_EQ(Text(), before);
@@ -78,7 +78,7 @@ TEST_F(Init, KeepsValuesThatAreNotAnswered) {
   EXPECT_THAT(Text(), HasSubstr("# mine\n"));
 }
 
-// A configuration may contain secrets, such as the URL of a webhook.
+// A configuration may contain secrets, such as a webhook URL.
 TEST_F(Init, KeepsTheModeTheLinkAndTheCommentsOfAFile) {
   const std::filesystem::path link(path_), real = link.parent_path() / "real.toml";
   std::filesystem::create_directories(link.parent_path());
@@ -89,7 +89,7 @@ TEST_F(Init, KeepsTheModeTheLinkAndTheCommentsOfAFile) {
   ASSERT_EQ(::chown(real.c_str(), ::geteuid(), group), 0);
   const Ran ran = Run({"--yes", "--order", "fair"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.out, Not(HasSubstr("Every other key")));
+  EXPECT_THAT(ran.out, Not(HasSubstr("every other key")));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_EQ(Text(), "[policy]\norder = \"fair\"  # ours\n");
   struct stat info {};
@@ -100,7 +100,7 @@ TEST_F(Init, KeepsTheModeTheLinkAndTheCommentsOfAFile) {
   std::filesystem::remove(real);
   const Ran dangling = Run({"--yes", "--order", "fair"});
   EXPECT_EQ(dangling.exit_code, 1);
-  EXPECT_THAT(dangling.err, HasSubstr("the link leads nowhere"));
+  EXPECT_THAT(dangling.err, HasSubstr("the link is broken"));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 

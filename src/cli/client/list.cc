@@ -1,4 +1,4 @@
-// list, show, explain, history: the verbs that show tasks, their states and the reasons.
+// list, show, explain, history: the verbs that show tasks, their states and the reasons for them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
   if (!page) return page;
   SortAsQueue(page->tasks);
   if (page->tasks.size() >= limit) return page;
-  // A task that starts between the two requests appears as running in the second answer.
+  // A task that starts between the two requests appears as running in the second response.
   query.states = kUnfinishedStates;
   query.by_turn = true;
   auto all = ListTasks(client, query);
@@ -63,7 +63,7 @@ bool IsWhole(const ListFlags& flags) {
          flags.account.empty() && flags.qos.empty();
 }
 
-// The totals: the number of tasks, and how much of the GPUs' memory is used.
+// The totals: the number of tasks, and how much GPU memory is used.
 std::string Totals(Context& context, const api::StatusView& status) {
   std::int64_t running = 0, waiting = 0, used_mib = 0, total_mib = 0;
   for (const auto& [name, count] : status.task_counts) {
@@ -93,7 +93,7 @@ std::string CutText(const ListFlags& flags, std::size_t shown, const api::Status
   if (!IsWhole(flags))
     return fmt::format("only the first {} shown; see --limit",
                        shown == 1 ? "task is" : fmt::format("{} tasks are", shown));
-  return fmt::format("{} of {} tasks are shown (all: --limit {})", shown, all, all);
+  return fmt::format("{} of {} tasks are shown (--limit {} shows all)", shown, all, all);
 }
 
 Result<std::string> RenderList(Context& context, const ListFlags& flags,

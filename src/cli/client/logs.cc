@@ -1,4 +1,4 @@
-// `carma logs`: shows a task's output file, reading it with the caller's own rights.
+// `carma logs`: shows a task's output file, which it reads with the caller's own permissions.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -35,7 +35,7 @@ Result<Unit> OutputReader::SkipToLast(std::int64_t lines, std::int64_t most) {
   std::array<char, kBlock> block;
   std::int64_t at = found.st_size;
   std::int64_t newlines = 0;
-  bool last_byte = true;  // the newline that ends the last line starts no further line
+  bool last_byte = true;  // the newline at the end of the last line starts no new line
   const std::int64_t first = std::max<std::int64_t>(at - most, 0);
   offset_ = lines == 0 ? at : first;
   while (lines > 0 && at > first) {
@@ -98,7 +98,7 @@ FileWatch::FileWatch(const std::string& path)
   Watch();
 }
 
-// May be called repeatedly: an existing watch stays, and a new file gets a watch of its own.
+// May be called repeatedly: an existing watch stays, and a new file gets its own watch.
 void FileWatch::Watch() {
   if (!inotify_) return;
   ::inotify_add_watch(inotify_.get(), path_.c_str(), IN_MODIFY | IN_MOVE_SELF | IN_DELETE_SELF);

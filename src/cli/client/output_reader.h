@@ -35,12 +35,12 @@ class OutputReader {
   std::int64_t offset_ = 0;
 };
 
-// Waits for changes of a file or its folder. Waits at most a second, because network file systems
+// Waits for changes to a file or its folder. Waits at most one second, because network file systems
 // do not report changes.
 class FileWatch {
  public:
   explicit FileWatch(const std::string& path);
-  // The wait ends at once when stop_fd becomes readable.
+  // The wait ends immediately when stop_fd becomes readable.
   void Wait(int stop_fd);
 
  private:

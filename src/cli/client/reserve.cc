@@ -1,4 +1,4 @@
-// `carma reserve`: reserves GPUs for certain users in a period.
+// `carma reserve`: reserves GPUs for certain users for a period.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -98,7 +98,7 @@ Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservati
     booking.length = *length;
   }
   if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
-    return Invalid("{}: expected a length from 1m to 366d",
+    return Invalid("{}: expected a duration from 1m to 366d",
                    flags.to.empty() ? "--for-time" : "--to");
   if (!flags.repeat.empty()) {
     const auto repeat = base::FromWord<core::Repeat>(flags.repeat);
@@ -149,8 +149,9 @@ void WarnOfDrained(Context& context, const api::ReservationView& made) {
     const bool drained =
         standing == api::GpuStanding::kDrained || standing == api::GpuStanding::kDraining;
     if (drained && std::ranges::find(made.gpu_indices, gpu.index) != made.gpu_indices.end())
-      Warn(context, fmt::format("GPU {0} is drained: no task starts there before carma resume {0}",
-                                gpu.index));
+      Warn(context,
+           fmt::format("GPU {0} is drained: no task will start there until carma resume {0}",
+                       gpu.index));
   }
 }
 
@@ -173,8 +174,8 @@ void RunMake(Context& context, const ReserveFlags& flags) {
                              Minute(made.next_to_ms.value_or(made.from_ms)),
                              made.repeat == "once" ? "" : ", " + base::Printable(made.repeat, 20)));
   if (!made.others.empty())
-    Warn(context, fmt::format("{} of other users {} there and may finish", OthersText(made),
-                              made.others.size() == 1 ? "runs" : "run"));
+    Warn(context, fmt::format("{} of other users {} still running there and may finish",
+                              OthersText(made), made.others.size() == 1 ? "is" : "are"));
   WarnOfDrained(context, made);
 }
 
@@ -216,8 +217,8 @@ void AddReserveCommand(Syntax app, Context& context) {
       "  carma reserve --for nobody --gpus 0 --from 09:00 --to 18:00 --repeat weekdays\n"
       "  carma reserve list\n"
       "  carma reserve remove 3\n"
-      "Tasks that run there when it begins may finish. No other task is placed there if its time\n"
-      "limit reaches into the reservation, or, without a limit, within reserve.lead before it.\n"
+      "Tasks running there when it begins may finish. No other task is placed there if its time\n"
+      "limit extends into the reservation, or, without a limit, within reserve.lead before it.\n"
       "Every verb also takes --json and --socket PATH.");
   verb.AddOption("--for", "USER", flags->whom,
                  "users whose tasks may run there; nobody: keep the GPUs free");
@@ -225,13 +226,13 @@ void AddReserveCommand(Syntax app, Context& context) {
   verb.AddOption("--class", "NAME", flags->classes, "classes (--qos) whose tasks may run there");
   verb.AddOption("--gpus", "LIST", flags->gpus, "which GPUs: indices, UUIDs or all");
   verb.AddOption("--type", "NAME", flags->type, "GPUs of this model: a100 …");
-  verb.AddOption("--count", "N", flags->count, "number of GPUs, free ones first")
+  verb.AddOption("--count", "N", flags->count, "number of GPUs; free ones are chosen first")
       .Range(1, core::kMaxGpus);
   verb.AddOption("--from", "TIME", flags->from,
                  "start: 14:00, 2026-03-01T14:00, tomorrow, +30m (default: now)");
   verb.AddOption("--to", "TIME", flags->to,
                  "end, in the same forms; with a leading +, counted from the start: +2h");
-  verb.AddOption("--for-time", "SPAN", flags->length, "length, instead of an end: 4h, 2d");
+  verb.AddOption("--for-time", "SPAN", flags->length, "duration, instead of an end: 4h, 2d");
   verb.AddOption("--repeat", "HOW", flags->repeat, "once (default), daily, weekdays, weekly");
   verb.AddOption("--until", "TIME", flags->until, "no repetition begins after this time");
   verb.AddOption("--why", "TEXT", flags->why, "reason shown to waiting tasks");
@@ -242,7 +243,7 @@ void AddReserveCommand(Syntax app, Context& context) {
   const Syntax list = verb.AddVerb("list", "List active and upcoming reservations");
   list.OnRun([&context] { RunList(context); });
   auto ids = std::make_shared<std::vector<std::string>>();
-  const Syntax remove = verb.AddVerb("remove", "Remove reservations at once");
+  const Syntax remove = verb.AddVerb("remove", "Remove reservations immediately");
   remove.AddOption("ids", "", *ids, "numbers, as shown by list").Required();
   remove.OnRun([&context, ids] { EndEach(context, *ids, "Reservation", "remove"); });
 }

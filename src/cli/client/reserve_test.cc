@@ -49,12 +49,14 @@ TEST_F(App, AReservationWarnsOfTasksAndDrainedGpus) {
   const std::vector<std::string> words{"reserve", "--for", "nobody",     "--gpus", "0,1",
                                        "--from",  "+1h",   "--for-time", "1h"};
   const std::string drained =
-      "carma: warning: GPU 1 is drained: no task starts there before carma resume 1\n";
+      "carma: warning: GPU 1 is drained: no task will start there until carma resume 1\n";
   EXPECT_EQ(Run(words).err,
-            "carma: warning: tasks 1, 4 of other users run there and may finish\n" + drained);
+            "carma: warning: tasks 1, 4 of other users are still running there and may finish\n" +
+                drained);
   others = {4};
-  EXPECT_EQ(Run(words).err,
-            "carma: warning: task 4 of other users runs there and may finish\n" + drained);
+  EXPECT_EQ(
+      Run(words).err,
+      "carma: warning: task 4 of other users is still running there and may finish\n" + drained);
 }
 
 }  // namespace

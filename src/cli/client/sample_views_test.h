@@ -1,4 +1,4 @@
-// Sample views in UTC, for tests of texts.
+// Sample views in UTC, for tests of text output.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -36,7 +36,7 @@ Words MemoryColumns() {
   return {"oracle", "horus", "faketensor", "gpumemnet", "none"};
 }
 
-// The first word of each value of the enum.
+// The first word of each enum value.
 template <base::HasWords Enum>
 Words FirstWordsOf() {
   Words words;

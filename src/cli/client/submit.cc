@@ -38,7 +38,7 @@ void RunCheck(Context& context, const Described& described) {
   }
 }
 
-// Shows the daemon's remarks and, except with --json, the numbers of the tasks.
+// Shows the daemon's remarks and, except with --json, the task numbers.
 void Announce(Context& context, const Answer<Submission>& answer, bool parsable) {
   const Submission& submission = answer.value;
   for (const std::string& warning : submission.warnings) Warn(context, warning);
@@ -53,11 +53,11 @@ void AwaitSubmitted(Context& context, const Submission& submission) {
   for (std::uint64_t i = 0; i < submission.count; ++i) ids.push_back(submission.first + i);
   const bool seen = !context.json && ::isatty(::fileno(context.err)) == 1;
   if (seen)
-    std::fprintf(context.err, "carma: waiting for the end of task%s %s\n",
+    std::fprintf(context.err, "carma: waiting for task%s %s to end\n",
                  submission.count == 1 ? "" : "s",
                  RangeText(submission.first, submission.count).c_str());
-  // The answer to the submission is already printed, and a second JSON value after it would make
-  // the output invalid.
+  // The response to the submission has already been printed, and a second JSON value after it would
+  // make the output invalid.
   context.json = false;
   AwaitTasks(context, ids, {.quiet = true, .tell_start = seen && submission.count == 1});
 }

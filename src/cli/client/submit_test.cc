@@ -177,7 +177,7 @@ TEST_F(App, BatchLinesAreCommandsWithCommonOptions) {
   EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "true"}).exit_code, 2);
 }
 
-// A daemon that ends after reading the first submission, and the daemon that replaces it.
+// A daemon that exits after reading the first submission, and the daemon that replaces it.
 TEST(AppWithoutAnswer, ASubmissionWhoseAnswerIsCutIsRepeatedUnderItsName) {
   std::string dir = ::testing::TempDir() + "/carma-cut-XXXXXX";
   ASSERT_NE(::mkdtemp(dir.data()), nullptr);

@@ -42,8 +42,8 @@ std::string OptionalMib(const std::optional<std::int64_t>& mib) {
   return mib ? base::FormatMib(*mib) : "-";
 }
 
-// While the task runs: measured/promised memory. While it waits: ~predicted memory. At the end: the
-// measured peak.
+// While the task runs: measured/promised memory. While it waits: ~predicted memory. After the end:
+// the measured peak.
 std::string MemoryText(const TaskView& task) {
   if (task.gpus == 0) return "-";
   if (HoldsGpus(task)) {
@@ -60,7 +60,7 @@ std::string CpusText(const TaskView& task) {
   return task.cpus ? std::to_string(*task.cpus) : "-";
 }
 
-// Marks a problem of a running task; empty if there is no problem.
+// Marks a problem with a running task; empty if there is no problem.
 std::string Mark(const TaskView& task) {
   if (IsIdle(task)) return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
   if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";
@@ -98,7 +98,7 @@ std::string ExitText(const TaskView& task) {
   return task.exit_code ? std::to_string(*task.exit_code) : "-";
 }
 
-// A task that runs normally has no colour. A task is coloured if it waits, has failed or has a
+// A task that runs normally has no colour. A task is coloured if it is waiting, has failed or has a
 // problem.
 Colour WhereColour(const TaskView& task) {
   if (!HoldsGpus(task)) return StateColour(task);
@@ -147,14 +147,11 @@ const std::vector<ListColumn>& ListColumns() {
   static const std::vector<ListColumn> columns = {
       {"id", {"ID", kRight}, "number", &Number<&T::id>},
       {"name", {"NAME", false, 8}, "name, and the index in an array", &NameText},
-      {"params",
-       {"PARAMS", false, 8},
-       "values of a sweep's parameters",
-       &Timeless<&ParametersText>},
+      {"params", {"PARAMS", false, 8}, "sweep parameter values", &Timeless<&ParametersText>},
       {"array", {"ARRAY", kRight}, "number of the array's first task", &Timeless<&ArrayText>},
       {"index", {"INDEX", kRight}, "index in the array", &Timeless<&IndexText>},
       {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
-      {"account", {"ACCOUNT", false, 6}, "account that is charged", &AccountText},
+      {"account", {"ACCOUNT", false, 6}, "account charged", &AccountText},
       {"class", {"CLASS"}, "class (--qos)", &Word<&T::qos>},
       {"st", {"ST"}, "state, short", &Timeless<&StateCode>, &StateColour},
       {"time", {"TIME", kRight}, "run time of the current or last attempt", &TimeText},
@@ -168,32 +165,32 @@ const std::vector<ListColumn>& ListColumns() {
       {"progress", {"PROGRESS"}, "share of the run that is done, and time left", &ProgressText},
       {"where",
        {"GPU(REASON)", false, 11},
-       "GPUs of the task, or why it waits or how it ended",
+       "the task's GPUs, or why it is waiting or how it ended",
        &Timeless<&WhereText>,
        &WhereColour},
       {"state", {"STATE"}, "state", &Word<&T::state>, &StateColour},
       {"queue", {"QUEUE"}, "main or recovery", &Word<&T::queue>},
       {"priority", {"PRIO", kRight}, "priority", &Number<&T::priority>},
       {"attempt", {"TRY", kRight}, "number of starts", &Number<&T::attempt>},
-      {"ooms", {"OOMS", kRight}, "how often the task ran out of GPU memory", &Number<&T::ooms>},
+      {"ooms", {"OOMS", kRight}, "times the task ran out of GPU memory", &Number<&T::ooms>},
       {"predicted", {"PREDICTED", kRight}, "predicted peak per GPU", &Mib<&T::predicted_mib>},
       {"promised", {"PROMISED", kRight}, "memory promised per GPU", &Mib<&T::claim_mib>},
       {"used", {"USED", kRight}, "memory in use on the fullest GPU", &Mib<&T::observed_mib>},
       {"peak", {"PEAK", kRight}, "measured peak", &Mib<&T::peak_mib>},
       {"waits", {"WAITS", kRight}, "how long the task has waited", &WaitsText},
       {"start", {"START"}, "when a waiting task will start, if known", &StartText},
-      {"submitted", {"SUBMITTED"}, "time of submission", &When<&T::submitted_ms>},
-      {"started", {"STARTED"}, "time of the first start", &When<&T::first_start_ms>},
-      {"ended", {"ENDED"}, "time of the end", &When<&T::ended_ms>},
+      {"submitted", {"SUBMITTED"}, "submission time", &When<&T::submitted_ms>},
+      {"started", {"STARTED"}, "first start time", &When<&T::first_start_ms>},
+      {"ended", {"ENDED"}, "end time", &When<&T::ended_ms>},
       {"exit", {"EXIT", kRight}, "exit code or signal of the last attempt", &Timeless<&ExitText>},
       {"reason",
        {"REASON", false, 10},
-       "why the task waits or how it ended, in a sentence",
+       "why the task is waiting or how it ended, in a sentence",
        &ReasonText,
        &WhereColour},
-      {"command", {"COMMAND", false, 10}, "command of the task", &Timeless<&CommandText>},
+      {"command", {"COMMAND", false, 10}, "the task's command", &Timeless<&CommandText>},
       {"workdir", {"WORKDIR", false, 10}, "working directory", &Word<&T::workdir>},
-      {"comment", {"COMMENT", false, 8}, "note by the submitter", &Word<&T::comment>},
+      {"comment", {"COMMENT", false, 8}, "submitter's note", &Word<&T::comment>},
   };
   return columns;
 }
@@ -222,7 +219,7 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
 }
 
 // Merges another task into the row. The GPUs are combined, the larger memory is kept, and the time
-// is left out if it differs.
+// is omitted if it differs.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())
@@ -354,7 +351,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
 std::vector<TaskView> AsTree(const std::vector<TaskView>& tasks) {
   std::set<std::uint64_t> listed;
   for (const TaskView& task : tasks) listed.insert(task.id);
-  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: without listed dependency
+  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: no dependency is listed
   for (const TaskView& task : tasks) {
     const std::uint64_t above = LastDependency(task);
     below[listed.contains(above) && above < task.id ? above : 0].push_back(&task);

@@ -12,8 +12,8 @@
 
 namespace carma::cli {
 
-// Parses the keys of columns, "id,name,st"; empty means the default columns. Errors: kInvalid with
-// the list of known keys.
+// Parses column keys, "id,name,st"; empty means the default columns. Errors: kInvalid with the list
+// of known keys.
 Result<std::vector<std::string>> ParseColumns(const std::string& keys);
 // All keys for ParseColumns: "id", "name" …
 std::vector<std::string> ColumnKeys();

@@ -118,9 +118,9 @@ TEST_F(TaskTableTest, MarksTasksAboveTheirPromise) {
   const ListStyle style{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
   EXPECT_EQ(TaskTable({task}, style, {}), "42  3 (OverPromise)\n");
   EXPECT_THAT(TaskFacts(task, kNow),
-              ::testing::HasSubstr("uses 3.0G more than its promise and the margin"));
+              ::testing::HasSubstr("uses 3.0G more than its promise plus the margin"));
   EXPECT_THAT(Explanation({.task = task}),
-              ::testing::HasSubstr("It uses 3.0G more than its promise and the margin.\n"));
+              ::testing::HasSubstr("It uses 3.0G more than its promise plus the margin.\n"));
 }
 
 TEST_F(TaskTableTest, MarksTasksOnOtherGpus) {

@@ -51,7 +51,7 @@ std::string PromiseText(const TaskView& task) {
                      task.gpus == 2 ? "the other" : "the others");
 }
 
-// Explains why there is no estimate, as far as the server's answer shows it.
+// Explains why there is no estimate, as far as the server's response shows it.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
   const auto state = StateOf(task);
@@ -61,13 +61,13 @@ std::string NoEstimate(const TaskView& task) {
 }
 
 void AddMemory(const TaskView& task, Facts& facts) {
-  if (task.gpus == 0) return;  // it has no promise of GPU memory
+  if (task.gpus == 0) return;  // no GPU memory is promised to it
   facts.Add("Predicted", task.predicted_mib ? base::FormatMib(*task.predicted_mib) + PerGpu(task) +
                                                   " (" + Line(task.estimate_method) + ")"
                                             : NoEstimate(task));
   for (const std::string& remark : task.estimate_remarks)
     facts.Add("", base::Printable(remark, 400));
-  const bool waits = !HasEnded(task) && !HoldsGpus(task);  // it has no promise at present
+  const bool waits = !HasEnded(task) && !HoldsGpus(task);  // nothing is promised to it at present
   if (task.attempt > 0 && !waits) {
     facts.Add("Promised", PromiseText(task));
   } else if (task.bound_mib && task.bound_mib != task.predicted_mib) {
@@ -126,7 +126,7 @@ std::string MethodText(const TaskView& task) {
 std::string SharingText(const TaskView& task) {
   std::string text = MethodText(task);
   if (task.group_limit_mib > 0) {
-    text += fmt::format("; the kernel limits all its processes together to {} of each GPU",
+    text += fmt::format("; the kernel limits its processes to a total of {} on each GPU",
                         base::FormatMib(task.group_limit_mib));
   }
   return text;
@@ -163,18 +163,18 @@ std::string HostSentence(const api::HostVerdictView& host) {
   return "It also needs " + base::Join(asked, " and ") + ".\n";
 }
 
-// "uses 3.0G more than its promise and the margin", for tasks that hold GPUs. Empty if the task
+// "uses 3.0G more than its promise plus the margin", for tasks that hold GPUs. Empty if the task
 // stays within promise plus margin.
 std::string OverPromiseText(const TaskView& task) {
   if (!HoldsGpus(task) || !task.over_promise_mib) return "";
-  return fmt::format("uses {} more than its promise and the margin",
+  return fmt::format("uses {} more than its promise plus the margin",
                      base::FormatMib(*task.over_promise_mib));
 }
 
 std::string WrongDeviceText(const TaskView& task) {
   if (!HoldsGpus(task) || task.wrong_gpus.empty()) return "";
   return fmt::format(
-      "has processes on GPU {}, which it was not given: leave CUDA_VISIBLE_DEVICES as it is set",
+      "has processes on GPU {}, which it was not given: do not change CUDA_VISIBLE_DEVICES",
       fmt::join(task.wrong_gpus, ", "));
 }
 
@@ -196,7 +196,8 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("SM limit", "at most " + std::to_string(percent) + "% of each GPU's");
   }
   if (task.max_slowdown)
-    facts.Add("Slowdown", fmt::format("at most {:g} times its run time alone", *task.max_slowdown));
+    facts.Add("Slowdown", fmt::format("at most {:g} times its run time when running alone",
+                                      *task.max_slowdown));
   facts.Add("Serves", ServesText(task));
   facts.Add("Over promise", OverPromiseText(task));
   facts.Add("Wrong device", WrongDeviceText(task));
@@ -217,7 +218,7 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   if (HoldsGpus(task) && task.leaves_by_ms) {
     facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " + in(*task.leaves_by_ms) + ")");
   } else if (task.turn_ends_ms && *task.turn_ends_ms > now_ms) {
-    facts.Add("Slice ends", fmt::format("{} (in {}), if another task waits for its GPUs",
+    facts.Add("Slice ends", fmt::format("{} (in {}), if another task is waiting for its GPUs",
                                         TimePoint(task.turn_ends_ms), in(*task.turn_ends_ms)));
   } else if (task.turn_ends_ms) {
     facts.Add("Slice ends", "when another task waits for its GPUs");
@@ -246,7 +247,7 @@ std::string Sentence(const std::string& reason, const std::string& text) {
   return out;
 }
 
-// If the task has not ended, its detail is about the end of its previous attempt.
+// If the task has not ended, its detail describes how its previous attempt ended.
 const char* DetailTitle(const TaskView& task) {
   return HasEnded(task) ? "Detail" : "Last end";
 }
@@ -325,8 +326,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
 
 namespace {
 
-// Whether the task waits for its owner or for other tasks. Its position in the queue then means
-// nothing.
+// Whether the task waits for its owner or for other tasks. Its queue position is then meaningless.
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";
@@ -346,7 +346,7 @@ std::string Explanation(const api::ExplainView& explain) {
   std::string out;
   if (!explain.store_trouble.empty() && !HasEnded(task)) {
     out = "carmad cannot write its database (" + base::Printable(explain.store_trouble, 400) +
-          "): nothing starts, and the following has not taken effect yet.\n";
+          "): no tasks start, and the following has not taken effect yet.\n";
   }
   out += "Task " + std::to_string(task.id) + " " + Line(task.name) + " ";
   if (HasEnded(task)) {
@@ -378,7 +378,7 @@ std::string Explanation(const api::ExplainView& explain) {
   out += EstimateSentence(task);
   if (explain.taught_mib) {
     out += "It requests " + base::FormatMib(*explain.taught_mib) +
-           ", the amount that tasks of its kind have needed.\n";
+           ", the amount that similar tasks have needed.\n";
   }
   if (DependsOnRules(task) && !explain.policy.empty())
     out += "Rules: " + base::Printable(explain.policy, 400) + "\n";
@@ -401,7 +401,7 @@ std::string EventLines(const std::vector<api::EventView>& events,
                {Line(event.what)},
                {EventText(event, gpus)}});
   }
-  // Wraps the last column below its own start.
+  // Wraps the last column under its own heading.
   const std::string text = table.Text({});
   return WrapTo(text, screen, text.find("WHAT"));
 }

@@ -1,4 +1,4 @@
-// Formats one task as text: all facts, why it waits, and what happened to it.
+// Formats one task as text: all facts, why it is waiting, and what happened to it.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace carma::cli {
 
-// All facts about the task, with predicted, promised and measured memory separate.
+// All facts about the task, with predicted, promised and measured memory listed separately.
 std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
-// The explanation in sentences. If the task waits, there is a sentence for each GPU.
+// The explanation in sentences. If the task is waiting, there is a sentence for each GPU.
 std::string Explanation(const api::ExplainView& explain);
 // Writes one sentence for all GPUs with the same verdict, even if their memory in use differs.
 std::string VerdictsText(const std::vector<api::VerdictView>& verdicts);
-// gpus: for showing the GPUs of events by index.
+// gpus: used to show the GPUs in events by index.
 std::string EventLines(const std::vector<api::EventView>& events,
                        const std::vector<api::GpuView>& gpus, const Screen& screen = {});
 

@@ -19,7 +19,7 @@ TEST_F(TaskTextTest, FactsShowTheEndOfTheTimeSlice) {
   TaskView task = SomeTasks()[1];
   task.turn_ends_ms = kNow + 5'400'000;
   EXPECT_THAT(TaskFacts(task, kNow),
-              ::testing::HasSubstr(" (in 1:30:00), if another task waits for its GPUs\n"));
+              ::testing::HasSubstr(" (in 1:30:00), if another task is waiting for its GPUs\n"));
   EXPECT_THAT(TaskFacts(task, kNow + 6'000'000),
               ::testing::HasSubstr("  Slice ends    when another task waits for its GPUs\n"));
   task.leaves_by_ms = kNow + 60'000;
@@ -141,7 +141,7 @@ TEST_F(TaskTextTest, SharingShowsTheEnforcedLimits) {
        "  Sharing       MPS, 56 SMs of its own, each process may take 12.0G of memory\n"},
       {{.sharing = "mps", .partition_sms = 56}, "  Sharing       MPS, 56 SMs of its own\n"},
       {{.sharing = "streams", .group_limit_mib = 12'288},
-       "  Sharing       streams (in turns); the kernel limits all its processes together to "
+       "  Sharing       streams (in turns); the kernel limits its processes to a total of "
        "12.0G of each GPU\n"},
       {{.sharing = "mig"},
        "  Sharing       a MIG instance; the hardware enforces its memory and SMs\n"},
@@ -190,13 +190,13 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
             "  GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use) cannot take it now: 91 % busy\n"
             "  GPU 2 (0M promised, 0M in use) can never take it: GpuMemory\n"
             "Memory: 29.3G predicted (given).\n"
-            "It requests 20.0G, the amount that tasks of its kind have needed.\n");
+            "It requests 20.0G, the amount that similar tasks have needed.\n");
   api::ExplainView unwritten = explain;
   unwritten.store_trouble = "no space left on the disk of /var/lib/carma";
   EXPECT_THAT(
       Explanation(unwritten),
       ::testing::StartsWith("carmad cannot write its database (no space left on the disk of "
-                            "/var/lib/carma): nothing starts"));
+                            "/var/lib/carma): no tasks start"));
   api::ExplainView behind = explain;
   behind.task.reason = "Priority";
   EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))

@@ -72,7 +72,7 @@ std::string EndText(const TaskView& task) {
   std::replace(text.begin(), text.end(), '_', ' ');
   if (task.signal && *task.signal != 0) {
     const char* name = ::strsignal(*task.signal);
-    return text + ", ended by signal " + std::to_string(*task.signal) +
+    return text + ", killed by signal " + std::to_string(*task.signal) +
            (name ? " (" + std::string(name) + ")" : "");
   }
   if (task.exit_code && StateOf(task) != core::TaskState::kSucceeded)
@@ -103,7 +103,7 @@ std::string TimeText(const TaskView& task, std::int64_t now_ms) {
   if (!task.launched_ms) return "0:00";
   if (HoldsGpus(task)) return SpanText(*task.launched_ms, now_ms);
   if (task.ended_ms) return SpanText(*task.launched_ms, *task.ended_ms);
-  return HasEnded(task) ? "-" : "0:00";  // one row for tasks with different times
+  return HasEnded(task) ? "-" : "0:00";  // so tasks with different times share a row
 }
 
 std::string GpuIndices(const TaskView& task) {
@@ -191,8 +191,8 @@ std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
            "higher priority arrives or a GPU closes or fails.\n";
   }
   if (likely_ms && (!latest_ms || *likely_ms + 60'000 < *latest_ms)) {
-    text += "According to known run times, it starts at about " + MomentBrief(*likely_ms, now_ms) +
-            ".\n";
+    text += "Based on known run times, it should start at about " +
+            MomentBrief(*likely_ms, now_ms) + ".\n";
   }
   return text;
 }

@@ -16,7 +16,7 @@ namespace carma::cli {
 
 // Returns empty for a state that is unknown to this version of the command.
 std::optional<core::TaskState> StateOf(const api::TaskView& task);
-// "succeeded", "failed with exit code 3", "failed, ended by signal 9 (Killed)", "cancelled" …
+// "succeeded", "failed with exit code 3", "failed, killed by signal 9 (Killed)", "cancelled" …
 std::string EndText(const api::TaskView& task);
 // The exit code of a command that waited for the task. It is 0 if the task succeeded, otherwise the
 // task's own exit code or 128 + signal, and 1 if the task has neither.
@@ -30,7 +30,7 @@ Colour StateColour(const api::TaskView& task);
 
 // Makes one printable line; "-" for an empty text.
 std::string Line(const std::string& text);
-// The time in the local time zone; "-" without a time.
+// The time in the local time zone; "-" if there is none.
 std::string TimePoint(const std::optional<std::int64_t>& ms);
 // "2:30:00"; never negative.
 std::string SpanText(std::int64_t from_ms, std::int64_t until_ms);
@@ -41,7 +41,7 @@ std::string GpuIndices(const api::TaskView& task);  // "0,2"
 bool IsIdle(const api::TaskView& task);
 // "lr=0.1 seed=3"; "-" if the task is not in a sweep.
 std::string ParametersText(const api::TaskView& task);
-// Converts the times in a text of the daemon from UTC ("2026-03-01T13:05:59.120Z") to local time.
+// Converts the times in a text from the daemon from UTC ("2026-03-01T13:05:59.120Z") to local time.
 std::string LocalTimes(std::string_view text);
 std::string CommandText(const api::TaskView& task);
 
@@ -56,13 +56,13 @@ std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
                            const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
 // "2026-03-01 14:20".
 std::string Minute(std::int64_t ms);
-// A moment relative to now: "14:20", "Tue 09:05", "2026-03-01 14:20".
+// A time, written relative to now: "14:20", "Tue 09:05", "2026-03-01 14:20".
 std::string MomentBrief(std::int64_t ms, std::int64_t now_ms);
 
 // ---- a task's progress ----
 
 // "42% 1:10:00": the share done and the time left. If only the progress of one loop is known: "42%
-// of epoch 3", "42% of steps", "1200 steps". "-" without progress.
+// of epoch 3", "42% of steps", "1200 steps". "-" if there is none.
 std::string ProgressBrief(const std::optional<task::ProgressReport>& progress, std::int64_t now_ms);
 // "42.0% done, about 1:10:00 left; training, epoch 3, step 120 of 1000, 2.1 per second, loss 0.41".
 std::string ProgressSentence(const task::ProgressReport& progress, std::int64_t now_ms);

@@ -22,7 +22,7 @@ TEST(TaskWords, ExitCodesFollowTheShell) {
       {"out of memory", {.state = "out_of_memory", .exit_code = 1}, 1},
   };
   for (const Case& c : cases) EXPECT_EQ(ExitCodeOf(c.task), c.code) << c.what;
-  EXPECT_EQ(EndText({.state = "failed", .signal = 9}), "failed, ended by signal 9 (Killed)");
+  EXPECT_EQ(EndText({.state = "failed", .signal = 9}), "failed, killed by signal 9 (Killed)");
   EXPECT_EQ(EndText({.state = "out_of_memory", .exit_code = 1}), "out of memory with exit code 1");
 }
 

@@ -1,4 +1,4 @@
-// `carma token`: makes, lists and revokes the tokens that let a browser act for a user.
+// `carma token`: creates, lists and revokes the tokens that let a browser act for a user.
 #include <fmt/format.h>
 
 #include <memory>
@@ -32,8 +32,8 @@ void RunCreate(Context& context, const CreateFlags& flags) {
   const api::TokenView& token = made->value;
   Print(context, base::Printable(token.token, 200) + "\n");
   const std::string note = fmt::format(
-      "token {}, valid until {}: its holder may cancel, hold and read your tasks; it is "
-      "not shown again",
+      "token {}, valid until {}: anyone with it can cancel, hold and read your tasks; it is shown "
+      "only once",
       token.id, base::FormatTime(base::FromMs(token.expires_ms)));
   std::fprintf(context.err, "carma: %s\n", note.c_str());
 }
@@ -62,8 +62,8 @@ void AddTokenCommand(Syntax app, Context& context) {
       "  carma token create laptop --expires 7d\n"
       "  carma token list\n"
       "  carma token revoke 3\n"
-      "The web page asks for a token (docs/use/page.md). Its holder may cancel, hold, release\n"
-      "and requeue your tasks, lower their priority and read their output, but not submit.\n"
+      "The web page asks for a token (docs/use/page.md). Anyone with it can cancel, hold, release\n"
+      "and requeue your tasks, lower their priority and read their output, but cannot submit.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<CreateFlags>();
   const Syntax create = verb.AddVerb("create", "Create a token and print it once");
@@ -78,7 +78,7 @@ void AddTokenCommand(Syntax app, Context& context) {
   list.OnRun([&context, all] { RunList(context, *all); });
 
   auto tokens = std::make_shared<std::vector<std::string>>();
-  const Syntax revoke = verb.AddVerb("revoke", "Revoke tokens at once");
+  const Syntax revoke = verb.AddVerb("revoke", "Revoke tokens immediately");
   revoke.AddOption("tokens", "", *tokens, "numbers, as shown by list").Required();
   revoke.OnRun([&context, tokens] { EndEach(context, *tokens, "Token", "revoke"); });
 }

@@ -19,7 +19,7 @@ TEST_F(App, ATokenIsPrintedAloneAndListedWithoutItsSecret) {
   EXPECT_EQ(made.out, "carma_abc\n");
   EXPECT_EQ(asked, R"({"expires_s":604800,"name":"laptop"})");
   EXPECT_TRUE(made.err.starts_with("carma: token 3, valid until ")) << made.err;
-  EXPECT_TRUE(made.err.ends_with("it is not shown again\n")) << made.err;
+  EXPECT_TRUE(made.err.ends_with("it is shown only once\n")) << made.err;
   EXPECT_EQ(Run({"token", "create", "--expires", "soon"}).exit_code, 2);
 
   daemon_.On("GET /v1/tokens", [](const api::Request&) {

@@ -1,4 +1,4 @@
-// Declares the verbs and their options. The functions that do their work are declared in verbs.h.
+// Declares the verbs and their options. The functions that implement them are declared in verbs.h.
 #include "cli/client/verbs.h"
 
 #include <fmt/format.h>
@@ -35,16 +35,17 @@ Syntax AddVerb(Syntax app, const char* name, const char* help, const std::string
 void AddSubmit(Syntax app, Context& context) {
   auto flags = NewFlags<SubmitFlags>();
   const Syntax verb = AddVerb(
-      app, "submit", "Submit a task: a command, a script with #CARMA or #SBATCH lines, a .rad file",
+      app, "submit",
+      "Submit a task: a command, a script with #CARMA or #SBATCH lines, or a .rad file",
       "The command follows the options:\n"
       "  carma submit --gpus 2 --memory 12G python train.py --lr 0.1\n"
       "  carma submit --time 12h train.sh resnet50       a script that starts with #!\n"
-      "  carma submit --array 0-15 -- ./sweep            after --: never read as a script\n"
-      "  carma submit resnet50.rad                       a file of the original system\n"
+      "  carma submit --array 0-15 -- ./sweep            after --: never treated as a script\n"
+      "  carma submit resnet50.rad                       a file in the original system's format\n"
       "  echo 'nvidia-smi' | sed '1i #!/bin/sh' | carma submit -\n"
       "  carma submit --batch tasks.jsonl                one JSON description per line\n"
       "Prints 'Submitted task 42'. Exit code: 0 accepted, 1 refused, 2 invalid description;\n"
-      "with --wait the exit code of the task.\n");
+      "with --wait, the task's exit code.\n");
   AddTaskOptions(verb);
   verb.AddFlag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
   verb.AddFlag("--no-check", flags->no_check,
@@ -69,8 +70,9 @@ void AddLease(Syntax app, Context& context) {
       "  carma lease -G 2 --gpu-mem 12G -- python3 train.py\n"
       "  srun --gres=gpu:0 carma lease --gpu-mem 8G -- ./job.sh\n"
       "Waits like any task; then this process becomes the command, with the GPUs in its\n"
-      "environment. They are released when the command ends, for whatever reason. It is never\n"
-      "restarted, and its output is not captured. 'carma cancel' ends it; Ctrl-C stops waiting.\n");
+      "environment. They are released when the command exits, for whatever reason. The command\n"
+      "is never restarted, and its output is not captured. 'carma cancel' stops the command;\n"
+      "Ctrl-C stops waiting.\n");
   AddTaskOptions(verb, &IsForLease);
   AddTaskOptions(
       verb, [](std::string_view name) { return !IsForLease(name); }, false);
@@ -88,7 +90,7 @@ void AddRedo(Syntax app, Context& context) {
               "  carma redo 42 --gpu-mem 20G      with more memory\n"
               "  carma redo 42 --cascade          and the tasks that depend on it\n"
               "Dependencies, begin time and hold are not copied. The new task belongs to\n"
-              "the owner of the old one and runs with that user's rights, even if an\n"
+              "the owner of the old one and runs with that user's permissions, even if an\n"
               "administrator resubmits it.\n");
   verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
   AddTaskOptions(verb, &IsEditable);
@@ -102,13 +104,13 @@ void AddRedo(Syntax app, Context& context) {
 
 void AddEdit(Syntax app, Context& context) {
   auto flags = NewFlags<EditFlags>();
-  const Syntax verb = AddVerb(
-      app, "edit", "Change options of waiting tasks, and some options of running ones",
-      "  carma edit 42 --time 12h              a running task, too: limit, class, priority,\n"
-      "                                        name, comment, notify\n"
-      "  carma edit 40-45 --gpu-mem 20G -G 2\n"
-      "  carma edit @ --begin tomorrow --notify me\n"
-      "The history shows all changes and their authors.\n");
+  const Syntax verb =
+      AddVerb(app, "edit", "Change options of waiting tasks, and some options of running ones",
+              "  carma edit 42 --time 12h              also for running tasks: limit, class,\n"
+              "                                        priority, name, comment, notify\n"
+              "  carma edit 40-45 --gpu-mem 20G -G 2\n"
+              "  carma edit @ --begin tomorrow --notify me\n"
+              "The history shows all changes and their authors.\n");
   verb.AddOption("tasks", "", flags->tasks, kArraysHelp).Required();
   AddTaskOptions(verb, &IsEditable);
   verb.OnRun([&context, flags, verb] {
@@ -137,19 +139,20 @@ void AddList(Syntax app, Context& context) {
           "  carma list --all --limit 20 -o id,name,state,peak,exit\n");
   verb.Alias("queue").Alias("ls");
   verb.AddOption("-u,--user", "NAME", flags->user, "only tasks of this user");
-  verb.AddOption("-t,--state", "LIST", flags->states,
-                 "only these states: running, R, failed,OOM …, or all (newest first)");
+  verb.AddOption(
+      "-t,--state", "LIST", flags->states,
+      "only tasks in these states, such as running,R,failed,OOM; all: any state, newest first");
   verb.AddOption("--name", "NAME", flags->name, "only tasks with this name");
   verb.AddOption("--account", "NAME", flags->account, "only tasks of this account");
   verb.AddOption("--class,--qos", "NAME", flags->qos, "only tasks of this class");
   verb.AddOption("--limit", "N", flags->limit, "at most N tasks (default: 500)")
       .Range(std::size_t{1}, std::size_t{10'000'000});
-  verb.AddFlag("-a,--all", flags->all, "also ended tasks, newest first");
+  verb.AddFlag("-a,--all", flags->all, "include ended tasks, newest first");
   verb.AddFlag("--unfold", flags->unfold,
-               "one row for each waiting task of an array, even if they are alike");
+               "one row for each waiting array task, even if they are identical");
   verb.AddFlag("--tree", flags->tree, "show each task below the task it waits for");
   verb.AddOption("-o,--format", "LIST", flags->columns, "columns, listed below");
-  verb.AddFlag("--no-header", flags->no_titles, "omit the title line");
+  verb.AddFlag("--no-header", flags->no_titles, "omit the header line");
   AddWatch(verb, flags->watch, flags->interval_s);
   verb.OnRun([&context, flags, verb] {
     flags->limit_given = verb.Given("--limit");
@@ -167,19 +170,20 @@ void AddTaskLook(Syntax app, Context& context, const char* name, const char* hel
 }
 
 void AddShow(Syntax app, Context& context) {
-  AddTaskLook(app, context, "show", "Show a task's details: memory predicted, promised, measured",
+  AddTaskLook(app, context, "show",
+              "Show a task's details, with predicted, promised and measured memory",
               "  carma show 42\n", &RunShow);
 }
 
 void AddExplain(Syntax app, Context& context) {
   AddTaskLook(app, context, "explain",
-              "Explain why a task waits, GPU by GPU, or why it runs where it does",
+              "Explain why a task is waiting, GPU by GPU, or why it runs where it does",
               "  carma explain 42\n", &RunExplain);
 }
 
 void AddHistory(Syntax app, Context& context) {
   auto flags = NewFlags<HistoryFlags>();
-  const Syntax verb = AddVerb(app, "history", "Show the history of tasks (default: all)",
+  const Syntax verb = AddVerb(app, "history", "Show task history (default: all tasks)",
                               "  carma history 42\n  carma history --limit 1000\n");
   verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
   verb.AddOption("-n,--limit", "N", flags->limit, "the last N events of each task (default: 100)")
@@ -221,8 +225,7 @@ void AddRelease(Syntax app, Context& context) {
 }
 
 void AddRequeue(Syntax app, Context& context) {
-  AddChange(app, context, "requeue",
-            "Start tasks again from the beginning; running ones are stopped",
+  AddChange(app, context, "requeue", "Restart tasks from the beginning; running ones are stopped",
             "  carma requeue 42\n");
 }
 
@@ -269,7 +272,7 @@ void AddWait(Syntax app, Context& context) {
 
 void AddLogs(Syntax app, Context& context) {
   auto flags = NewFlags<LogsFlags>();
-  const Syntax verb = AddVerb(app, "logs", "Show the output of a task, read from its file",
+  const Syntax verb = AddVerb(app, "logs", "Show a task's output, read from its file",
                               "  carma logs -f            follow my last task until it ends\n"
                               "  carma logs --err -n 20 42\n");
   verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
@@ -309,13 +312,13 @@ void AddGpus(Syntax app, Context& context) {
       app, "gpus", "List GPUs with their memory, activity and tasks",
       "USED is measured, PROMISED is kept for tasks, FREE is left for a new task.\n"
       "  carma gpus -w\n"
-      "  carma gpus -v 0           everything known about it, with sources\n"
+      "  carma gpus -v 0           everything known about GPU 0, with sources\n"
       "  carma gpus --history 6h   activity, memory and power; each line ends with its mean,\n"
       "                            or its maximum for peaks\n");
   verb.AddOption("gpus", "", flags->gpus.gpus,
                  "indices or UUIDs: 0, 0,2, 0-3, GPU-… (default: all)");
   verb.AddFlag("-v,--verbose", flags->gpus.verbose,
-               "every metric with its source, tasks, foreign processes, alerts");
+               "every metric with its source, tasks, other processes, alerts");
   const Option history = verb.AddOption("--history", "[SPAN]", flags->history,
                                         "history of the last hour, or of 90m, 6h, 7d …")
                              .Values(0, 1);
@@ -350,22 +353,22 @@ void AddDrain(Syntax app, Context& context) {
                    "  carma drain all --by 18:00     tasks save and leave by then\n"
                    "  carma drain all --until-boot --wait    in a script, before the machine goes "
                    "down\n"
-                   "A GPU that is drained again keeps its reason and TIME unless they are given.\n",
+                   "Draining a GPU again keeps its reason and TIME unless new ones are given.\n",
                    flags);
   verb.AddOption("--reason", "TEXT", flags->reason, "reason shown to waiting tasks");
   verb.AddOption(
       "--by", "TIME", flags->by,
       "ask tasks to save, and requeue those left at TIME: 18:00, 2026-03-01T14:05, now+2hours");
-  verb.AddFlag(
-      "--until-boot", flags->until_boot,
-      "with all: start no task until the next boot (default --by: slots.shutdown_notice from now)");
+  verb.AddFlag("--until-boot", flags->until_boot,
+               "with all: start no tasks until the next boot (--by defaults to "
+               "slots.shutdown_notice from now)");
   verb.AddFlag("--wait", flags->wait, "wait until the tasks have left");
   verb.OnRun([&context, flags] { RunDrain(context, *flags); });
 }
 
 void AddResume(Syntax app, Context& context) {
   auto flags = NewFlags<GpuChangeFlags>();
-  AddGpuChange(app, "resume", "Open drained GPUs again",
+  AddGpuChange(app, "resume", "Reopen drained GPUs",
                "  carma resume all     also reopens a server that was closed until its next boot\n",
                flags)
       .OnRun([&context, flags] { RunResume(context, *flags); });
@@ -389,11 +392,13 @@ void AddStatus(Syntax app, Context& context) {
 void AddBackup(Syntax app, Context& context) {
   auto flags = NewFlags<BackupFlags>();
   const Syntax verb = AddVerb(
-      app, "backup", "Back up the database (queue, history, learned data) while the daemon runs",
+      app, "backup",
+      "Back up the database (queue, history, learned data) while the daemon is running",
       "  carma backup /backup/              creates carma-YYYYMMDD-HHMMSS.db in it\n"
       "  carma backup --force carma.db\n"
       "For root and the user that carmad runs as. To restore it, see docs/server/operations.md.\n");
-  verb.AddOption("target", "FILE", flags->target, "the file to create, or a folder for it")
+  verb.AddOption("target", "FILE", flags->target,
+                 "the file to create, or the folder to create it in")
       .Required();
   verb.AddFlag("-f,--force", flags->force, "replace an existing file");
   verb.AddOption("--state-dir", "DIR", flags->state_dir,
@@ -404,7 +409,7 @@ void AddBackup(Syntax app, Context& context) {
 // ---- the program itself ----
 
 void AddVersion(Syntax app, Context& context) {
-  const Syntax verb = AddVerb(app, "version", "Print version, commit and build of this program",
+  const Syntax verb = AddVerb(app, "version", "Print this program's version, commit and build",
                               "  carma version\n");
   verb.OnRun([&context] {
     Print(context, context.json
@@ -452,7 +457,7 @@ Program ServerProgram() {
       {"version", &AddVersion},
       {"demo", nullptr, "See CARMA at work on simulated GPUs: 60 tasks in under two minutes"},
       {"trace", nullptr, "Inspect, cut, generate, replay and export traces"},
-      {"simulate", nullptr, "Simulate this load under other policies, in seconds"},
+      {"simulate", nullptr, "Simulate this workload under other policies, in seconds"},
       {"report", &AddReportCommand},
       {"config", &AddConfigCommand},
       {"init", &AddInitCommand},

@@ -1,4 +1,4 @@
-// The functions that do the work of the verbs. verbs.cc declares the options of the verbs.
+// The functions that implement the verbs. verbs.cc declares their options.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,23 @@ inline constexpr int kExitTimeout = 124;
 // What "@" means: the caller's last task, or the whole array of that task.
 enum class Last { kTask, kArray };
 // Returns the numbers of the tasks that the words name. Without words, `fallback` is used.
-// Resolving "@" takes a call to the daemon.
+// Resolving "@" requires a call to the daemon.
 Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
                                                 const std::string& fallback = "",
                                                 Last last = Last::kTask);
 // Returns the settings with "@" and ranges in dependencies replaced by numbers: "afterok:12:13".
 using Settings = std::vector<std::pair<std::string, std::string>>;
 Result<Settings> WithTasksResolved(Context& context, Settings settings);
-// The caller's user name, or the number if the user has no name.
+// The caller's user name, or the UID if the user has no name.
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
-// Prints the JSON of the named tasks: a list if several were named, otherwise the single text.
+// Prints the JSON of the named tasks: a list if several were named, otherwise one object.
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
-// Makes "&after_ms=…&until_ms=…" from --since and --until, and leaves out an empty option. A time
-// is a local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span
-// before now, such as "2h" or "7d". Errors: kInvalid naming the option; those of the call that
-// reads the daemon's clock.
+// Makes "&after_ms=…&until_ms=…" from --since and --until; an empty option is omitted. A time is a
+// local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span before
+// now, such as "2h" or "7d". Errors: kInvalid naming the option; those of the call that reads the
+// daemon's clock.
 Result<std::string> TimesQuery(Context& context, const std::string& since,
                                const std::string& until);
 // Revokes tokens or removes reservations. noun: "Token"; verb: "revoke".
@@ -49,11 +49,12 @@ void WarnIfNoUser(const Context& context, const std::string& user);
 std::string VersionText(const Context& context);
 // Converts the error of a named file that cannot be opened to kInvalid, which gives exit code 2.
 base::Error NamedWrongly(base::Error error);
-// Reads a FILE of the command line. Errors: those of base::ReadFile, converted by NamedWrongly().
+// Reads a FILE named on the command line. Errors: those of base::ReadFile, converted by
+// NamedWrongly().
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
 // Like ReadNamed(), but "-" is standard input.
 Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
-// What messages call the input: "standard input" or its path.
+// The name of the input in messages: "standard input" or its path.
 std::string InputName(const std::string& path);
 
 struct SubmitFlags {
@@ -64,11 +65,11 @@ struct SubmitFlags {
   struct Here {
     std::string name;       // task::TaskSpec::attach
     bool terminal = false;  // the task gets a terminal of its own
-    bool once = false;      // a retry cannot read its input again
+    bool once = false;      // its input cannot be read again on a retry
   };
   std::optional<Here> here;
   bool check = false;
-  bool no_check = false;  // skip the checks of checks.h
+  bool no_check = false;  // skip the checks in checks.h
   bool lease = false;     // carma lease: this process becomes the command
   bool wait = false;
   bool parsable = false;
@@ -160,7 +161,7 @@ void RunLogs(Context& context, const LogsFlags& flags);
 struct GpusFlags {
   std::vector<std::string> gpus;  // see SplitGpuNames; empty: all GPUs
   bool verbose = false;
-  std::optional<base::Duration> history;  // show this span of time instead of the present
+  std::optional<base::Duration> history;  // show this span of time instead of the current state
   std::optional<int> points;
   bool csv = false;
   bool watch = false;
@@ -173,9 +174,9 @@ struct GpuChangeFlags {
   std::string reason;
   std::string by;           // time by which its tasks must leave, as typed
   bool until_boot = false;  // close the whole server, because its machine will go down
-  bool wait = false;        // until its tasks have left
+  bool wait = false;        // wait until its tasks have left
 };
-// Splits comma-separated names of GPUs and ranges of indices such as 0-3.
+// Splits comma-separated GPU names and index ranges such as 0-3.
 Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& words);
 void RunDrain(Context& context, const GpuChangeFlags& flags);
 void RunResume(Context& context, const GpuChangeFlags& flags);
@@ -188,8 +189,8 @@ void RunBackup(Context& context, const BackupFlags& flags);
 // wait_s: how long to retry until the daemon answers.
 void RunStatus(Context& context, double wait_s);
 
-// Shows the result of `render` once, or again and again until `render` fails or the user
-// interrupts. When repeating, tolerates a daemon that stops answering for a while.
+// Shows the result of `render` once, or repeatedly until `render` fails or the user interrupts it.
+// When repeating, tolerates a daemon that temporarily does not answer.
 void Show(Context& context, bool watch, double interval_s,
           const std::function<Result<std::string>()>& render);
 

@@ -40,7 +40,7 @@ std::string MemoryRange(const std::vector<const api::VerdictView*>& verdicts,
 }
 
 // "GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use)". If promises or claims differ between the
-// GPUs, the claims are left out, because a range of claims would mean little.
+// GPUs, the claims are omitted, because a range of claims would not be useful.
 std::string GpusInUse(const std::vector<const api::VerdictView*>& verdicts) {
   const api::VerdictView& first = *verdicts.front();
   const bool even = std::ranges::all_of(verdicts, [&](const api::VerdictView* each) {

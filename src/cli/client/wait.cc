@@ -1,4 +1,4 @@
-// `carma wait`: waits until tasks have ended, across restarts of the daemon.
+// `carma wait`: waits until tasks have ended, across daemon restarts.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -47,8 +47,8 @@ class Waiter {
   // answered.
   Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
-      // The first poll returns at once, so that the daemon has answered before the first long poll,
-      // during which it may restart.
+      // The first poll returns immediately, so the daemon has answered once before the first long
+      // poll, during which it may restart.
       const auto most = tell_start_ ? std::min(Left(), kLongestCall) : Left();
       const auto patience = connected_ ? most : std::chrono::seconds(0);
       auto task = AwaitTask(context_.client(), id, static_cast<int>(patience.count()));
@@ -61,7 +61,7 @@ class Waiter {
         told_ = false;
         if (HasEnded(task->value)) return std::optional(std::move(*task));
         if (tell_start_ && task->value.state == "running") {
-          std::fprintf(context_.err, "carma: task %llu runs\n",
+          std::fprintf(context_.err, "carma: task %llu is running\n",
                        static_cast<unsigned long long>(id));
           tell_start_ = false;
         }
@@ -78,7 +78,7 @@ class Waiter {
     return std::clamp(left, std::chrono::seconds(0), kPoll);
   }
 
-  // Waits for the daemon. Tasks outlive the daemon, so its restart is no reason to give up.
+  // Waits for the daemon. Tasks outlive the daemon, so a restart is no reason to give up.
   void Reconnect(const base::Error& error) {
     if (!told_) Warn(context_, error.message + "; waiting for it");
     told_ = true;

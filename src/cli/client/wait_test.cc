@@ -24,7 +24,7 @@ TEST_F(App, WaitGivesTheHighestExitCodeAndOutlastsPolls) {
   });
   const Ran ran = Run({"wait", "1,2"});
   EXPECT_EQ(ran.exit_code, 137);
-  EXPECT_EQ(ran.out, "Task 1 succeeded\nTask 2 failed, ended by signal 9 (Killed)\n");
+  EXPECT_EQ(ran.out, "Task 1 succeeded\nTask 2 failed, killed by signal 9 (Killed)\n");
   EXPECT_EQ(polls, 3);
 }
 

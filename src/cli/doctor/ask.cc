@@ -37,13 +37,14 @@ namespace {
 // How long the driver may take, in real time, to answer every query once.
 constexpr std::chrono::seconds kDriverPatience{20};
 constexpr base::Duration kGpuPatience{5'000};
-// Counters are means between two samples. NVML needs at least 100 ms between the samples.
+// Counters are averages over the interval between two samples. NVML needs at least 100 ms between
+// them.
 constexpr std::chrono::milliseconds kSamplePause{300};
 // Longer than MeasureContext() waits for the CUDA driver.
 constexpr std::chrono::seconds kContextPatience{35};
 
-// Runs the call in a thread of its own. If the call never returns, the thread remains until the end
-// of the process.
+// Runs the call in its own thread. If the call never returns, the thread remains until the process
+// exits.
 template <class T>
 std::optional<T> Within(std::chrono::seconds patience, std::function<T()> call) {
   struct Meeting {
@@ -78,7 +79,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
   for (std::size_t i = 0; i < devices->size(); ++i)
     facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
   if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
-  // The following calls query all GPUs, so one hanging GPU would block them.
+  // The following calls query all GPUs, so one hung GPU would block them.
   const auto hangs = [](const gpu::DeviceInfo& each) {
     return each.trouble.cause == gpu::TroubleCause::kHangs;
   };
@@ -95,8 +96,8 @@ std::unexpected<gpu::ContextTrouble> CannotAsk(const std::string& why) {
       gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kUnclear, .text = why});
 }
 
-// Uses a probe of its own, so that a hang blocks nothing else. Loads only NVML, because DCGM's
-// counters are not needed.
+// Uses its own probe, so a hang blocks nothing else. Loads only NVML, because DCGM's counters are
+// not needed.
 Cost MeasureOne(const std::string& nvml_library, const std::string& uuid) {
   const Result<std::unique_ptr<gpu::Probe>> probe = gpu::LoadNvmlProbe(nvml_library);
   if (!probe) return CannotAsk(probe.error().message);
@@ -122,9 +123,9 @@ DriverFacts AskDriver(const config::Settings& settings) {
   std::optional<DriverFacts> facts =
       Within<DriverFacts>(kDriverPatience, [settings] { return AskAtOnce(settings); });
   if (facts) return std::move(*facts);
-  return {.versions = std::unexpected(
-              gpu::NoDriver{.message = fmt::format("the driver has not answered for {} s: it hangs",
-                                                   kDriverPatience.count())}),
+  return {.versions = std::unexpected(gpu::NoDriver{
+              .message = fmt::format("the driver has not responded for {} s: it is hung",
+                                     kDriverPatience.count())}),
           .simulated = !settings.simgpu_state.empty(),
           .hangs = true};
 }
@@ -173,7 +174,7 @@ void MeasureContexts(const config::Settings& settings, const DriverFacts& driver
     } else {
       context.cost = std::unexpected(
           gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kHung,
-                              .text = "the driver has not answered since a context was created"});
+                              .text = "the driver has not responded since a context was created"});
     }
   }
 }

@@ -17,7 +17,7 @@ namespace carma::cli {
 gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 
 // Waits up to 20 s for a hanging driver. A call that still hangs is left running until the process
-// ends.
+// exits.
 DriverFacts AskDriver(const config::Settings& settings);
 // Returns the newest answers in a recording from another machine. Errors: those of ReadNamed() and
 // ParseRecording().
@@ -27,18 +27,18 @@ Result<DriverFacts> AskRecording(const std::string& path);
 // daemon answers.
 AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
                           const config::Settings& settings);
-// Makes a context on an idle GPU of each type, one GPU after the other, and fills in `cost` or
+// Creates a context on an idle GPU of each type, one GPU after the other, and fills in `cost` or
 // `not_measured`. Each context may take up to half a minute.
 void MeasureContexts(const config::Settings& settings, const DriverFacts& driver,
                      std::vector<ContextFacts>& contexts);
 
-// Describes the disk of the folder, or of its nearest existing parent. is_daemon_user: carmad has
-// the rights of this process.
+// Describes the disk of the folder, or of its nearest existing parent. is_daemon_user: carmad runs
+// as the same user as this process.
 Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
-// Compares the clocks at the time of the daemon's answer. A hanging driver may have delayed this
+// Compares the clocks at the time of the daemon's response. A hanging driver may have delayed this
 // process since then.
 ClockFacts AskClock(const DaemonFacts& daemon);
-// The daemon's cgroups, or those of this process if no daemon runs.
+// The daemon's cgroups, or those of this process if no daemon is running.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 

@@ -65,7 +65,7 @@ std::vector<std::string> TypesOf(const DriverFacts& driver) {
   return types;
 }
 
-// Runs all checks except those of the driver.
+// Runs all checks except the driver checks.
 std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
                                 const DriverFacts& driver, const MpsTrial& trial, bool of_root) {
   const bool is_root = ::geteuid() == 0;
@@ -79,8 +79,7 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
          findings);
   Append(CheckSettings("", settings), findings);
   Append(CheckNotices("", settings), findings);
-  // The daemon of an ordinary user usually may not read the kernel log, and its user cannot change
-  // that.
+  // An ordinary user's daemon usually may not read the kernel log, and the user cannot change that.
   if (is_root) Append(CheckKernelLog("", settings), findings);
   if (!settings.estimate_profiles.empty())
     findings.push_back(CheckProfiles(settings, TypesOf(driver)));
@@ -88,8 +87,8 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
   return findings;
 }
 
-// Returns the settings with the policy for the sharing method in force. The limits of the policy
-// differ under streams.
+// Returns the settings with the policy for the sharing method in force. The policy's limits differ
+// under streams.
 config::Settings WithPolicyInForce(const config::Settings& settings, const DaemonFacts& daemon,
                                    const MpsTrial& trial) {
   const std::string line = daemon.status ? daemon.status->collocation : "";
@@ -131,7 +130,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
 
 // ---- recording ----
 
-// Errors: kIo, and errors of the driver before the first line has been written.
+// Errors: kIo, and driver errors before the first line has been written.
 Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
                            const DoctorFlags& flags) {
   const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));

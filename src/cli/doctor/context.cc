@@ -11,20 +11,20 @@ namespace {
 
 using Kind = gpu::ContextTrouble::Kind;
 
-// Errors of cuInit, or of creating a context, that an administrator can fix.
+// Errors from cuInit or context creation that an administrator can fix.
 struct KnownCode {
   int code;
   const char* remedy;
 };
 constexpr KnownCode kCodes[] = {
-    {2, "its memory is used by a process that is not listed: see nvidia-smi on the host"},
-    {46, "another process uses it exclusively: see its compute mode in nvidia-smi -q"},
-    {100, "CUDA sees no GPU: check that /dev/nvidia* and /dev/nvidia-uvm exist and may be opened"},
+    {2, "its memory is in use by an unlisted process: see nvidia-smi on the host"},
+    {46, "another process has exclusive use of this GPU: check Compute Mode in nvidia-smi -q"},
+    {100, "CUDA sees no GPUs: check that /dev/nvidia* and /dev/nvidia-uvm exist and can be opened"},
     {101, "CUDA does not find the GPU that NVML shows: do both libraries belong to one driver?"},
-    {802, "start the fabric manager (nvidia-fabricmanager): GPUs behind NVSwitch wait for it"},
-    {803, "libcuda and the kernel's driver have different versions: reboot, or reload the driver"},
+    {802, "start the fabric manager (nvidia-fabricmanager): GPUs behind NVSwitch need it"},
+    {803, "libcuda and the loaded kernel driver do not match: reboot, or reload the driver"},
     {804, "libcuda is too new for this driver: remove the CUDA compatibility package"},
-    {999, "load the module nvidia-uvm (nvidia-modprobe -u), and see the kernel's log (dmesg)"},
+    {999, "load the module nvidia-uvm (nvidia-modprobe -u), and see the kernel log (dmesg)"},
 };
 
 std::string RemedyOf(const gpu::ContextTrouble& trouble) {
@@ -35,23 +35,24 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
     case Kind::kRefused: {
       const auto* const known = std::ranges::find(kCodes, trouble.cuda_code, &KnownCode::code);
       return known != std::end(kCodes) ? known->remedy
-                                       : "every CUDA program will fail like this; see the kernel's "
+                                       : "every CUDA program will fail like this; see the kernel "
                                          "log (dmesg) for NVRM and Xid lines";
     }
     case Kind::kHung:
     case Kind::kDied:
-      return "see the kernel's log (dmesg) for NVRM and Xid lines; a reset or a reboot may be "
+      return "see the kernel log (dmesg) for NVRM and Xid lines; a reset or a reboot may be "
              "needed";
     case Kind::kUnclear:
-      return "try again while nothing starts on the GPU; run as root on the host, where the driver "
-             "lists processes";
+      return "try again while nothing is starting on the GPU; run as root on the host, where the "
+             "driver lists processes";
     case Kind::kMachine:
       return "run an installed carma doctor, or use --no-measure";
   }
   return "";
 }
 
-// kBad for a problem that also affects tasks, kWarn for a problem of the measurement alone.
+// kBad for a problem that also affects tasks, kWarn for a problem that affects only the
+// measurement.
 Level LevelOf(Kind kind) {
   const bool of_driver = kind == Kind::kRefused || kind == Kind::kHung || kind == Kind::kDied;
   return of_driver ? Level::kBad : Level::kWarn;
@@ -74,7 +75,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
                 const AssumedContext& assumed) {
   Finding finding{"context", Level::kOk,
                   fmt::format("{}: {} MiB (measured{}); {}", type, cost.mib,
-                              cost.of_process ? "" : " by the increase of the GPU's memory in use",
+                              cost.of_process ? "" : " by the increase in GPU memory use",
                               AssumedText(assumed)),
                   ""};
   // Only finished tasks show how much memory the libraries need on top of the context.
@@ -91,7 +92,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
-// Whether the GPU hangs, is lost, or cannot be read for any other reason except MIG.
+// Whether the GPU is hung, is lost, or cannot be read for any other reason except MIG.
 bool IsSilent(const GpuFacts& gpu) {
   const gpu::DeviceTrouble& trouble = gpu.info.trouble;
   if (trouble.empty()) return !gpu.reading;
@@ -119,7 +120,7 @@ std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpu
   for (ContextCandidate& candidate : candidates) {
     if (candidate.obstacle.empty())
       candidate.obstacle =
-          fmt::format("gpu {} does not answer, and CUDA may wait for it", silent - gpus.begin());
+          fmt::format("gpu {} does not respond, and CUDA may wait for it", silent - gpus.begin());
   }
   return candidates;
 }

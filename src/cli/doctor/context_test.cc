@@ -34,7 +34,7 @@ TEST(DoctorContext, NothingIsMeasuredWhileAGpuDoesNotAnswer) {
       ContextCandidates({Gpu("A100", false), hung, Gpu("H100", true)});
   ASSERT_EQ(candidates.size(), 2u) << "the type of the hung GPU is unknown";
   EXPECT_EQ(candidates[0].gpu, 0u);
-  EXPECT_EQ(candidates[0].obstacle, "gpu 1 does not answer, and CUDA may wait for it");
+  EXPECT_EQ(candidates[0].obstacle, "gpu 1 does not respond, and CUDA may wait for it");
   EXPECT_EQ(candidates[1].obstacle, "it is in use");
   GpuFacts lost = Gpu("A100", false);
   lost.reading = std::unexpected(gpu::ReadError(ErrorCode::kNotFound, "lost"));

@@ -48,19 +48,19 @@ base::Json ContextJson(const ContextFacts& context) {
 std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings& settings) {
   const std::optional<gpu::nvml::Return> answer = facts.versions.error().nvml_code;
   if (facts.hangs) {
-    return "see the kernel's log (dmesg) for NVRM and Xid lines; a reset or a reboot is likely to "
-           "be needed";
+    return "see the kernel log (dmesg) for NVRM and Xid lines; a reset or a reboot is likely to be "
+           "needed";
   }
   if (facts.simulated) {
     return "recreate the simulated server: carma-simgpu create --state " +
            base::Printable(settings.simgpu_state);
   }
   if (answer == gpu::nvml::kLibRmVersionMismatch) {
-    return "the driver was updated while its old module was loaded: end all GPU programs and "
+    return "the driver was updated while its old module was loaded: stop all GPU programs and "
            "reload the module, or reboot";
   }
   if (answer == gpu::nvml::kDriverNotLoaded)
-    return "load the module (modprobe nvidia), and see the kernel's log (dmesg) if that fails";
+    return "load the module (modprobe nvidia), and see the kernel log (dmesg) if that fails";
   return "install the NVIDIA driver" + InstallCommand("", Missing::kDriver) +
          " so that nvidia-smi works, or name its library with monitor.nvml_library; for simulated "
          "GPUs: carmad --background --simulate 4xA100-40GB";
@@ -128,12 +128,12 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
   findings.push_back({"driver", Level::kOk, base::Join(pieces, ", "), ""});
   if (!facts.gpus) {
     findings.push_back({"gpus", Level::kBad, base::Printable(facts.gpus.error().message),
-                        "see the kernel's log (dmesg) for NVRM lines; a reboot may be needed"});
+                        "see the kernel log (dmesg) for NVRM lines; a reboot may be needed"});
     return findings;
   }
   if (facts.gpus->empty()) {
-    findings.push_back({"gpus", Level::kBad, "the driver lists no GPU",
-                        "see lspci and the kernel's log (dmesg) for NVRM lines"});
+    findings.push_back({"gpus", Level::kBad, "the driver lists no GPUs",
+                        "see lspci and the kernel log (dmesg) for NVRM lines"});
   }
   for (std::size_t i = 0; i < facts.gpus->size(); ++i) {
     std::vector<Finding> of_gpu = CheckGpu(i, facts, settings);

@@ -1,5 +1,5 @@
 // The facts and checks of `carma doctor`. The checks use only these facts, which are gathered
-// elsewhere (ask.h), so that tests need no GPU, no root rights and no broken machine.
+// elsewhere (ask.h), so that tests need no GPU, no root privileges and no broken machine.
 #pragma once
 
 #include <cstddef>
@@ -58,8 +58,8 @@ struct DriverFacts {
 // for this server's tasks. settings.policy: the policy in force (config::PolicyFor).
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
 
-// One line for each finding, with its remedy below. Equal findings of several GPUs are merged. The
-// last line names the worst level.
+// One line for each finding, with its remedy below. Identical findings for several GPUs are merged.
+// The last line names the worst level.
 std::string DoctorText(const std::vector<Finding>& findings, const Screen& screen);
 // {"worst":"warn","findings":[{"topic","level","text","remedy"}]}.
 base::Json FindingsJson(const std::vector<Finding>& findings);

@@ -105,7 +105,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
       {"nobody counts",
        [](gpu::Reading& r, config::Settings&) { r.counters = gpu::CounterSource::kNone; },
        Level::kWarn,
-       "no source counts SM activity (dcgmi cannot be started); a task may join others if "
+       "no source reports SM activity (dcgmi cannot be started); a task may join others if "
        "kernels ran at most 80 % of the time"},
       {"not counted, and not required",
        [](gpu::Reading& r, config::Settings& s) {
@@ -204,10 +204,11 @@ TEST(DoctorGpus, ReportsInstancesAndTheLackOfWholeGpus) {
   const std::vector<Finding> mixed = CheckDriver(facts, settings);
   EXPECT_EQ(Worst(mixed), Level::kOk) << FirstTrouble(mixed).text;
   EXPECT_EQ(mixed.back().topic, "mig");
-  EXPECT_EQ(mixed.back().text,
-            "1 of 2 boards divided: 2 x 3g.20gb; one task each (collocation.share_mig = false)");
+  EXPECT_EQ(
+      mixed.back().text,
+      "1 of 2 boards partitioned: 2 x 3g.20gb; one task each (collocation.share_mig = false)");
   settings.policy.share_mig = true;
-  EXPECT_THAT(CheckDriver(facts, settings).back().text, HasSubstr("by the rules for GPUs"));
+  EXPECT_THAT(CheckDriver(facts, settings).back().text, HasSubstr("by the same rules as GPUs"));
   (*facts.gpus)[2].reading->counters = gpu::CounterSource::kNone;
   const Finding uncounted = FirstTrouble(CheckDriver(facts, settings));
   EXPECT_EQ(uncounted.topic, "gpu 2");
@@ -216,13 +217,13 @@ TEST(DoctorGpus, ReportsInstancesAndTheLackOfWholeGpus) {
   EXPECT_EQ(Worst(CheckDriver(facts, settings)), Level::kOk) << "one task needs no counters";
   facts.pending_mig = {{.uuid = "GPU-a", .on = true}};
   const Finding pending = FirstTrouble(CheckDriver(facts, settings));
-  EXPECT_EQ(pending.text, "MIG of GPU-a will be turned on at its next reset");
+  EXPECT_EQ(pending.text, "MIG mode of GPU-a will be turned on at its next reset");
   EXPECT_NE(pending.remedy, "");
   facts.pending_mig.clear();
   facts.gpus->erase(facts.gpus->begin());
   const Finding divided = FirstTrouble(CheckDriver(facts, settings));
   EXPECT_EQ(divided.topic, "mig");
-  EXPECT_THAT(divided.text, HasSubstr("no GPU is undivided: tasks on several GPUs can never run"));
+  EXPECT_THAT(divided.text, HasSubstr("every GPU is partitioned: multi-GPU tasks can never run"));
   EXPECT_NE(divided.remedy, "");
 }
 
@@ -258,7 +259,7 @@ TEST(DoctorGpus, ADriverThatDoesNotAnswerIsBad) {
   EXPECT_EQ(FirstTrouble(CheckDriver(silent, {})).topic, "gpus");
   DriverFacts empty = OneGpu(Healthy());
   empty.gpus->clear();
-  EXPECT_EQ(FirstTrouble(CheckDriver(empty, {})).text, "the driver lists no GPU");
+  EXPECT_EQ(FirstTrouble(CheckDriver(empty, {})).text, "the driver lists no GPUs");
   const Finding lost = FirstTrouble(CheckDriver(OneGpu(NotFound("lost")), {}));
   EXPECT_EQ(lost.level, Level::kBad);
   EXPECT_THAT(lost.remedy, HasSubstr("nvidia-smi -r"));

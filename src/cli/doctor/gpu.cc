@@ -76,12 +76,12 @@ struct RecoveryAdvice {
 };
 constexpr RecoveryAdvice kRecoveries[] = {
     {RecoveryAction::kGpuReset, Level::kBad, "the driver asks for a reset of this GPU",
-     "end its processes and reset it: nvidia-smi -r"},
+     "stop its processes and reset it: nvidia-smi -r"},
     {RecoveryAction::kNodeReboot, Level::kBad, "the driver asks for a reboot",
      "drain all GPUs and reboot"},
     {RecoveryAction::kDrainP2p, Level::kBad, "the driver asks to stop traffic between GPUs",
-     "end the multi-GPU tasks, then check again"},
-    {RecoveryAction::kDrainAndReset, Level::kWarn, "the GPU runs with reduced capacity",
+     "stop the multi-GPU tasks, then check again"},
+    {RecoveryAction::kDrainAndReset, Level::kWarn, "the GPU is running with reduced capacity",
      "drain it (carma drain) and reset it when its tasks have ended"},
 };
 constexpr RecoveryAdvice kUnknownRecovery = {
@@ -100,7 +100,7 @@ constexpr XidAdvice kXidAdvice[] = {
      "a program's own fault: find the task that failed (carma list --state failed)"},
     {gpu::XidClass::kContained, Level::kWarn, "reset it (nvidia-smi -r) when its tasks have ended"},
     {gpu::XidClass::kDevice, Level::kBad,
-     "end its processes and reset it (nvidia-smi -r); have it examined if this happens again"},
+     "stop its processes and reset it (nvidia-smi -r); have it examined if this happens again"},
 };
 
 class GpuCheck {
@@ -117,8 +117,8 @@ class GpuCheck {
       Add(Level::kBad, base::Printable(facts_.reading.error().Sentence()),
           facts_.reading.error().code == ErrorCode::kNotFound
               ? "the GPU is lost: reset it (nvidia-smi -r) or reboot; CARMA serves the other GPUs"
-              : "CARMA keeps this GPU closed until the driver gives a valid answer; see the "
-                "kernel's log");
+              : "CARMA keeps this GPU closed until the driver responds properly; see the kernel "
+                "log");
       return std::move(findings_);
     }
     Identity();
@@ -143,18 +143,18 @@ class GpuCheck {
     switch (facts_.info.trouble.cause) {
       case gpu::TroubleCause::kSharedMemory:
         return Add(Level::kWarn, text,
-                   "divide it without splitting instances (nvidia-smi mig -cgi PROFILES -C)");
+                   "partition it without splitting instances (nvidia-smi mig -cgi PROFILES -C)");
       case gpu::TroubleCause::kNoInstance:
         return Add(Level::kBad, text,
-                   "divide it as needed (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
+                   "partition it as needed (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
                    "CARMA serves the other GPUs");
       case gpu::TroubleCause::kHangs:
         return Add(Level::kBad, text,
-                   "see the kernel's log (dmesg: Xid); drain it (carma drain GPU), then reset it "
+                   "see the kernel log (dmesg: Xid); drain it (carma drain GPU), then reset it "
                    "(nvidia-smi -r -i GPU) or reboot; CARMA serves the other GPUs");
       case gpu::TroubleCause::kOther:
         return Add(Level::kBad, text,
-                   "see nvidia-smi -q and the kernel's log (dmesg); a lost GPU needs a reset "
+                   "see nvidia-smi -q and the kernel log (dmesg); a lost GPU needs a reset "
                    "(nvidia-smi -r) or a reboot; CARMA serves the other GPUs");
     }
   }
@@ -195,18 +195,19 @@ class GpuCheck {
         break;
     }
     if (facts_.info.mig) return NoActivityOfInstances();
-    std::string text = "no source counts SM activity";
+    std::string text = "no source reports SM activity";
     if (!driver_.dcgm_trouble.empty()) text += " (" + base::Printable(driver_.dcgm_trouble) + ")";
     if (const std::string rule = config::RuleWithoutActivity(settings_.policy); !rule.empty())
       text += "; " + rule;
     Add(Level::kWarn, text,
         "install DCGM 3 or newer" + InstallCommand("", Missing::kDcgm) +
-            ", so that `dcgmi dmon -e 1002` shows numbers; else see policy.without_sm_activity");
+            ", so that `dcgmi dmon -e 1002` shows numbers; otherwise see "
+            "policy.without_sm_activity");
   }
 
   // DCGM does not help here, because its counters do not name their instance (docs/server/gpus.md).
   void NoActivityOfInstances() {
-    const std::string text = "SM activity of instances is not counted before Hopper";
+    const std::string text = "SM activity of instances is not reported before Hopper";
     const core::PolicyConfig& policy = settings_.policy;
     if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
     if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory)
@@ -224,7 +225,7 @@ class GpuCheck {
     const bool by_streams = policy.sharing == core::SharingMethod::kStreams && !settings_.published;
     const char* const key = by_streams ? "collocation.streams_sm_cap" : "policy.sm_cap";
     if (!policy.sm_cap) return fmt::format("; not needed ({} = false)", key);
-    return fmt::format("; a task joins others while its mean over {} s is at most {:.0f} % ({})",
+    return fmt::format("; a task joins others while the mean over {} s is at most {:.0f} % ({})",
                        settings_.window.count() / 1'000, *policy.sm_cap * 100, key);
   }
 
@@ -242,7 +243,7 @@ class GpuCheck {
       Add(Level::kWarn,
           fmt::format("{} uncorrectable memory errors since the driver was loaded",
                       *condition.ecc_uncorrected),
-          "they may have made a task fail; reset the GPU, and check whether they come back");
+          "they may have caused a task to fail; reset the GPU, and check whether they recur");
     }
   }
 
@@ -262,7 +263,7 @@ class GpuCheck {
     }
   }
 
-  // An instance has the modes of its board.
+  // An instance has the same modes as its board.
   void Modes() {
     const ComputeMode mode = facts_.reading->condition.compute_mode.value_or(ComputeMode::kDefault);
     if (mode == ComputeMode::kDefault) return;
@@ -283,7 +284,7 @@ class GpuCheck {
       case core::SharingMethod::kMps:
         return Add(Level::kWarn,
                    "compute mode EXCLUSIVE: only one user's MPS server can serve this GPU at a "
-                   "time, and a task that falls back to streams fails beside it",
+                   "time, and a task that falls back to streams cannot run beside it",
                    "nvidia-smi -c DEFAULT, unless only one user has tasks");
     }
   }
@@ -297,7 +298,7 @@ class GpuCheck {
         fmt::format(
             "the memory of {} of {} is not reported", unknown,
             processes.size() == 1 ? "1 process" : fmt::format("{} processes", processes.size())),
-        "run carmad as root on the host, not in a container of its own; CARMA counts memory "
+        "run carmad as root on the host, not in its own container; CARMA counts memory "
         "without a known owner against the GPU");
   }
 
@@ -358,26 +359,26 @@ std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings&
   for (const gpu::PendingMigMode& pending : driver.pending_mig) {
     findings.push_back(
         {"mig", Level::kWarn,
-         fmt::format("MIG of {} will be turned {} at its next reset", base::Printable(pending.uuid),
-                     pending.on ? "on" : "off"),
+         fmt::format("MIG mode of {} will be turned {} at its next reset",
+                     base::Printable(pending.uuid), pending.on ? "on" : "off"),
          "drain it, reset it (nvidia-smi -r) when its tasks have ended, and restart carmad"});
   }
   const Division division = DivisionOf(*driver.gpus);
   if (division.profiles.empty()) return findings;
   const char* const sharing = settings.policy.share_mig
-                                  ? "shared by the rules for GPUs (collocation.share_mig)"
+                                  ? "shared by the same rules as GPUs (collocation.share_mig)"
                                   : "one task each (collocation.share_mig = false)";
   findings.push_back({"mig", Level::kOk,
-                      fmt::format("{} of {} boards divided: {}; {}", division.boards.size(),
+                      fmt::format("{} of {} boards partitioned: {}; {}", division.boards.size(),
                                   division.boards.size() + division.whole,
                                   CountedProfiles(division.profiles), sharing),
                       ""});
   if (division.whole == 0) {
     findings.push_back(
         {"mig", Level::kWarn,
-         "no GPU is undivided: tasks on several GPUs can never run, because instances cannot work "
+         "every GPU is partitioned: multi-GPU tasks can never run, because instances cannot work "
          "together",
-         "leave as many GPUs undivided (nvidia-smi -mig 0) as such a task requests"});
+         "leave as many GPUs unpartitioned (nvidia-smi -mig 0) as such a task requests"});
   }
   return findings;
 }

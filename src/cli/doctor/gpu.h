@@ -1,4 +1,4 @@
-// Checks single GPUs and instances, and how a server is divided (MIG).
+// Checks single GPUs and MIG instances, and how a server is partitioned.
 #pragma once
 
 #include <cstddef>

@@ -46,8 +46,8 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
   const std::string mounts = base::ReadFile(root + "/proc/mounts", kMaxFile).value_or("");
   if (const std::string hidden = base::HiddenProcesses(mounts); !hidden.empty() && !is_root) {
     add(Level::kBad, "processes of other users are hidden (" + base::Printable(hidden, 40) + ")",
-        "run carmad as root, or mount /proc without hidepid, so that foreign GPU users can be "
-        "named");
+        "run carmad as root, or mount /proc without hidepid, so that other users' GPU processes "
+        "can be identified");
   }
   char target[64] = {};
   const ssize_t length =
@@ -55,7 +55,7 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
   // The number that the kernel gives the first pid namespace (include/linux/proc_ns.h).
   if (!simulated && length > 0 && std::string_view(target) != "pid:[4026531836]") {
     add(Level::kBad, "this is a separate pid namespace, but the driver reports the host's pids",
-        "run carmad on the host, or its container with the host's pids (--pid=host)");
+        "run carmad on the host, or run its container in the host's pid namespace (--pid=host)");
   }
   const std::string only =
       base::NamedLine(root + "/proc/driver/nvidia/params", "RmProfilingAdminOnly:");
@@ -66,13 +66,14 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
   const std::string control = root + "/dev/nvidiactl";
   if (base::Exists(control) && ::access(control.c_str(), R_OK | W_OK) != 0) {
     add(Level::kBad, "no permission to open /dev/nvidiactl",
-        "run carmad as root, or add this user to the group of the device files");
+        "run carmad as root, or add this user to the device files' group");
   }
   if (findings.empty()) {
     findings.push_back(
         {"rights", Level::kOk,
-         is_root ? "root: every process can be seen and attributed"
-                 : "all required access is allowed; a daemon of this user serves only this user",
+         is_root
+             ? "root: every process can be seen and attributed"
+             : "all required access is permitted; a daemon run by this user serves only this user",
          ""});
   }
   return findings;
@@ -106,15 +107,16 @@ Finding CheckDisk(const Result<DiskFacts>& disk) {
   const Level level = disk->free_bytes < kTooLittleDisk || no_files ? Level::kBad
                       : disk->free_bytes < kLittleDisk              ? Level::kWarn
                                                                     : Level::kOk;
-  return {"disk", level, std::move(text),
-          level == Level::kOk ? "" : "free some space: on a full disk new tasks are refused"};
+  return {
+      "disk", level, std::move(text),
+      level == Level::kOk ? "" : "free some space: new tasks are refused when the disk is full"};
 }
 
 Finding CheckClock(const ClockFacts& clock) {
   const std::string now = base::FormatTimeIso(base::FromMs(clock.now_ms));
   if (clock.now_ms < kFirstBelievableMs) {
     return {"clock", Level::kBad, "the clock shows " + now,
-            "set the clock: begin times and the history of tasks depend on it"};
+            "set the clock: begin times and task history depend on it"};
   }
   if (clock.daemon_ms && std::abs(*clock.daemon_ms - clock.now_ms) > kClockSlackMs) {
     return {"clock", Level::kWarn,
@@ -134,7 +136,7 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
   const std::string path = base::Printable(settings.estimate_profiles);
   const auto broken = [](const std::string& why) {
     return Finding{"profiles", Level::kWarn, "estimate.profiles: " + base::Printable(why),
-                   "write it again with carma profile, or set estimate.profiles = \"\": carmad "
+                   "recreate it with carma profile, or set estimate.profiles = \"\": carmad "
                    "works without it"};
   };
   const Result<std::string> text =
@@ -158,8 +160,8 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
   });
   if (!gpu_types.empty() && !of_here) {
     return {"profiles", Level::kWarn,
-            fmt::format("{}: nothing in it was measured on a GPU of this server", path),
-            "run carma profile here: only the SM activity from other GPUs is used"};
+            fmt::format("{}: nothing in it was measured on this server's GPUs", path),
+            "run carma profile here: of measurements on other GPUs, only the SM activity is used"};
   }
   return {
       "profiles", Level::kOk,
@@ -179,7 +181,7 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
       findings.back() = {
           "notices", Level::kWarn, "no mail can be sent: there is no program " + shown,
           "install one that accepts mail like sendmail(8)" + InstallCommand(root, Missing::kMail) +
-              ", or leave mail out of notify.allow"};
+              ", or remove mail from notify.allow"};
     }
   }
   if (allowed("webhook")) {
@@ -190,9 +192,10 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
     constexpr std::array kFolders{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                   "/usr/bin",        "/sbin",          "/bin"};
     if (std::ranges::none_of(kFolders, has_curl)) {
-      findings.back() = {"notices", Level::kWarn, "no webhook can be called: there is no curl",
+      findings.back() = {"notices", Level::kWarn,
+                         "webhooks cannot be called: curl is not installed",
                          "install curl" + InstallCommand(root, Missing::kCurl) +
-                             ", or leave webhooks out of notify.allow"};
+                             ", or remove webhooks from notify.allow"};
     }
   }
   return findings;
@@ -221,14 +224,14 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
          "raise policy.stale_after, or lower monitor.sample_period");
   }
   if (settings.idle_after && *settings.idle_after < settings.window) {
-    warn(fmt::format("idle.after of {} is shorter than monitor.window: tasks that load their data "
-                     "count as idle",
+    warn(fmt::format("idle.after of {} is shorter than monitor.window: tasks that are loading "
+                     "their data count as idle",
                      Seconds(*settings.idle_after)),
          "idle.after is usually several minutes");
   }
   const auto warn_if_small = [&](const char* key, std::int64_t mib, std::int64_t usual_mib) {
     if (mib <= 0 || mib >= usual_mib) return;
-    warn(fmt::format("{} is only {}M; a number without unit is MiB", key, mib),
+    warn(fmt::format("{} is only {}M; a number without a unit is in MiB", key, mib),
          fmt::format("did you mean \"{}G\"?", mib));
   };
   warn_if_small("policy.margin", settings.policy.margin_mib, 256);
@@ -236,12 +239,12 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
     warn_if_small("policy.floor", settings.policy.floor_mib, 256);
   warn_if_small("host.memory", settings.host_memory_mib.value_or(0), 1024);
   if (const Result<Unit> group = config::CheckSocketGroup(settings); !group) {
-    findings.push_back({"settings", Level::kBad, group.error().message + ": carmad does not start",
+    findings.push_back({"settings", Level::kBad, group.error().message + ": carmad will not start",
                         "create the group, or correct its name"});
   }
   for (const auto& [key, what] : config::UnknownNames(settings)) {
     warn(fmt::format("{}: {}", key, what),
-         "correct the name (carma config show --origin names the files), or leave it out");
+         "correct the name (carma config show --origin names the files), or remove it");
   }
   return findings;
 }
@@ -254,9 +257,9 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
   // allows.
   if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
   return {{"settings", Level::kWarn,
-           fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be "
-                       "held responsible",
-                       base::Printable(settings.kernel_log), std::strerror(errno)),
+           fmt::format(
+               "monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be blamed",
+               base::Printable(settings.kernel_log), std::strerror(errno)),
            "let carmad open the device, with CAP_SYSLOG (also in a container)"}};
 }
 
@@ -282,8 +285,8 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
   return closed;
 }
 
-// Whether the findings on closed GPUs already show this problem. If the driver is silent, all of
-// its GPUs are down.
+// Whether the findings on closed GPUs already show this problem. If the driver does not respond,
+// all of its GPUs are down.
 bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
   if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
     return std::ranges::any_of(daemon.gpus, [](const api::GpuView& gpu) {
@@ -315,9 +318,9 @@ namespace {
 
 // Missing kernel limits cause no warning, because most drivers have none.
 Finding MemoryLimitsFinding(const api::StatusView& status) {
-  std::string text = "the limits of tasks are not enforced";
+  std::string text = "task limits are not enforced";
   if (status.memory_limits == "kernel") {
-    text = "enforced by the kernel, for all processes of a task together";
+    text = "enforced by the kernel, for each task as a whole";
   } else if (status.memory_limits == "mps") {
     text = "enforced by MPS, for each process of a task";
   } else if (status.collocation.starts_with("mps:")) {
@@ -349,7 +352,7 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Fi
     findings.push_back(
         {"cores and memory", Level::kWarn,
          "promised to tasks, but not enforced: " + base::Printable(host.not_enforced, 400),
-         "run carmad as the packaged systemd service, with carmad-tasks.service beside it"});
+         "run carmad as the packaged systemd service, together with carmad-tasks.service"});
   }
   if (!status->memory_limits.empty()) findings.push_back(MemoryLimitsFinding(*status));
   for (const std::string& trouble : status->troubles) {
@@ -363,7 +366,7 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Fi
     const std::string gpus = base::Join(each.gpus, ",");
     warn(fmt::format("gpu {} {} no tasks: {}", gpus, each.gpus.size() == 1 ? "takes" : "take",
                      base::Printable(each.why)),
-         each.down ? "carmad retries by itself; see gpu above and the daemon's log"
+         each.down ? "carmad retries automatically; see gpu above and the daemon's log"
                    : "once that is fixed: carma resume " + gpus);
   }
   return findings;

@@ -1,4 +1,4 @@
-// Checks everything except GPUs: rights, groups, disk, clock, settings, the daemon.
+// Checks everything except GPUs: permissions, groups, disk, clock, settings, the daemon.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace carma::cli {
 
-// Checks rights below `root` ("" on a real machine): the pid namespace, hidden processes of other
-// users, profiling for administrators only, device files.
+// Checks permissions below `root` ("" on a real machine): the pid namespace, hidden processes of
+// other users, profiling for administrators only, device files.
 std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool simulated);
 
 Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& settings);
 
 struct DiskFacts {
-  std::string path;  // the folder that exists
+  std::string path;  // the existing folder
   std::uint64_t free_bytes = 0;
   std::uint64_t free_files = 0;  // 0 if the file system does not limit files
   bool counts_files = true;
@@ -42,7 +42,7 @@ Finding CheckClock(const ClockFacts& clock);
 // below `root`. Empty if all is well.
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings);
 
-// Checks whether the notifications that notify.allow permits can be sent. The program of
+// Checks whether the notifications that notify.allow permits can be sent. The program in
 // notify.sendmail and, for webhooks, curl in carma-notify's search path must exist below `root`.
 // Empty if notifications are off.
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings);
@@ -51,8 +51,8 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
 // is not used.
 std::vector<Finding> CheckKernelLog(const std::string& root, const config::Settings& settings);
 
-// Checks that the file of estimate.profiles (which must be set) is valid and useful for tasks on
-// these GPU types. An empty list of types means that they are unknown.
+// Checks that the file named by estimate.profiles (which must be set) is valid and useful for tasks
+// on these GPU types. An empty list of types means that they are unknown.
 Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types);
 
 struct DaemonFacts {

@@ -31,7 +31,7 @@ Finding FirstMachineTrouble(const std::vector<Finding>& findings) {
   return {};
 }
 
-// Makes a machine's files below a folder.
+// Creates a machine's files under a folder.
 class DoctorMachine : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -83,7 +83,7 @@ TEST_F(DoctorMachine, ReportsCountersForAdministratorsOnly) {
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
 }
 
-// Adds MPS daemons of CARMA and of others to the machine.
+// Adds CARMA's and other MPS daemons to the machine.
 class DoctorMps : public DoctorMachine {
  protected:
   void SetUp() override {
@@ -153,7 +153,7 @@ TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNothing) {
   EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("nothing isolates their processes"));
   EXPECT_THAT(FirstMachineTrouble(Check()).remedy, Not(HasSubstr("root")));
   EXPECT_THAT(FirstMachineTrouble(CheckMps(root_, settings_, "/usr/bin", false, trial_)).remedy,
-              HasSubstr("only root's carma doctor finds out"));
+              HasSubstr("only root's carma doctor can test"));
   trial_ = Denied("that needs driver branch 580 or newer");
   EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstMachineTrouble(Check()).text,
@@ -178,7 +178,7 @@ TEST_F(DoctorMps, AutoDoesNotNeedAControlDaemon) {
 
 TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_EQ(Worst(Check()), Level::kOk) << FirstMachineTrouble(Check()).text;
-  EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; 48 processes at most"));
+  EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; at most 48 processes"));
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is limited for tasks on one GPU"));
   settings_.mps_servers = task::MpsScope::kGpu;
   EXPECT_THAT(Check()[0].text, HasSubstr("none above its task's promise and policy.margin"));
@@ -218,12 +218,12 @@ TEST_F(DoctorMps, ListsTheControlDaemonsOfCarma) {
   Put("/run/carma/mps/1000/ffff/control_lock", "");
   Put("/run/carma/mps/1001/1a2b/nvidia-cuda-mps-control.pid", "1");
   Put("/run/carma/mps/1002/1a2b.log/server.log", "");
-  EXPECT_THAT(Check()[0].text, HasSubstr("0 control daemons of CARMA are running; 2 ended"));
+  EXPECT_THAT(Check()[0].text, HasSubstr("0 CARMA control daemons are running; 2 exited"));
   {
     const LockOf daemon(root_ + "/run/carma/mps/1000/1a2b/control_lock");
     EXPECT_THAT(
         Check()[0].text,
-        HasSubstr(fmt::format("1 control daemon of CARMA is running: uid 1000 (pid {}); 1 ended",
+        HasSubstr(fmt::format("1 CARMA control daemon is running: uid 1000 (pid {}); 1 exited",
                               daemon.pid())));
     EXPECT_EQ(Worst(Check()), Level::kOk);
     settings_.collocation = core::SharingMethod::kStreams;
@@ -311,7 +311,7 @@ TEST_F(DoctorMachine, ChecksNotificationPrograms) {
   EXPECT_THAT(findings[0].text,
               HasSubstr("no mail can be sent: there is no program /usr/sbin/sendmail"));
   EXPECT_THAT(findings[0].remedy, HasSubstr("notify.allow"));
-  EXPECT_THAT(findings[1].text, HasSubstr("there is no curl"));
+  EXPECT_THAT(findings[1].text, HasSubstr("curl is not installed"));
   Put("/usr/sbin/sendmail", "", 0755);
   Put("/usr/bin/curl", "", 0755);
   EXPECT_EQ(Worst(CheckNotices(root_, settings)), Level::kOk);
@@ -354,7 +354,7 @@ TEST_F(DoctorMachine, WarnsAboutUselessProfiles) {
   Put("/profiles.csv", header + "a,A100,0.4,,,1,60,,2000,3,0,0,,\n");
   EXPECT_THAT(check({"A100"}).text, HasSubstr("none of 1 profiles has a signature"));
   Put("/profiles.csv", header + "a,A100,0.4,,,1,60,,2000,3,0,0,,1000-x\n");
-  EXPECT_THAT(check({"H100"}).text, HasSubstr("measured on a GPU of this server"));
+  EXPECT_THAT(check({"H100"}).text, HasSubstr("measured on this server's GPUs"));
   EXPECT_EQ(check({"H100", "A100"}).level, Level::kOk);
   EXPECT_EQ(check({}).level, Level::kOk) << "the types are not known";
 }
@@ -430,10 +430,10 @@ TEST(Doctor, MemoryThatMpsDoesNotLimitHasARemedy) {
     return std::string();
   };
   EXPECT_EQ(text(),
-            "the limits of tasks are not enforced (they are with collocation.mps_servers = "
+            "task limits are not enforced (they are with collocation.mps_servers = "
             "\"gpu\")");
   daemon.status->collocation = "streams: at most 4 tasks";
-  EXPECT_EQ(text(), "the limits of tasks are not enforced");
+  EXPECT_EQ(text(), "task limits are not enforced");
 }
 
 TEST(Doctor, AnUnknownGroupIsReportedOnce) {
@@ -465,7 +465,7 @@ TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
   EXPECT_THAT(drained.remedy, HasSubstr("carma resume 2"));
   daemon.gpus[1] = daemon.gpus[2];
   daemon.gpus[1].index = 1;
-  daemon.status->troubles = {"GPU 1 takes no new tasks: Xid 79: fell off the bus"};
+  daemon.status->troubles = {"GPU 1 accepts no new tasks: Xid 79: fell off the bus"};
   EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "a shared cause is shown once";
   EXPECT_EQ(FirstMachineTrouble(CheckDaemon(daemon)).remedy,
             "once that is fixed: carma resume 1,2");
@@ -481,7 +481,7 @@ TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
   daemon.gpus[2].state = "down";
   daemon.gpus[1].trouble = "";
   EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "a silent driver is reported with its GPUs";
-  EXPECT_THAT(FirstMachineTrouble(CheckDaemon(daemon)).remedy, HasSubstr("by itself"));
+  EXPECT_THAT(FirstMachineTrouble(CheckDaemon(daemon)).remedy, HasSubstr("automatically"));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 // root with protocol 3.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
-constexpr std::size_t kMaxFolders = 1'000;  // of users, or of one user's GPUs
+constexpr std::size_t kMaxFolders = 1'000;  // folders of users, or of one user's GPUs
 
 // Finds the program as execvp would; empty if it is not found.
 std::string FindProgram(const std::string& root, const std::string& name,
@@ -64,7 +64,7 @@ Listing FoldersIn(const std::string& path) {
 // CARMA's own control daemons, in mps_dir/UID/GPU.
 struct OwnDaemons {
   std::vector<std::string> living;  // "uid 1000 (pid 4242)", "all users (pid 4242)"
-  int dead = 0;                     // folders whose daemon has ended
+  int dead = 0;                     // folders whose daemon has exited
   int hidden = 0;                   // folders of users that this process may not read
 };
 
@@ -90,11 +90,11 @@ OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
 }
 
 std::string OwnText(const OwnDaemons& own) {
-  std::string text = own.living.size() == 1 ? "1 control daemon of CARMA is running"
-                                            : fmt::format("{} control daemons of CARMA are running",
-                                                          own.living.size());
+  std::string text = own.living.size() == 1
+                         ? "1 CARMA control daemon is running"
+                         : fmt::format("{} CARMA control daemons are running", own.living.size());
   if (!own.living.empty()) text += ": " + base::Join(own.living, ", ");
-  if (own.dead > 0) text += fmt::format("; {} ended and will be restarted when needed", own.dead);
+  if (own.dead > 0) text += fmt::format("; {} exited and will be restarted when needed", own.dead);
   if (own.hidden > 0)
     text += fmt::format("; those of {} are not visible", base::Counted(own.hidden, "other user"));
   return text;
@@ -121,7 +121,7 @@ class MpsCheck {
           fmt::format("an MPS control daemon that is not CARMA's (pid {}) serves {}: programs that "
                       "CARMA did not start share GPUs through it",
                       *pid, dir),
-          "end it unless it is wanted: " +
+          "stop it unless it is wanted: " +
               (task::MpsSpeaksThree(*pid)
                    ? variable + " nvidia-cuda-mps-control -q"
                    : "echo quit | " + variable + " nvidia-cuda-mps-control") +
@@ -132,7 +132,8 @@ class MpsCheck {
   void NotUsed() {
     if (own_.living.empty()) return Add(Level::kOk, "not used (collocation.method)");
     Add(Level::kWarn, "collocation.method is not \"mps\", but " + OwnText(own_),
-        "older tasks keep them running; otherwise end each: echo quit | CUDA_MPS_PIPE_DIRECTORY=" +
+        "older tasks keep them running; otherwise stop each one: echo quit | "
+        "CUDA_MPS_PIPE_DIRECTORY=" +
             base::Printable(settings_.mps_dir) + "/UID/GPU nvidia-cuda-mps-control");
   }
 
@@ -151,16 +152,16 @@ class MpsCheck {
                 "uses instead");
     } else {
       Add(Level::kOk,
-          fmt::format("{}; {} processes at most per server, {}; {}", base::Printable(program),
+          fmt::format("{}; at most {} processes per server, {}; {}", base::Printable(program),
                       settings_.mps_clients, MemoryText(), OwnText(own_)));
       if (trial) Tried(*trial);
     }
     if (IsShared() && (!trial || *trial)) {
       Add(Level::kWarn,
           "all users share one MPS server (collocation.mps_servers): nothing isolates their "
-          "processes from each other, and a fault of one ends all on the same GPUs",
+          "processes from each other, and a fault in one kills all of them on the same GPUs",
           std::string("set it to \"user\" unless all users trust each other") +
-              (is_daemon_user ? "" : "; only root's carma doctor finds out whether it can start"));
+              (is_daemon_user ? "" : "; only root's carma doctor can test whether it starts"));
     }
     Folder(is_daemon_user);
   }
@@ -205,12 +206,12 @@ class MpsCheck {
           "driver branch 550 or newer reports it");
     }
     if (settings_.sm_partitions && trial->partitions)
-      Add(Level::kOk, "tasks with --sm-share get an SM partition of their own");
+      Add(Level::kOk, "tasks with --sm-share get their own SM partition");
     if (settings_.sm_partitions && !trial->partitions) {
       Add(Level::kWarn,
           "this driver has no SM partitions (collocation.sm_partitions): --sm-share only limits "
           "the SMs that a task uses",
-          "a driver for CUDA 13.1 or newer has them");
+          "drivers for CUDA 13.1 or newer have them");
     }
     if (!trial->logs) {
       Add(Level::kWarn, "control daemons write no logs, so CARMA cannot report why a server fails",

@@ -1,5 +1,5 @@
 // Checks MPS (docs/server/collocation.md): whether CARMA can start its control daemons, which of
-// them run, and whether other MPS daemons run.
+// them are running, and whether other MPS daemons are.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace carma::cli {
 
-// The result of starting, querying and ending a control daemon; empty: not tried.
+// The result of starting, querying and stopping a control daemon; empty: not tried.
 using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 
 // Starts a control daemon as this user in a temporary folder, if the settings allow MPS.
@@ -22,13 +22,13 @@ using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
 
 // How tasks share a GPU with these settings. carmads_line: the method that carmad reports
-// ("streams: at most …"); empty if carmad does not run. For "auto", this line decides. Without the
-// line, the trial of MPS decides. Without either, the answer is MPS, which "auto" prefers.
+// ("streams: at most …"); empty if carmad is not running. For "auto", this line decides. Without
+// the line, the trial of MPS decides. Without either, the result is MPS, which "auto" prefers.
 core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
                                   const MpsTrial& trial);
 
 // Checks MPS below `root` ("" on a real machine). search_path: folders as in $PATH. is_daemon_user:
-// carmad has the rights of this process.
+// carmad runs as the same user as this process.
 std::vector<Finding> CheckMps(const std::string& root, const config::Settings& settings,
                               const std::string& search_path, bool is_daemon_user,
                               const MpsTrial& trial);

@@ -22,7 +22,8 @@ core::Profile ProfileOf(const api::KnowledgeView& known, const ModelWork& model)
   return profile;
 }
 
-// The run time of the first task beside the others, relative to its run time alone.
+// The first task's run time when it shares a GPU with the others, relative to its run time when
+// alone.
 double SlowdownOf(SharingMethod sharing, const std::vector<Load>& loads) {
   std::vector<double> speeds(loads.size());
   core::Speeds(core::Interference{}, sharing, loads, speeds);
@@ -62,7 +63,7 @@ std::string KnownText(const api::KnowledgeView& known, const ModelWork& model,
                       const core::Profile& profile) {
   if (!known.sm_active && model.guess) {
     return fmt::format(
-        "SM activity: about {:.0f} % alone (from the model's multiply-adds; mean error {:.0f} "
+        "SM activity: about {:.0f} % when alone (from the model's multiply-adds; mean error {:.0f} "
         "points)\n",
         100 * model.guess->sm_active, 100 * model.guess->mean_error);
   }
@@ -70,7 +71,7 @@ std::string KnownText(const api::KnowledgeView& known, const ModelWork& model,
     return fmt::format("SM activity: unknown, assumed to be {:.0f} %\n",
                        100 * core::kUsualActivity);
   }
-  std::string text = fmt::format("SM activity: {:.0f} % alone (by {})", 100 * *known.sm_active,
+  std::string text = fmt::format("SM activity: {:.0f} % when alone (by {})", 100 * *known.sm_active,
                                  base::Printable(known.profile_by, 40));
   const Load own = core::LoadOf(profile);
   if (!MindedBy(profile).empty()) {
@@ -88,7 +89,7 @@ std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model
   const core::Profile profile = ProfileOf(known, model);
   const Load own = core::LoadOf(profile);
   std::string text = KnownText(known, model, profile);
-  text += fmt::format("  beside a task like itself: {}\n", SlowdownText({own, own}));
+  text += fmt::format("  next to an identical task: {}\n", SlowdownText({own, own}));
   if (!beside.empty()) {
     text +=
         fmt::format("  beside {}: {}\n", ActivitiesText(beside), SlowdownText(Beside(own, beside)));

@@ -1,5 +1,5 @@
-// Shows the part of `carma estimate` beyond memory: a task's GPU activity, and its slowdown beside
-// other tasks.
+// Shows what `carma estimate` reports besides memory: a task's GPU activity, and its slowdown when
+// it shares a GPU.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,9 @@ struct ModelWork {
   std::optional<double> grain;                   // of its kernels (core/profile.h)
   std::optional<estimate::ActivityGuess> guess;  // for a task that has not run
 };
-// Lines of text: SM activity alone and its source, the time of an iteration, and the predicted
-// slowdown beside an equal task. Also the slowdown beside neighbours of the given activities, if
-// there are any.
+// Lines of text: SM activity when alone and its source, the iteration time, and the predicted
+// slowdown next to an identical task. If activities of neighbours are given, also the slowdown next
+// to those.
 std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside);
 // The same facts as JSON (docs/use/api.md).

@@ -16,7 +16,7 @@ TEST(ActivityText, ShowsTheActivityAndItsSource) {
   EXPECT_THAT(ActivityText(nothing, {}, {}),
               HasSubstr("SM activity: unknown, assumed to be 60 %\n"));
   const api::KnowledgeView seen{.sm_active = 0.3, .profile_by = "runs"};
-  EXPECT_THAT(ActivityText(seen, {}, {}), HasSubstr("SM activity: 30 % alone (by runs)\n"));
+  EXPECT_THAT(ActivityText(seen, {}, {}), HasSubstr("SM activity: 30 % when alone (by runs)\n"));
   EXPECT_THAT(ActivityText(seen, {}, {}), Not(HasSubstr("beside 60 %")));
   const api::KnowledgeView measured{.sm_active = 0.3,
                                     .sensitivity = 1,
@@ -24,8 +24,9 @@ TEST(ActivityText, ShowsTheActivityAndItsSource) {
                                     .iteration_ms = 31.25,
                                     .profile_by = "carma profile"};
   const std::string text = ActivityText(measured, {}, std::array{0.6, 0.3});
-  EXPECT_THAT(text, HasSubstr("30 % alone (by carma profile), s 1, p 0.25, 31.25 ms an iteration"));
-  EXPECT_THAT(text, HasSubstr("beside a task like itself: 1.25 times as long under MPS"))
+  EXPECT_THAT(text,
+              HasSubstr("30 % when alone (by carma profile), s 1, p 0.25, 31.25 ms an iteration"));
+  EXPECT_THAT(text, HasSubstr("next to an identical task: 1.25 times as long under MPS"))
       << "1 + s p";
   EXPECT_THAT(text, HasSubstr("beside 60 % + 30 %: 1.90 times as long under MPS"))
       << "unknown neighbours slow it down by their activity";
@@ -34,8 +35,8 @@ TEST(ActivityText, ShowsTheActivityAndItsSource) {
 TEST(ActivityText, UsesBatchAndLayersWithoutAMeasurement) {
   const api::KnowledgeView seen{.sm_active = 0.5, .profile_by = "runs"};
   const std::string text = ActivityText(seen, {.grain = 0.25, .guess = {}}, {});
-  EXPECT_THAT(text, HasSubstr("50 % alone (by runs), s 1.08, p 0.348 (by batch and layers)"));
-  EXPECT_THAT(text, HasSubstr("beside a task like itself: 1.37 times"));
+  EXPECT_THAT(text, HasSubstr("50 % when alone (by runs), s 1.08, p 0.348 (by batch and layers)"));
+  EXPECT_THAT(text, HasSubstr("next to an identical task: 1.37 times"));
   const base::Json json = ActivityJson(seen, {.grain = 0.25, .guess = {}}, {});
   EXPECT_EQ(json.at("sensitivity_by"), "layers");
   EXPECT_NEAR(json.at("sensitivity").get<double>(), 1.077, 0.001);
@@ -45,11 +46,12 @@ TEST(ActivityText, UsesBatchAndLayersWithoutAMeasurement) {
 
 TEST(ActivityText, BeforeTheFirstRunTheModelIsUsed) {
   const ModelWork work{.grain = {}, .guess = estimate::ActivityGuess{0.47, 0.1}};
-  EXPECT_THAT(ActivityText({}, work, {}),
-              HasSubstr("SM activity: about 47 % alone (from the model's multiply-adds; mean error "
-                        "10 points)\n"));
+  EXPECT_THAT(
+      ActivityText({}, work, {}),
+      HasSubstr("SM activity: about 47 % when alone (from the model's multiply-adds; mean error "
+                "10 points)\n"));
   const api::KnowledgeView seen{.sm_active = 0.3, .profile_by = "runs"};
-  EXPECT_THAT(ActivityText(seen, work, {}), HasSubstr("30 % alone (by runs)"));
+  EXPECT_THAT(ActivityText(seen, work, {}), HasSubstr("30 % when alone (by runs)"));
   EXPECT_EQ(ActivityJson({}, work, {}).at("guessed_sm_active"), 0.47);
   EXPECT_EQ(ActivityJson({}, work, {}).at("sm_active"), nullptr);
 }

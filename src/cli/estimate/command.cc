@@ -32,10 +32,10 @@ struct EstimateFlags {
   // Options of task/describe/description.h. They apply to a summary, or override those of a script.
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
-  std::string estimators;      // comma-separated; empty: all
-  std::string weights;         // folder of the gpumemnet weights; empty: shipped. With --hf-config:
-                               // how the model's weights are stored
-  double coverage = 0;         // 0: the daemon's value
+  std::string estimators;  // comma-separated; empty: all
+  std::string weights;     // folder with the gpumemnet weights; empty: shipped. With --hf-config:
+                           // how the model's weights are stored
+  double coverage = 0;     // 0: the daemon's value
   std::vector<double> beside;  // SM activities of neighbours
   bool explain = false;
   bool run = false;  // run the command's script up to its first step
@@ -97,7 +97,7 @@ task::Observation Named(task::Observation run, std::string signature, std::strin
   return run;
 }
 
-// The views are sorted from new to old, but a history must begin with the oldest run.
+// The views are sorted newest first, but a history must begin with the oldest run.
 void Remember(const api::KnowledgeView& view, const estimate::Question& question,
               estimate::History& history) {
   for (auto run = view.runs.rbegin(); run != view.runs.rend(); ++run)
@@ -270,8 +270,7 @@ void RunReset(Context& context) {
 }  // namespace
 
 void AddEstimateCommand(Syntax app, Context& context) {
-  const Syntax verb =
-      app.AddVerb("estimate", "Predict the GPU memory of a model with every estimator");
+  const Syntax verb = app.AddVerb("estimate", "Predict a model's GPU memory with every estimator");
   verb.Footer(
       "  carma estimate resnet50.txt --batch 32 --optimizer adam --explain\n"
       "  carma estimate train.sh\n"
@@ -280,27 +279,28 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "  carma estimate --hf-config config.json --seq-len 4096 --batch 2 --method lora --amp \\\n"
       "      --gradient-checkpointing full\n"
       "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py),\n"
-      "a script with #CARMA lines, a .rad file, a Python script or a configuration of axolotl,\n"
-      "LLaMA-Factory, torchtune, torchtitan or TRL. A daemon adds its calibration and history.\n"
+      "a script with #CARMA lines, a .rad file, a Python script or a configuration file for\n"
+      "axolotl, LLaMA-Factory, torchtune, torchtitan or TRL. A daemon adds its calibration and\n"
+      "history.\n"
       "BOUND covers the share of tasks given by --coverage.\n"
       "Exit code: 0 estimated, 1 no estimator has an answer, 2 the file cannot be read.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EstimateFlags>();
   verb.AddOption("file", "FILE", flags->file,
-                 "model summary (-: standard input), script or configuration of a training");
+                 "model summary (-: standard input), script or training configuration");
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
     verb.AddOption(name, type, target, help);
   };
   add("-b,--batch,--batch-size", flags->batch,
-      "samples per GPU and step; with DataParallel, of all GPUs together", "N");
+      "samples per GPU and step; with DataParallel, across all GPUs", "N");
   add("--optimizer", flags->optimizer, "sgd, sgd-momentum, adam, adamw …", "NAME");
   add("--precision", flags->precision, "fp32, amp, bf16 …", "NAME");
-  add("-G,--gpus", flags->gpus, "GPUs of the task", "N");
+  add("-G,--gpus", flags->gpus, "number of GPUs", "N");
   add("--memory", flags->memory, "the memory you would state yourself", "SIZE");
   add("--gpu-type", flags->gpu_type, "GPU as the driver names it (default: the server's)", "NAME");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--weights", flags->weights,
-      "folder of the gpumemnet weights (default: shipped); or how a transformer stores its "
+      "folder with the gpumemnet weights (default: shipped); or how a transformer stores its "
       "weights: bf16, fp16, fp32, nf4, nf4-dq, gptq4, int8 (default: from config.json)",
       "DIR|NAME");
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of tasks the bound should cover")

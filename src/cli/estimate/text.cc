@@ -110,8 +110,8 @@ std::string AskedLine(const EstimateSheet& sheet) {
   return base::Join(parts, ", ");
 }
 
-// Lists the known settings of the training with their sources, one line each; empty if no setting
-// is known.
+// Lists the known training settings with their sources, one line each; empty if no setting is
+// known.
 std::string TrainingTable(const EstimateSheet& sheet, const Screen& screen) {
   if (sheet.training.empty()) return "";
   Table table({{"TRAINING"}, {"VALUE"}, {"FROM", false, 20}});

@@ -29,8 +29,8 @@ struct EstimateSheet {
   const estimate::Question* question = nullptr;
   std::optional<std::string> optimizer, precision;  // as written in the question; empty: not stated
   std::vector<task::TrainingWord> training;         // known facts about a transformer's training
-  std::vector<std::string> remarks;                 // on the question: unknown words, no daemon …
-  std::optional<api::KnowledgeView> knowledge;      // from the daemon; empty: no answer
+  std::vector<std::string> remarks;             // about the question: unknown words, no daemon …
+  std::optional<api::KnowledgeView> knowledge;  // from the daemon; empty: no answer
   estimate::Site site;
   std::vector<Opinion> opinions;
   ModelWork work;              // from the model summary

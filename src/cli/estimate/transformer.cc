@@ -94,7 +94,7 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
            "PEFT's adapter_config.json; implies lora");
   add_file("--deepspeed", task::PlanFile::Kind::kDeepSpeed, "DeepSpeed's configuration, JSON");
   verb.AddOption("--gpu-memory", "MIB", flags.gpu_mib,
-                 "memory of the GPU; when it is almost full, the allocator frees cached memory")
+                 "GPU memory; when it is almost full, the allocator frees cached memory")
       .Group(group)
       .Positive();
 }
@@ -121,10 +121,10 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
               {meaning}});
   };
   add("needed", estimate.needed, "allocated by PyTorch");
-  add("reserved", estimate.reserved, "including the cache of its allocator");
+  add("reserved", estimate.reserved, "including its allocator's cache");
   add("shown", estimate.shown, "as nvidia-smi shows it: what to request per GPU");
   text += sums.Text(Screen{});
-  text += fmt::format("\nFor the GPU that needs most; BOUND covers {:g} % of such runs.\n",
+  text += fmt::format("\nFor the GPU that needs the most; BOUND covers {:g} % of such runs.\n",
                       100 * estimate.coverage);
   for (const std::string& warning : estimate.warnings) text += "note: " + warning + "\n";
   return text;

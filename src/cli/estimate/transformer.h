@@ -1,4 +1,4 @@
-// estimate --hf-config: the closed formula for transformers, from a config.json and options.
+// estimate --hf-config: the closed-form formula for transformers, from a config.json and options.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct TransformerFlags {
   std::int64_t gpu_mib = 0;                // 0: unknown
 };
 
-// Adds the options that describe a training.
+// Adds the options that describe a training run.
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags);
 
 std::string TransformerText(const std::string& file, const estimate::TransformerConfig& config,
@@ -34,7 +34,7 @@ std::string TransformerText(const std::string& file, const estimate::Transformer
 std::string TransformerJson(const std::string& file, const estimate::TransformerConfig& config,
                             const estimate::TransformerEstimate& estimate);
 
-// Reads the files, estimates and prints. Errors go to the context.
+// Reads the files, estimates and prints. Errors are reported to the context.
 void RunTransformer(Context& context, const TransformerFlags& flags);
 
 }  // namespace carma::cli

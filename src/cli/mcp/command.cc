@@ -43,7 +43,7 @@ void Serve(Context& context, bool changes) {
     const std::optional<std::string> answer = server.Answer(line);
     if (!answer) continue;
     Print(context, *answer + "\n");
-    if (std::fflush(context.out) != 0) return;  // the reader of the output is gone
+    if (std::fflush(context.out) != 0) return;  // nothing reads the output any more
   }
 }
 
@@ -55,10 +55,10 @@ void AddMcpCommand(Syntax app, Context& context) {
       "mcp", "Serve AI agents: the Model Context Protocol over standard input and output");
   verb.Footer(
       "Tools: list, gpus, show, explain, logs, preview, estimate; with --allow-changes also\n"
-      "submit and cancel. Each tool runs carma once, with the rights of the user.\n"
+      "submit and cancel. Each tool runs carma once, with the user's permissions.\n"
       "  claude mcp add carma -- carma mcp\n"
       "Every verb also takes --json and --socket PATH.");
-  verb.AddFlag("--allow-changes", *changes, "also the tools that submit and cancel tasks");
+  verb.AddFlag("--allow-changes", *changes, "also offer the tools that submit and cancel tasks");
   verb.OnRun([&context, changes] { Serve(context, *changes); });
 }
 

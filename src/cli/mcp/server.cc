@@ -54,7 +54,8 @@ Json OfLogs() {
 }
 Json OfList() {
   return Object(
-      {{"state", Text("only these states: running, queued, failed, oom …; all: also ended tasks")},
+      {{"state",
+        Text("tasks in these states, such as running,queued,failed,oom; all: also ended tasks")},
        {"user", Text("only tasks of this user")},
        {"name", Text("only tasks with this name")},
        {"account", Text("only tasks of this account")},
@@ -194,8 +195,8 @@ constexpr std::array kTools{
     Tool{"list", "List unfinished tasks, or tasks by state, user, name, account and class", &OfList,
          &ListWords},
     Tool{"gpus", "List GPUs with their memory, activity and tasks", &OfNothing, &GpusWords},
-    Tool{"show", "Show the details of one task", &OfTask, &VerbOfTask<kShow>},
-    Tool{"explain", "Explain why a task waits, GPU by GPU, or how it ended", &OfTask,
+    Tool{"show", "Show one task's details", &OfTask, &VerbOfTask<kShow>},
+    Tool{"explain", "Explain why a task is waiting, GPU by GPU, or how it ended", &OfTask,
          &VerbOfTask<kExplain>},
     Tool{"logs", "Print the last lines of a task's output (default: 100)", &OfLogs, &LogsWords},
     Tool{"preview",
@@ -257,7 +258,7 @@ std::optional<std::string> McpServer::Answer(std::string_view line) const {
   if (method != "tools/call") return Error(id, kUnknownMethod, "unknown method " + method);
   const Json parameters = message->value("params", Json::object());
   if (!parameters.is_object() || !parameters.contains("name") || !parameters.at("name").is_string())
-    return Error(id, kInvalidParameters, "expected the name of a tool");
+    return Error(id, kInvalidParameters, "expected a tool name");
   const std::string name = parameters.at("name").get<std::string>();
   const auto* tool =
       std::ranges::find_if(kTools, [&](const Tool& each) { return each.name == name; });

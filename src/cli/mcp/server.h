@@ -1,5 +1,5 @@
-// A server of the Model Context Protocol for agents. Each tool call runs `carma` once. The server
-// itself starts no processes and uses no streams.
+// A Model Context Protocol server for agents. Each tool call runs `carma` once. The server itself
+// starts no processes and uses no streams.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,17 @@ namespace carma::cli {
 
 struct McpRan {
   int exit_code = 0;
-  std::string text;  // the output of the command, including errors
+  std::string text;  // the command's output, including errors
 };
 
 class McpServer {
  public:
-  // run: runs `carma WORDS…`. changes: also offer the tools submit and cancel.
+  // run: runs `carma WORDS…`. changes: also offer the submit and cancel tools.
   using Run = std::function<McpRan(const std::vector<std::string>& words)>;
   McpServer(Run run, bool changes, std::string version);
 
   // Answers one message, a line of JSON-RPC 2.0. Returns empty for a notification, which has no
-  // answer.
+  // response.
   std::optional<std::string> Answer(std::string_view line) const;
 
  private:

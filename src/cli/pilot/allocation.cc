@@ -54,7 +54,7 @@ std::optional<std::vector<std::string>> GpusOf(const config::Environment& enviro
 
 std::optional<std::int64_t> MemoryOf(const config::Environment& environment,
                                      const Allocation& allocation) {
-  // 0 means all memory of the node, as with --mem=0.
+  // 0 means all of the node's memory, as with --mem=0.
   const auto told = [](std::optional<std::int64_t> mib) { return mib && *mib > 0; };
   if (const auto mib = NumberOf(environment, "SLURM_MEM_PER_NODE"); told(mib)) return mib;
   const auto per_cpu = NumberOf(environment, "SLURM_MEM_PER_CPU");
@@ -87,7 +87,7 @@ Result<Unit> CheckGpus(const Allocation& allocation) {
   const std::string whose =
       allocation.job.empty() ? "this environment" : fmt::format("job {}", allocation.job);
   return Invalid(
-      "{} has no GPU in CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS: expected a job that asks for GPUs "
+      "{} has no GPU in CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS: expected a job that requests GPUs "
       "(--gres=gpu:2), or --gpus LIST",
       whose);
 }

@@ -14,7 +14,7 @@
 namespace carma::cli {
 
 struct Allocation {
-  std::string job;  // Slurm's number; empty: not in a job
+  std::string job;  // Slurm's job number; empty: not in a job
   // Names for daemon.gpus; empty: not given, which outside a job means the whole machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;
@@ -33,7 +33,7 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
 // Parses the output of `squeue -h -o %e`, a local time; empty for "NONE" or "N/A".
 std::optional<base::Time> ParseJobEnd(std::string_view text);
 
-// Runs squeue for a few seconds at most. Returns empty if there is no squeue, or if it gives no
+// Runs squeue for a few seconds at most. Returns empty if there is no squeue, or if it reports no
 // time.
 std::optional<base::Time> AskJobEnd(const std::string& job);
 

@@ -45,8 +45,8 @@ Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string
   if (!locked) {
     const std::string other = base::ReadFile(path, kMaxWhose).value_or("");
     return Conflict(
-        "{} is in use by {}: give another --name, for a new database, or wait until that pilot "
-        "ends",
+        "{} is in use by {}: use a different --name for a new database, or wait for that pilot to "
+        "exit",
         folder, base::Printable(base::Trim(other), 400));
   }
   if (::ftruncate(fd.get(), 0) != 0) return FailErrno(errno, path);

@@ -1,5 +1,5 @@
-// The folder of a pilot's database. Only one pilot at a time can use it. The next pilot of the same
-// name continues with its contents.
+// The folder of a pilot's database. Only one pilot at a time can use it. The next pilot with the
+// same name continues with its contents.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ namespace carma::cli {
 
 class PilotBooks {
  public:
-  // Makes the folder if it is missing, and waits some seconds for a previous pilot that is just
-  // ending. whose: one line that describes this pilot in the error messages of other pilots.
-  // Errors: kConflict with the line of the pilot that uses the folder; the system's errors.
+  // Creates the folder if it is missing, and waits a few seconds for a previous pilot that is
+  // exiting. whose: one line that describes this pilot in the error messages of other pilots.
+  // Errors: kConflict with the line of the pilot that uses the folder; system errors.
   static Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
 
   const std::string& folder() const { return folder_; }
   // A process that inherits this descriptor also holds the lock, so the folder stays locked until
-  // the pilot's daemon has ended.
+  // the pilot's daemon has exited.
   int lock_fd() const { return lock_.get(); }
-  // Whether the first command (carma pilot --once) has run to its end.
+  // Whether the first command (carma pilot --once) has finished.
   bool Begun() const;
   Result<Unit> NoteBegun() const;
 

@@ -29,7 +29,7 @@ bool MayHold(const std::string& base, const PilotPlace& place) {
   return fits && ::access(base.c_str(), W_OK | X_OK) == 0;
 }
 
-// Sets variables that the environment does not set yet. Usual() also skips configured keys.
+// Sets variables that are not yet set in the environment. Usual() also skips configured keys.
 class Variables {
  public:
   explicit Variables(const config::Loaded& configured) : configured_(configured) {}

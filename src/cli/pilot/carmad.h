@@ -1,4 +1,4 @@
-// The daemon of a pilot: a child process that ends with the pilot.
+// The daemon of a pilot: a child process that exits with the pilot.
 #pragma once
 
 #include <map>
@@ -38,10 +38,9 @@ class Carmad {
   Result<Unit> Start(const PilotPlace& place, const PilotBooks& books,
                      const std::map<std::string, std::string>& variables);
   bool alive() const { return pid_ > 0; }
-  // Call this when a child has been reaped. Records how the daemon ended if the child was the
-  // daemon.
+  // Call this when a child has been reaped. If the child was the daemon, records how it exited.
   void Reaped(pid_t pid, int status);
-  // How the daemon ended: "exit code 2", "signal 9".
+  // How the daemon exited: "exit code 2", "signal 9".
   const std::string& end() const { return end_; }
   void Signal(int number) const;
 

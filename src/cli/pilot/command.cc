@@ -26,15 +26,15 @@ void AddPilotCommand(Syntax app, Context& context) {
   const Syntax verb =
       app.AddVerb("pilot", "Run your own CARMA on the GPUs of this Slurm job until the job ends");
   verb.Footer(
-      "In a batch script, without administrator rights:\n"
+      "In a batch script, without administrator privileges:\n"
       "  carma pilot ./submit-all.sh            runs the script, then its tasks\n"
       "  carma pilot --once --name sweep ./submit-all.sh   only the first pilot runs it; the next\n"
       "                                         continues with the waiting tasks\n"
-      "  carma pilot --until-empty              runs only tasks that already wait\n"
+      "  carma pilot --until-empty              runs only tasks already waiting\n"
       "Uses only the GPUs, cores and memory of the job. Before the job ends, tasks are asked to\n"
-      "save and wait for the next pilot of that name. Inside the job, 'carma' finds this pilot.\n"
+      "save and wait for the next pilot with that name. Inside the job, 'carma' finds this pilot.\n"
       "SIGUSR1 (sbatch --signal): the end is near. SIGTERM: the end comes within 15 s.\n"
-      "Exit code: that of the command if it failed; 75 if tasks wait for the next pilot, 3 if\n"
+      "Exit code: the command's if it failed; 75 if tasks are waiting for the next pilot, 3 if\n"
       "tasks have failed, 0 if all is done; 1 or 2 if the pilot could not serve.\n"
       "Every verb also takes --json.");
   verb.AddOption("--name", "NAME", flags->name,
@@ -42,18 +42,19 @@ void AddPilotCommand(Syntax app, Context& context) {
   verb.AddOption("--books", "DIR", flags->books,
                  "folder for the databases of all pilots (default: ~/.local/state/carma/pilot)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
-                 "indices or UUIDs of GPUs (default: the GPUs of the job)");
-  const Option until = verb.AddOption("--until", "TIME", flags->until,
-                                      "end of the pilot: 18:00, +4h (default: the end of the job)");
-  AddSpan(verb, "--for", flags->length, "run time of the pilot: 4h, 90m").Excludes(until);
+                 "indices or UUIDs of GPUs (default: the job's GPUs)");
+  const Option until =
+      verb.AddOption("--until", "TIME", flags->until,
+                     "when the pilot ends: 18:00, +4h (default: when the job ends)");
+  AddSpan(verb, "--for", flags->length, "how long the pilot runs: 4h, 90m").Excludes(until);
   AddSpan(
       verb, "--notice", flags->notice,
       "how long before the end to ask tasks to checkpoint, and to stop starting tasks without a\n"
       "time limit (default: slots.notice, at most a quarter of the time)");
   verb.AddFlag("--until-empty", flags->until_empty,
-               "end as soon as nothing runs and no waiting task could start");
+               "end as soon as nothing is running and no waiting task can start");
   verb.AddFlag("--once", flags->once,
-               "run the command only with a new database; later pilots of the same name skip it");
+               "run the command only with a new database; later pilots with the same name skip it");
   verb.AddFlag("--beside", flags->beside,
                "outside a job: start even if root's carmad manages the GPUs");
   verb.OnRun([&context, flags] { RunPilot(context, *flags); });

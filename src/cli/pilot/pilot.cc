@@ -57,7 +57,8 @@ constexpr Duration kSpare{5'000};
 // in a short allocation.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
-// A pilot ends after this many consecutive checks in which nothing ran and nothing could start.
+// A pilot exits after this many consecutive checks in which nothing was running and nothing could
+// start.
 constexpr int kStuckLooks = 4;
 constexpr Duration kReserved = std::chrono::hours(24);
 
@@ -82,12 +83,13 @@ class Pilot {
     books_ = CARMA_TRY(PilotBooks::Take(BooksFolder(environment), Whose()));
     variables_ = DaemonVariables(allocation_, place_, configured, notice_, OwnCpus());
     context_.socket_path = place_.socket;
-    // Makes orphaned processes children of the pilot, so that the cluster does not lose them.
+    // Makes orphaned processes children of the pilot, so that the cluster does not lose track of
+    // them.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     return StartDaemon();
   }
 
-  // Serves until the end and sets the exit code.
+  // Serves until the pilot ends and sets the exit code.
   void Serve() {
     TellReady();
     if (!context_.words.empty() && !(flags_.once && books_->Begun())) StartCommand();
@@ -111,7 +113,9 @@ class Pilot {
   Result<Unit> ReadFlags() {
     if (flags_.name.empty() || flags_.name.size() > 32 || !core::IsShareName(flags_.name) ||
         flags_.name.starts_with('.')) {
-      return Invalid("--name: expected at most 32 letters, digits and any of _-+.");
+      return Invalid(
+          "--name: expected 1 to 32 letters, digits or any of '_', '-', '+', '.', not beginning "
+          "with '.'");
     }
     if (flags_.once && context_.words.empty()) return Invalid("--once: expected a command");
     if (!flags_.gpus.empty()) {
@@ -179,15 +183,15 @@ class Pilot {
       if (gpus) return Unit{};
       Reap();
       if (!carmad_.alive())
-        return Unavailable("carmad ended with {} (its log is {}/carmad.log)", carmad_.end(),
+        return Unavailable("carmad exited: {} (its log is {}/carmad.log)", carmad_.end(),
                            books_->folder());
       const auto waited = std::chrono::steady_clock::now() - began;
       const Called<api::StatusView> status = GetStatus(context_.client());
       const bool no_driver = status && !status->value.starting;
       if (waited > (no_driver ? kDriverPatience : kLongestStart))
-        return base::Wrap(gpus.error(), "carmad does not serve");
+        return base::Wrap(gpus.error(), "carmad is not serving");
       if (const int number = signals_.Wait(kWaitForChild); number == SIGTERM || number == SIGINT)
-        return Unavailable("ended by signal {}", number);
+        return Unavailable("stopped by signal {}", number);
     }
   }
 
@@ -217,7 +221,7 @@ class Pilot {
     return Unit{};
   }
 
-  // Reserves the GPUs for nobody from that time, so that only tasks that end earlier still start.
+  // Reserves the GPUs for nobody from that time on, so only tasks that end earlier can still start.
   Result<Unit> Reserve(Time from) {
     core::Reservation booking;
     booking.from = from;
@@ -228,7 +232,7 @@ class Pilot {
   }
 
   // Converts a time to the daemon's clock, which is different on a simulated server. A job without
-  // a limit may end later than the daemon's latest time, so the result is limited.
+  // a limit may end later than the daemon's latest time, so the result is clamped.
   Time OnItsClock(Time when, const api::StatusView& status) const {
     const double ahead = static_cast<double>((when - SystemTime()).count()) * time_scale_;
     const double then = static_cast<double>(status.now_ms) + ahead;
@@ -307,8 +311,8 @@ class Pilot {
     }
   }
 
-  // Ends the pilot. A second request means "now", unless it comes at the same moment as the first:
-  // at the end of a job, several signals arrive together.
+  // Ends the pilot. A second request means "now", unless it comes at the same time as the first: at
+  // the end of a job, several signals arrive together.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());
@@ -334,7 +338,7 @@ class Pilot {
       return Say("{} ended with code {}", base::Printable(context_.words[0], 100), command_code_);
     if (!flags_.once) return;
     if (const Result<Unit> noted = books_->NoteBegun(); !noted)
-      Say("{}: the next pilot runs the command again", noted.error().message);
+      Say("{}: the next pilot will run the command again", noted.error().message);
   }
 
   bool EndsWhenEmpty() const { return flags_.until_empty || !context_.words.empty(); }
@@ -342,7 +346,7 @@ class Pilot {
   void Look() {
     if (!carmad_.alive()) return TakeDaemonEnd();
     const Called<api::StatusView> status = GetStatus(context_.client());
-    if (!status) return;  // carmad has just ended, or is busy; the next check repeats the request
+    if (!status) return;  // carmad has just exited, or is busy; the next check repeats the request
     const Time now = SystemTime();
     if (leave_by_) {
       over_ = RunningTasks(status->value) == 0 || now > *leave_by_ + grace_ + kSpare;
@@ -364,7 +368,7 @@ class Pilot {
     return stuck_ >= kStuckLooks;
   }
 
-  // Asks running tasks to checkpoint and to end by this time. From now on, no task starts.
+  // Asks running tasks to checkpoint and to exit by this time. From now on, no tasks start.
   void Leave(Time by) {
     if (leave_by_ && *leave_by_ <= by) return;
     leave_by_ = by;
@@ -381,18 +385,19 @@ class Pilot {
     }
   }
 
-  // Handles the end of the daemon. Its tasks continue in the meantime. A cluster that ends a job
-  // ends the daemon, too.
+  // Handles the daemon's exit. Its tasks continue in the meantime. A cluster that ends a job also
+  // kills the daemon.
   void TakeDaemonEnd() {
     if (leave_by_ || restarts_++ == kMostRestarts) {
       if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad ended repeatedly"});
       over_ = true;
       return;
     }
-    // If all processes of the job get a signal, this process may get it a moment after the daemon.
+    // If a signal is sent to all of the job's processes, this process may receive it slightly later
+    // than the daemon.
     TakeSignal(signals_.Wait(kLook));
     if (leave_by_) return;
-    Say("carmad ended with {}; it is restarted", carmad_.end());
+    Say("carmad exited: {}; restarting it", carmad_.end());
     if (const Result<Unit> started = StartDaemon(); !started) {
       context_.Fail(started.error());
       over_ = true;
@@ -412,7 +417,7 @@ class Pilot {
       context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
   }
 
-  // Waits for tasks. If a signal has killed the daemon, the same signal may still be ending its
+  // Waits for tasks. If a signal has killed the daemon, the same signal may still be stopping its
   // tasks.
   void AwaitTasks() {
     const auto limit = std::chrono::steady_clock::now() + grace_;
@@ -453,7 +458,7 @@ class Pilot {
   double time_scale_ = 1;                 // speed of the daemon's clock
   std::optional<std::int64_t> began_ms_;  // on the daemon's clock
   std::optional<Time> empty_by_;          // when the tasks must be gone, before the end
-  std::optional<Time> leave_by_;          // deadline that the tasks were given
+  std::optional<Time> leave_by_;          // deadline given to the tasks
   std::optional<Time> told_to_end_;       // when the first signal asked the pilot to end
   pid_t command_ = 0;
   int command_code_ = 0;

@@ -1,7 +1,7 @@
 // A pilot runs carmad for the GPUs of one allocation, as long as the allocation lasts. It starts
 // carmad as its child, with a separate database, and gives it ordinary commands. A reservation
-// prevents the start of tasks that would run past the end. A drain asks running tasks to
-// checkpoint, and requeues them for the next pilot of the same name.
+// prevents tasks that would run past the end from starting. A drain asks running tasks to
+// checkpoint, and requeues them for the next pilot with the same name.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 namespace carma::cli {
 
 // Additional exit codes of `carma pilot`. The command's own code takes precedence.
-inline constexpr int kExitTasksFailed = 3;  // tasks have failed, and no task waits
-inline constexpr int kExitTasksWait = 75;   // tasks wait for the next pilot (EX_TEMPFAIL)
+inline constexpr int kExitTasksFailed = 3;  // tasks have failed, and no task is waiting
+inline constexpr int kExitTasksWait = 75;   // tasks are waiting for the next pilot (EX_TEMPFAIL)
 
 struct PilotFlags {
   std::string name = "default";
@@ -25,11 +25,11 @@ struct PilotFlags {
   std::optional<base::Duration> notice;
   bool until_empty = false;
   bool once = false;
-  bool beside = false;  // run although root's carmad is running
+  bool beside = false;  // run even though root's carmad is running
 };
 
 // Serves until the end of the allocation or until a signal. With until_empty, or with a command in
-// context.words, also ends when no waiting task could start. Sets context.exit_code.
+// context.words, also ends when no waiting task can start. Sets context.exit_code.
 void RunPilot(Context& context, const PilotFlags& flags);
 
 }  // namespace carma::cli

@@ -37,8 +37,8 @@ class WaitingSignals {
 std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states);
 std::int64_t RunningTasks(const api::StatusView& status);
 std::int64_t UnfinishedTasks(const api::StatusView& status);
-// Whether the task waits for a reason that will last until the end of this allocation. The answer
-// is valid only while nothing runs.
+// Whether the task waits for a reason that will last until the end of this allocation. The result
+// is valid only while nothing is running.
 bool WaitsInVain(const api::TaskView& task);
 
 }  // namespace carma::cli

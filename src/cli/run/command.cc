@@ -35,12 +35,13 @@ void AddRunCommand(Syntax app, Context& context) {
       "  carma run -G 2 -- torchrun --nproc-per-node 2 train.py\n"
       "  zcat data.gz | carma run ./score > result      pipes go to the task\n"
       "Ctrl-C goes to the task, or removes it from the queue. The task keeps running while carmad\n"
-      "is down, and gets SIGHUP when this program ends. After running out of GPU memory it "
+      "is down, and gets SIGHUP when this program exits. After running out of GPU memory it "
       "restarts\n"
       "here, unless its input is a pipe or a file. --output FILE keeps a copy of its output.\n");
   auto flags = AddRunOptions(verb);
-  const Option always = verb.AddFlag(
-      "--pty", pty->pty, "a terminal of its own (default: if stdin and stdout are terminals)");
+  const Option always =
+      verb.AddFlag("--pty", pty->pty,
+                   "give the task its own terminal (default: if stdin and stdout are terminals)");
   verb.AddFlag("--no-pty", pty->no_pty, "no terminal; use this program's streams").Excludes(always);
   verb.OnRun([&context, flags, pty, verb] {
     flags->submit.settings = GivenOptions(verb);

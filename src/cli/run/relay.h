@@ -26,8 +26,8 @@ class RawTerminal {
 
 task::TerminalSize SizeOf(int terminal_fd);
 
-// While this object exists, signals that would end or stop this process only make a descriptor
-// readable. The same applies to the signal for a changed terminal size.
+// While this object exists, signals that would terminate or stop this process only make a
+// descriptor readable. The same applies to the signal for a changed terminal size.
 class CaughtSignals {
  public:
   CaughtSignals();
@@ -36,7 +36,8 @@ class CaughtSignals {
   CaughtSignals& operator=(const CaughtSignals&) = delete;
   int fd() const { return fd_.get(); }
   // Returns the next signal; 0: none. stops: Ctrl-Z stops this process inside this call. When the
-  // process continues, Take returns SIGWINCH, because the terminal may have another size by then.
+  // process continues, Take returns SIGWINCH, because the terminal may have a different size by
+  // then.
   int Take(bool stops = true);
   // Stops this process as Ctrl-Z normally would. Does nothing if no shell could continue the
   // process.

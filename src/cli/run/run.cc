@@ -27,11 +27,11 @@ namespace {
 using task::AttachMessage;
 using SteadyClock = std::chrono::steady_clock;
 
-// Pauses between two checks of the task: short after the task's process has ended, long while the
+// Pauses between two checks of the task: short after the task's process has exited, long while the
 // task waits.
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLastLook{1000};
-// How long to wait until the daemon reports the result of a task that has ended.
+// How long to wait for the daemon to report the result of a task that has ended.
 constexpr std::chrono::seconds kVerdictPatience{10};
 
 // Whether the input can be read only once, because it is not a device. If so, a second start of the
@@ -90,7 +90,8 @@ class Runner {
     exit_code_ = kExitFailure;
     if (end.last && end.last->kind == AttachMessage::Kind::kEnded)
       exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
-    // Nothing reads the output any more, so the task gets the signal of a closed terminal.
+    // Nothing reads the output any more, so the task gets the same signal as when its terminal
+    // closes.
     if (end.ours) Finish(exit_code_);
   }
 
@@ -107,7 +108,7 @@ class Runner {
     Finish(128 + number);
   }
 
-  // Holds the task while this process is stopped. A stopped process could not answer when the task
+  // Holds the task while this process is stopped. A stopped process could not respond when the task
   // starts, so the start would fail. A held task keeps its place in the queue.
   void Pause() {
     const Called<api::TaskView> before = GetTask(context_.client(), id_);
@@ -206,7 +207,7 @@ void RunHere(Context& context, RunFlags flags) {
   if (!described) return context.Fail(described.error());
   if (!described->specs.empty()) {
     return context.Fail(
-        {ErrorCode::kInvalid, "--param: a sweep is several tasks; use carma submit for it"});
+        {ErrorCode::kInvalid, "--param: a sweep is several tasks; use carma submit instead"});
   }
   const auto answer = SubmitTasks(context.client(), {described->spec});
   if (!answer) return context.Fail(answer.error());

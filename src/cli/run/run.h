@@ -11,8 +11,8 @@ struct RunFlags {
   std::optional<bool> terminal;  // give the task a terminal; empty: if the caller has one
   bool quiet = false;            // show only errors and the task's output
 };
-// Submits the words of the context, waits for the start, and connects this terminal or these
-// streams to the task. exit_code becomes the task's. If this program ends, the task gets SIGHUP.
+// Submits the context's words, waits for the task to start, and connects this terminal or these
+// streams to it. exit_code becomes the task's. If this program exits, the task gets SIGHUP.
 void RunHere(Context& context, RunFlags flags);
 
 }  // namespace carma::cli

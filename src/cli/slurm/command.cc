@@ -1,4 +1,5 @@
-// `carma slurm`: what CARMA contributes to a Slurm node: configuration, checks, prolog and epilog.
+// `carma slurm`: CARMA's part in setting up a Slurm node (configuration, checks, prolog and
+// epilog).
 #include <fmt/format.h>
 #include <glob.h>
 #include <unistd.h>
@@ -55,7 +56,7 @@ Result<std::vector<api::GpuView>> GpusOf(Context& context) {
   return std::move(gpus->value);
 }
 
-// The folder lib/carma/slurm beside the programs' folder if it exists, else the folder where
+// The folder lib/carma/slurm next to the programs' folder if it exists, else the folder where
 // packages install the plug-in.
 std::string PluginFolder() {
   const std::string bin = base::ExecutableDir();
@@ -153,8 +154,8 @@ bool JobUsesCarma() {
   return false;
 }
 
-// What to do if carmad accepts a request but does not answer. Such a carmad hangs, so repeating the
-// request may not help.
+// What to do if carmad accepts a request but does not answer. Such a carmad is hung, so repeating
+// the request may not help.
 enum class IfItHangs { kAskAgain, kGiveUp };
 
 Result<std::string> AskPatiently(Context& context, const std::string& target, IfItHangs hangs) {
@@ -209,13 +210,13 @@ void AddSlurmCommand(Syntax app, Context& context) {
   verb.NeedsVerb();
   verb.Footer(
       "  carma slurm config   # lines for slurm.conf, gres.conf, plugstack.conf\n"
-      "  carma slurm check    # what is not yet right on this node\n"
+      "  carma slurm check    # what is still wrong on this node\n"
       "See docs/server/slurm.md. Every verb also takes --json and --socket PATH.");
   auto node = std::make_shared<std::string>();
   const auto add = [&](const char* name, const char* help) {
     const Syntax one = verb.AddVerb(name, help);
     one.AddOption("--node", "NAME", *node,
-                  "name of the node in Slurm (default: Slurm's node on this host)");
+                  "node name in Slurm (default: Slurm's node on this host)");
     return one;
   };
   add("config", "Print the lines that Slurm's configuration needs for this server")
@@ -225,7 +226,7 @@ void AddSlurmCommand(Syntax app, Context& context) {
   auto always = std::make_shared<bool>(false);
   const Syntax guard =
       verb.AddVerb("guard", "In a prolog: fail unless carmad answers within a minute");
-  guard.AddFlag("--always", *always, "also for jobs without options of the plug-in");
+  guard.AddFlag("--always", *always, "also for jobs without plug-in options");
   guard.OnRun([&context, always] { RunGuard(context, *always); });
   verb.AddVerb("epilog", "In an epilog: end the leases that the job has left behind")
       .OnRun([&context] { RunEpilog(context); });

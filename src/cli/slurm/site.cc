@@ -41,7 +41,7 @@ Finding CheckCarmad(const SlurmFacts& facts) {
 Finding CheckPlugin(const SlurmFacts& facts) {
   const char* topic = "plug-in";
   if (!facts.plugin)
-    return {topic, Level::kBad, "no line of plugstack.conf names spank_carma.so",
+    return {topic, Level::kBad, "no line in plugstack.conf names spank_carma.so",
             "add the line that carma slurm config prints, and restart slurmd"};
   const PluginLine& line = *facts.plugin;
   if (facts.plugin_release.empty())
@@ -55,7 +55,7 @@ Finding CheckPlugin(const SlurmFacts& facts) {
   if (!line.required)
     return {topic, Level::kWarn,
             "optional in plugstack.conf: if it cannot be loaded, jobs run without a lease",
-            "required on nodes; optional is for hosts that only submit"};
+            "use required on nodes; optional is for hosts that only submit"};
   if (!line.socket.empty() && line.socket != facts.socket)
     return {topic, Level::kWarn,
             fmt::format("connects to {}, but this carmad listens at {}", line.socket, facts.socket),
@@ -68,8 +68,8 @@ Finding CheckCount(const SlurmFacts& facts) {
   const std::optional<std::int64_t> count = CarmaCount(gres);
   if (!count)
     return {"gres", Level::kBad,
-            fmt::format("Slurm counts no GPU memory of node {} (Gres={})", facts.node, gres),
-            "add carma to GresTypes and to the Gres of the node (carma slurm config)"};
+            fmt::format("Slurm counts no GPU memory on node {} (Gres={})", facts.node, gres),
+            "add carma to GresTypes and to the node's Gres (carma slurm config)"};
   if (!facts.gpus) return {"gres", Level::kOk, fmt::format("carma:{}", *count), ""};
   const std::int64_t usable = UsableGib(*facts.gpus);
   if (*count == usable) return {"gres", Level::kOk, fmt::format("carma:{}", *count), ""};
@@ -80,10 +80,11 @@ Finding CheckCount(const SlurmFacts& facts) {
 
 Finding CheckDevices(const SlurmFacts& facts) {
   const bool gpus = ValueOf(facts.node_config, "Gres").find("gpu") != std::string::npos;
-  if (!gpus) return {"devices", Level::kOk, "Slurm allocates no GPUs of this node", ""};
-  return {"devices", Level::kWarn,
-          "Slurm allocates GPUs of this node, too: CARMA treats such jobs as foreign",
-          "take gpu out of the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
+  if (!gpus) return {"devices", Level::kOk, "Slurm allocates no GPUs on this node", ""};
+  return {
+      "devices", Level::kWarn,
+      "Slurm also allocates GPUs on this node: CARMA treats such jobs as other programs' processes",
+      "remove gpu from the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
 }
 
 // Whether the file may call carma. Also true for an unreadable file, whose text is empty.
@@ -197,7 +198,7 @@ std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& g
   return fmt::format(
       "# slurm.conf, on all hosts: add to the existing lines and lists\n"
       "# in the line of node {0}: Gres=carma:{1}\n"
-      "# in the lines of its partitions: LLN=YES, or jobs wait on a full node beside idle ones\n"
+      "# in the lines of its partitions: LLN=YES, or jobs wait on a full node while others idle\n"
       "GresTypes=carma\n"
       "SchedulerParameters=nohold_on_prolog_fail\n"
       "Prolog={2}/prolog\n"
@@ -214,7 +215,7 @@ std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& g
       "\n"
       "# job_submit.lua beside slurm.conf, on the controller\n"
       "carma_gib_per_gpu = {4}\n"
-      "carma_largest_gpu_gib = {5}  -- of all nodes: more than that is refused\n"
+      "carma_largest_gpu_gib = {5}  -- across all nodes: larger requests are refused\n"
       "dofile(\"{2}/job_submit.lua\")\n",
       site.node, UsableGib(gpus), site.folder, site.socket, SmallestGib(gpus), LargestGib(gpus));
 }
@@ -222,8 +223,8 @@ std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& g
 std::vector<Finding> CheckSlurm(const SlurmFacts& facts) {
   std::vector<Finding> findings{CheckCarmad(facts), CheckPlugin(facts)};
   if (facts.config.empty()) {
-    findings.push_back({"slurm", Level::kBad, "scontrol does not answer: is slurmctld running?",
-                        "run it where scontrol show config works"});
+    findings.push_back({"slurm", Level::kBad, "scontrol does not respond: is slurmctld running?",
+                        "run this command where scontrol show config works"});
     return findings;
   }
   for (const auto& check : {CheckCount, CheckSpreading, CheckDevices, CheckProlog, CheckEpilog,

@@ -15,24 +15,25 @@
 
 namespace carma::cli {
 
-// The GPU memory for tasks in GiB, rounded down for each GPU.
+// GPU memory available to tasks, in GiB, rounded down for each GPU.
 std::int64_t UsableGib(const std::vector<api::GpuView>& gpus);
-// The GPU memory for tasks in GiB on the smallest and the largest GPU of the node; 0 without GPUs.
+// GPU memory available to tasks, in GiB, on the node's smallest and largest GPU; 0 if there are
+// none.
 std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus);
 std::int64_t LargestGib(const std::vector<api::GpuView>& gpus);
 
-// Names and paths for the lines of the configuration. folder: where the package carma-slurm has its
-// files.
+// Names and paths used in the configuration lines. folder: where the carma-slurm package is
+// installed.
 struct SiteLines {
   std::string node;
   std::string folder;
   std::string socket;
 };
-// Lines for slurm.conf, gres.conf, plugstack.conf and job_submit.lua, each below a comment with its
-// file.
+// Lines for slurm.conf, gres.conf, plugstack.conf and job_submit.lua, each below a comment that
+// names its file.
 std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& gpus);
 
-// The line of plugstack.conf that loads the plug-in.
+// The line in plugstack.conf that loads the plug-in.
 struct PluginLine {
   bool required = false;
   std::string path;
@@ -47,7 +48,7 @@ struct SlurmFacts {
   std::map<std::string, std::string> config, node_config;
   // Output of `scontrol -o show partition` for each partition of the node, by name.
   std::map<std::string, std::map<std::string, std::string>> partitions;
-  // Contents of Prolog, Epilog and job_submit.lua; empty: not readable here.
+  // Contents of Prolog, Epilog and job_submit.lua; empty: not readable on this host.
   std::string prolog, epilog, submission;
   bool requeues = true;  // slurm.enabled
   std::optional<PluginLine> plugin;
@@ -59,7 +60,7 @@ std::vector<Finding> CheckSlurm(const SlurmFacts& facts);
 // Read scontrol's output: lines "Name = value", or words "Name=value".
 std::map<std::string, std::string> ReadLines(std::string_view text);
 std::map<std::string, std::string> ReadWords(std::string_view text);
-// Reads the words of each line, and returns them by PartitionName.
+// Reads the words of each line and returns them, keyed by PartitionName.
 std::map<std::string, std::map<std::string, std::string>> ReadPartitions(std::string_view text);
 std::optional<PluginLine> FindPlugin(std::string_view plugstack);
 // The node that `scontrol show aliases` lists for this host; `host` if it lists none. Errors:

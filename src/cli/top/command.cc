@@ -23,8 +23,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::size_t kMostTasks = 500;
 constexpr std::int64_t kOutputLines = 500;
 
-// The last lines of a task's output, read with the caller's own rights. Empty if the caller may not
-// read them.
+// The last lines of a task's output, read with the caller's own permissions. Empty if the caller
+// may not read them.
 std::string EndOfOutput(const api::TaskView& task, std::int64_t lines) {
   constexpr std::int64_t kMostOfLine = 4096;  // a progress bar that is redrawn is one line
   OutputReader reader(task.stdout_path);
@@ -162,7 +162,7 @@ void AddTopCommand(Syntax app, Context& context) {
       "top", "Watch the server on one screen: GPUs and tasks, with keys to act on them");
   verb.Footer(
       "Shows GPUs with memory used and promised and SM activity over the last 15 minutes, and\n"
-      "tasks with their last output or why they wait. '?' shows the keys, 'q' quits.\n"
+      "tasks with their last output or why they are waiting. '?' shows the keys, 'q' quits.\n"
       "  carma top --interval 5\n"
       "With --json: prints the server's state once.\n");
   verb.AddOption("--interval", "S", *interval_s, "seconds between updates (default: 1)")

@@ -19,8 +19,7 @@ class CursesScreen {
 
   TopSize size() const;
   void Show(const std::vector<TopLine>& lines);
-  // Returns the next key, or the stroke that reports a resized window; empty if there is none
-  // within `patience`.
+  // Returns the next key press or a resize event; empty if neither arrives within `patience`.
   std::optional<TopStroke> Await(std::chrono::milliseconds patience);
 };
 

@@ -25,7 +25,7 @@ constexpr int kWideScreen = 120;
 constexpr std::string_view kKeys =
     "Enter details  e why  l output  c cancel  h hold  s sort  / find  ? keys  q quit";
 
-// Cuts or pads the text to `width` characters, and appends a blank.
+// Cuts or pads the text to `width` characters, and appends a space.
 std::string Padded(std::string_view text, std::size_t width, bool right = false) {
   const std::string cut = CutTo(text, width);
   const std::string blanks(width - ShownWidth(cut), ' ');
@@ -208,7 +208,7 @@ std::string WithoutEscapes(std::string_view text) {
   return plain;
 }
 
-// The lines of a text. Long lines are wrapped.
+// Splits a text into lines, wrapping long ones.
 std::vector<std::string> Wrapped(const std::string& text, int columns) {
   std::vector<std::string> lines;
   for (const std::string_view raw : base::Split(text, '\n')) {
@@ -232,12 +232,12 @@ constexpr std::string_view kHelp =
     "g       GPUs on or off\n"
     "q, Esc  back, or quit\n"
     "\n"
-    "In the bar of a GPU, | is memory in use and : is promised beyond that. Small bars show its\n"
+    "In a GPU's bar, | is memory in use and : is promised beyond that. Small bars show its\n"
     "SM activity over the last 15 minutes. MEM of a task: used and promised, ~predicted while it\n"
     "waits, the peak at the end.";
 
-// The number of GPUs to show, so that there is room for tasks. The first line of the screen always
-// has the totals of all GPUs.
+// The number of GPUs to show while leaving room for tasks. The first line of the screen always has
+// the totals of all GPUs.
 std::size_t GpuRows(const TopData& data, const TopState& state, const TopSize& size) {
   if (!state.gpus) return 0;
   return std::min(data.server.gpus.size(),
@@ -248,7 +248,7 @@ std::size_t TroubleRows(const TopData& data) {
   return !data.trouble.empty() || !data.server.troubles.empty() ? 1 : 0;
 }
 
-// The first row on the screen, so that the selected row is visible.
+// The first row to show so that the selected row is visible.
 std::size_t FirstRow(std::size_t first, std::size_t chosen, std::size_t count, std::size_t rows) {
   if (chosen < first) first = chosen;
   if (rows > 0 && chosen >= first + rows) first = chosen - rows + 1;
@@ -280,7 +280,7 @@ std::string PageTitle(const TopState& state) {
     case TopPage::kExplanation:
       return fmt::format("Why task {} waits or runs where it does", state.selected);
     case TopPage::kOutput:
-      return fmt::format("End of the output of task {}", state.selected);
+      return fmt::format("End of task {}'s output", state.selected);
     default:
       return "Keys";
   }

@@ -57,7 +57,7 @@ struct TopStroke {
   TopKey key = TopKey::kOther;
   char character = 0;  // for kCharacter: printable ASCII
 };
-// What the program must do after a key, in addition to using the new state.
+// What the program must do after a key press, in addition to using the new state.
 struct TopWish {
   enum class Kind { kNothing, kQuit, kRefresh, kCancel, kHold, kRelease };
   Kind kind = Kind::kNothing;

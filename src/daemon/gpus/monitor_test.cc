@@ -250,7 +250,7 @@ TEST(MonitorHealth, AFaultClosesTheGpuOnceBeforeItsSample) {
   EXPECT_EQ(Drains(Take(monitor, 3, WithXids(3, {}))), Words{})
       << "it stays closed and is reported once";
   EXPECT_EQ(monitor.HealthTrouble(kGpu0), "Xid 79: fell off the bus");
-  EXPECT_EQ(monitor.Troubles(), Words{"GPU 0 takes no new tasks: Xid 79: fell off the bus"});
+  EXPECT_EQ(monitor.Troubles(), Words{"GPU 0 accepts no new tasks: Xid 79: fell off the bus"});
   EXPECT_EQ(monitor.XidCounts(kGpu0), (std::map<int, std::uint64_t>{{31, 1}, {79, 1}}));
   EXPECT_EQ(monitor.RecentXids(kGpu0, base::FromMs(3'000)), (std::vector<int>{31, 79}));
   EXPECT_TRUE(monitor.RecentXids(kGpu0, base::FromMs(3'000), base::FromMs(2'999)).empty());

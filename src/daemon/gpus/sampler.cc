@@ -73,7 +73,7 @@ void Sampler::DiscoverLater() {
 
 void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices) {
   hung_ = false;
-  if (devices && devices->empty()) devices = Unavailable("the driver lists no GPU");
+  if (devices && devices->empty()) devices = Unavailable("the driver lists no GPUs");
   if (devices && gpus_ == 0) devices = Own(*std::move(devices));
   if (!devices) {
     const std::string why = devices.error().Sentence();

@@ -23,14 +23,14 @@ std::string Number(std::int64_t number) {
   return std::to_string(number);
 }
 
-// A message for an unexpected answer.
+// A message for an unexpected response.
 std::string TroubleOf(const Reply& reply, const Document& body) {
   if (reply.status == 0) return reply.trouble;
   const std::string said = body.Text("error/message").value_or("");
   return OneLine(said.empty() ? "carmad answered " + Number(reply.status) : said, kMostReason);
 }
 
-// Whether to repeat the call, because carmad is restarting or its answer was lost.
+// Whether to repeat the call, because carmad is restarting or its response was lost.
 bool IsAway(const Reply& reply) {
   return reply.status == 0 || reply.status == 503;
 }
@@ -93,7 +93,7 @@ Standing Carmad::StandingOf(std::string_view method, const std::string& target,
   standing.reason_text = OneLine(document.Text("reason_text").value_or(""), kMostReason);
   for (auto& [index, output] : document.Texts("outputs"))
     standing.outputs.push_back(std::move(output));
-  if (standing.id == 0) standing.trouble = "carmad's answer has no lease";
+  if (standing.id == 0) standing.trouble = "carmad's response has no lease";
   return standing;
 }
 
@@ -146,7 +146,7 @@ bool Carmad::End(std::int64_t id, const Ending& ending) const {
   body += Number(WIFEXITED(ending.status) ? WEXITSTATUS(ending.status) : 0);
   body += ",\"signal\":" + Number(WIFSIGNALED(ending.status) ? WTERMSIG(ending.status) : 0);
   if (!ending.stderr_tail.empty()) body += ",\"stderr_tail\":" + Quoted(ending.stderr_tail);
-  // The answer does not matter, because carmad also notices by itself when the processes end.
+  // The response does not matter, because carmad also notices on its own when the processes exit.
   const Reply reply =
       CallCarmad(socket_, "POST", "/v1/leases/" + Number(id) + "/end", body + "}", kAnswerS);
   if (!IsAway(reply)) return true;

@@ -10,7 +10,7 @@
 
 namespace carma::slurm {
 
-// The values of the plug-in's options.
+// The plug-in's option values.
 struct Wanted {
   int gpus = 1;
   std::optional<std::int64_t> memory_mib;
@@ -51,34 +51,34 @@ struct Standing {
 // Builds the body of POST /v1/leases. Pure.
 std::string AskText(const Step& step, const Wanted& wanted);
 
-// How the process of a lease ended.
+// How a lease's process exited.
 struct Ending {
   int status = 0;  // from wait()
   std::string stderr_tail;
 };
 
-// How long a restart of carmad may take, for example for an upgrade.
+// How long a carmad restart may take, for example for an upgrade.
 inline constexpr int kRestartS = 60;
 
 class Carmad {
  public:
   explicit Carmad(std::string socket) : socket_(std::move(socket)) {}
   // While carmad is away, repeats the request for up to `patience_s`. All repetitions refer to the
-  // same lease, even if an answer was lost.
+  // same lease, even if a response was lost.
   Standing Ask(const Step& step, const Wanted& wanted, int patience_s) const;
   // Whether the job's script has a lease on this node. Repeats the request like Ask().
   bool HasBase(std::uint32_t job, int patience_s) const;
-  // Returns once the lease no longer waits, or after `seconds`.
+  // Returns once the lease is no longer waiting, or after `seconds`.
   Standing Await(std::int64_t id, int seconds) const;
   // Adopts the lease for the calling process and returns the environment variables for it. If the
   // result is empty, standing.trouble has the reason.
   std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
-  // Reports how the lease's process ended. If carmad is away, leaves the report in a file that
+  // Reports how the lease's process exited. If carmad is away, leaves the report in a file that
   // carmad reads after its restart, and returns false.
   bool End(std::int64_t id, const Ending& ending) const;
-  // Waits until carmad has found the cause of the end and any requeue of the job is complete. Waits
-  // at most `seconds`, or kRestartS if no carmad listens. told: the result of the earlier End(); if
-  // false, the report is repeated.
+  // Waits until carmad has determined why the process ended and any requeue of the job is complete.
+  // Waits at most `seconds`, or kRestartS if no carmad listens. told: the result of the earlier
+  // End(); if false, the report is repeated.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:

@@ -252,7 +252,7 @@ void AskForLease(spank_t spank) {
   if (!state->trouble.empty()) return;
   if (NodesOf(spank, state->step) > 1 && !wanted.exclusive) {
     state->trouble =
-        "a job of several nodes cannot share GPUs: use --carma-exclusive, or one node (--nodes=1)";
+        "a multi-node job cannot share GPUs: use --carma-exclusive, or one node (--nodes=1)";
     return;
   }
   if (!wanted.summary.empty())
@@ -425,7 +425,7 @@ CARMA_EXPORT int slurm_spank_task_init(spank_t spank, int, char**) {
 
 CARMA_EXPORT int slurm_spank_task_exit(spank_t spank, int, char**) {
   if (state == nullptr || state->lease == 0 || state->joined) return ESPANK_SUCCESS;
-  // A task that never adopted its GPUs has nothing to report. carmad notices by itself that the
+  // A task that never adopted its GPUs has nothing to report. carmad notices on its own that the
   // task is gone.
   if (state->shared != nullptr && !state->shared->adopted) return ESPANK_SUCCESS;
   int status = 0, task = 0;

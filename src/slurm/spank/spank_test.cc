@@ -1,4 +1,4 @@
-// Tests the parts of the plug-in that work without Slurm: parsing, requests and reading of output.
+// Tests the parts of the plug-in that work without Slurm: parsing, requests and reading output.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -146,7 +146,7 @@ TEST(SpankTail, ReadsOnlyTheFileThatTheTaskOpened) {
   ::rmdir(folder.c_str());
 }
 
-// The child runs with the rights of the job's user, who can therefore stop it.
+// The child runs as the job's user, who can therefore stop it.
 TEST(SpankTail, DoesNotWaitForAStoppedChild) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -182,7 +182,7 @@ TEST(SpankLease, RetriesWhileCarmadRestarts) {
     const int next = ::socket(AF_UNIX, SOCK_STREAM, 0);
     ASSERT_EQ(::bind(next, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     ASSERT_EQ(::listen(next, 4), 0);
-    // The first answer is cut off, the second is complete.
+    // The first response is cut off, the second is complete.
     for (const std::string_view answer :
          {"HTTP/1.1 20", "HTTP/1.1 503 x\r\n\r\n{}",
           "HTTP/1.1 201 Created\r\n\r\n{\"id\":7,\"state\":\"waiting\",\"step\":\"batch\"}"}) {

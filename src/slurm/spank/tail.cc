@@ -21,7 +21,7 @@ namespace {
 constexpr off_t kTailBytes = 16 << 10;
 constexpr std::size_t kMostTailBytes = 2 * kTailBytes;
 constexpr int kLimitMs = 3'000;
-constexpr int kReapMs = 1'000;  // a killed process that needs longer to end is hung
+constexpr int kReapMs = 1'000;  // a killed process that needs longer to exit is hung
 
 // Runs in the child: writes the tail to the pipe and exits. Closes slurmstepd's descriptors first,
 // in case the child hangs.
@@ -82,7 +82,7 @@ std::string ReadOfChild(pid_t child, int from, int limit_ms) {
     if (bytes <= 0) break;
     text.append(buffer, static_cast<std::size_t>(bytes));
   }
-  ::kill(child, SIGKILL);  // also ends a stopped child
+  ::kill(child, SIGKILL);  // also kills a stopped child
   for (const std::int64_t last = MonotonicMs() + kReapMs; MonotonicMs() < last;) {
     const pid_t ended = ::waitpid(child, nullptr, WNOHANG);
     if (ended == child || (ended < 0 && errno != EINTR)) break;

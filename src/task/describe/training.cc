@@ -77,7 +77,7 @@ constexpr std::array kOptions{
     TrainingOption{"batch", "N", "samples per GPU and step", true},
     TrainingOption{"optimizer", "NAME", "adamw, adamw-fused, adamw-8bit …", true},
     TrainingOption{"precision", "NAME", "fp32, amp, bf16 …", true},
-    TrainingOption{"gpus", "N", "GPUs of the task", true},
+    TrainingOption{"gpus", "N", "number of GPUs", true},
     TrainingOption{"deepspeed-engine", "", "DeepSpeed's optimizer, even on one GPU", true},
 };
 
