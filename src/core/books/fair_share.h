@@ -1,9 +1,9 @@
 // Measures the GPU usage of each user and account, so that the users with the least usage go first.
 //
-// A task is charged on each of its GPUs: the larger of its promised share of the memory and its
-// predicted share of the SMs. It is charged the whole GPU if no other task may join it. Usage is
-// measured in seconds of a whole GPU, from the decision to start until the attempt ends. Usage from
-// one half-life ago counts half.
+// For each of its GPUs, a task is charged the larger of its promised share of the memory and its
+// predicted share of the SMs, or the whole GPU if no other task may join it. Usage is measured in
+// whole-GPU seconds, from the decision to start until the attempt ends. Usage from one half-life
+// ago counts half.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ class FairShare {
  public:
   // Decayed usage, and how fast it currently grows.
   struct Use {
-    double seconds = 0;  // seconds of a whole GPU
+    double seconds = 0;  // whole-GPU seconds
     double rate = 0;     // of the running tasks, in whole GPUs
   };
 
@@ -71,7 +71,7 @@ class FairShare {
   double WeightOf(const std::string& who) const;  // a user's name, or "@account"
 
   std::size_t taking() const { return taking_.size(); }  // number of charged tasks
-  // Incremented whenever shares change, except by decay over time.
+  // Incremented whenever shares change, other than by decay.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -95,7 +95,7 @@ class FairShare {
   Duration half_life_{};
   std::map<std::string, double, std::less<>> weights_;
   std::map<Holder, Decaying> holders_;
-  std::map<std::string, Decaying> accounts_;          // sums of their users
+  std::map<std::string, Decaying> accounts_;          // sums over each account's users
   std::unordered_map<std::uint64_t, Taking> taking_;  // by task; for look-up only
   std::uint64_t changes_ = 0;
 };

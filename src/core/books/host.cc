@@ -47,7 +47,7 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
   }
   if (host.memory_mib > 0 && need.memory_mib > host.memory_mib) {
     return refuse(Fit::kNever, ReasonCode::kHostMemory,
-                  fmt::format("The task asks for {} of the machine's memory, this server has {} "
+                  fmt::format("The task asks for {} of main memory, this server has {} "
                               "for tasks.",
                               base::FormatMib(need.memory_mib), base::FormatMib(host.memory_mib)));
   }
@@ -62,7 +62,7 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
                               Cpus(need.cpus), host.free_cores));
   }
   return refuse(Fit::kNotNow, ReasonCode::kHostMemory,
-                fmt::format("The task asks for {} of the machine's memory, {} of {} is free{}.",
+                fmt::format("The task asks for {} of main memory, {} of {} is free{}.",
                             base::FormatMib(need.memory_mib), base::FormatMib(host.free_memory_mib),
                             base::FormatMib(host.memory_mib), KeptFor(host)));
 }

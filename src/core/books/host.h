@@ -14,18 +14,18 @@
 
 namespace carma::core {
 
-// Cores and memory available to tasks. Nothing is counted until the shell reports them, so until
-// then no task waits for cores or memory.
+// Cores and memory available to tasks. Until the shell reports them, nothing is counted, so no task
+// waits for cores or memory.
 struct HostInfo {
   int cpus = 0;                 // can be promised to tasks; 0: not counted
   std::int64_t memory_mib = 0;  // can be promised to tasks; 0: not counted
-  // Numbers of the hardware threads that can be dedicated to tasks, in the order of assignment
+  // The hardware threads that can be dedicated to tasks, by number and in order of assignment
   // (threads of one core are adjacent).
   std::vector<int> cores;
   friend bool operator==(const HostInfo&, const HostInfo&) = default;
 };
 
-// The state of the machine at one moment, as guards see it.
+// A snapshot of the machine, as guards see it.
 struct HostView {
   int cpus = 0;
   int free_cpus = 0;
@@ -38,10 +38,10 @@ struct HostView {
   std::optional<TaskId> kept_for;
 };
 
-// Whether CheckHost would let the task start. Faster, because it builds no reason.
+// Whether CheckHost would let the task start. Faster, because it does not build a reason.
 bool FitsHost(const HostNeed& need, const HostView& host);
-// Whether a task with this need may start. The verdict is kNever if the machine does not have the
-// cores or memory at all. Reasons: kCpus, kHostMemory.
+// Whether a task with this need may start. The verdict is kNever if the machine does not have
+// enough cores or memory even when idle. Reasons: kCpus, kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
 // The promise of an attempt as text: "4 CPUs of its own (0-3) and 8.0G of memory". Empty if nothing

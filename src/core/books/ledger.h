@@ -24,10 +24,10 @@ struct Resident {
   Time launched{};
   std::optional<Time> first_seen;  // `taken` of the first sample that shows its memory
   Plateau memory;
-  std::optional<double> sm_active;  // measured, as if alone on this GPU
+  std::optional<double> sm_active;  // measured, as if running alone on this GPU
 };
-// The memory promised to a resident: the larger of its claim and its observed memory, but at most
-// NeedAfterPlateau(peak) once its memory has been stable since `plateau_from`.
+// The memory promised to a resident: the larger of its claim and its observed memory. Once its
+// memory has been stable since `plateau_from`, the promise is at most NeedAfterPlateau(peak).
 std::int64_t PromiseOf(const Resident& resident, Time plateau_from);
 
 // Memory of one GPU in MiB.

@@ -36,13 +36,13 @@ class Limits {
   struct Count;
 
  public:
-  // The amounts that the start of a task would add to the counts.
+  // The amounts that starting a task would add to the counts.
   struct Wants {
     int gpus = 0;
     std::int64_t promised_mib = 0;  // promised on each of these GPUs
     HostNeed host;
   };
-  // A rule that may keep a task from starting, with its current use.
+  // A rule that may keep a task from starting, and its current usage.
   struct BoundBy {
     const LimitRule* rule = nullptr;
     const Count* count = nullptr;
@@ -98,8 +98,8 @@ class Limits {
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks
-  // Incremented whenever a task that could not start before may now start, or when time alone has
-  // made a task unable to start.
+  // Incremented whenever a task that could not start before may now start, or a task has become
+  // unable to start merely because time has passed.
   std::uint64_t changes() const { return changes_; }
 
  private:

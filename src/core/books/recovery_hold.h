@@ -1,6 +1,6 @@
-// Keeps GPUs free for a task that waits for recovery or that other tasks have passed for too long.
-// Only one task has a hold at a time, because several holds could close the whole server to the
-// main queue.
+// Keeps GPUs free for a task that is waiting for recovery or has been overtaken by other tasks for
+// too long. Only one task has a hold at a time, because several holds could close the whole server
+// to the main queue.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Records which GPUs are reserved, when, and for whom, as reported by the shell. Tasks that are
-// still running when a reservation begins may finish, but no other tasks start on its GPUs.
+// Records which GPUs are reserved, when, and for whom, as reported by the shell. Tasks still
+// running when a reservation begins are allowed to finish, but no other tasks start on its GPUs.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ReservationStatus {
   Time from{};
   Time to{};
   std::vector<GpuIndex> gpus;  // reserved now or later
-  std::vector<TaskId> others;  // running tasks without access that may still run at `from`
+  std::vector<TaskId> others;  // running tasks without access that may still be running at `from`
 };
 
 class ReservationBook {
@@ -58,7 +58,7 @@ class ReservationBook {
   const Reservation* Find(ReservationId id) const;  // null: unknown
   // Whether any reservation is in force at that time.
   bool HoldAt(Time now) const;
-  // When a reservation next changes without an event.
+  // The next time at which a reservation changes without an event.
   std::optional<Time> NextChange(Time now, Duration lead) const;
   // Incremented whenever a GPU becomes reserved for different users.
   std::uint64_t changes() const { return changes_; }

@@ -9,7 +9,7 @@
 
 namespace carma::core {
 
-// True if the sample's window begins after every resident was first seen to hold memory. An earlier
+// True if the sample's window begins after every resident was first seen holding memory. An earlier
 // window includes time without one of the tasks, so its means are too low. A task that never
 // appears counts as seen `timeout` after its launch.
 bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Time now,

@@ -10,8 +10,8 @@
 
 namespace carma::core {
 
-// How much of the GPU is used, 0..1. This is measured once the samples of the GPU show all of its
-// tasks, and predicted until then.
+// How much of the GPU is used, 0..1. This is measured once the GPU's samples show all of its tasks,
+// and predicted until then.
 double UseOf(const GpuView& gpu);
 
 struct GpuFingerprint {

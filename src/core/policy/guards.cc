@@ -28,7 +28,7 @@ struct Question {
   Reason* reason;
 };
 
-// Most verdicts are only used to choose a GPU, and writing their texts would cost more than
+// Most verdicts are only used to choose a GPU, and formatting their texts would cost more than
 // everything else. Therefore `text` is called only if the reason is requested. A guard that lets
 // the task pass costs only a few comparisons.
 template <class Text>
@@ -105,7 +105,7 @@ bool CheckMig(const Question& q) {
   });
 }
 
-// Checked before health, because every call of the driver may fail after a driver upgrade.
+// Checked before health, because any driver call may fail after a driver upgrade.
 bool CheckDriver(const Question& q) {
   if (!q.gpu.DriverUpgrade()) return true;
   return NotNow(q, ReasonCode::kDriverUpgrade,
@@ -162,7 +162,7 @@ bool CheckExclusivity(const Question& q) {
   if (!q.need.exclusive || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format(
-        "The task needs GPU {} for itself, but {} there.", q.gpu.index,
+        "The task needs GPU {} to itself, but {} there.", q.gpu.index,
         WhoIsThere(q.gpu) + (q.gpu.tasks + q.gpu.foreign_processes == 1 ? " is" : " are"));
   });
 }
@@ -290,8 +290,8 @@ bool CheckActivity(const Question& q) {
   });
 }
 
-// Foreign processes are listed after the tasks among the residents. They belong to no user of
-// CARMA, so they are not checked.
+// Foreign processes are listed after the tasks among the residents. They do not belong to CARMA
+// users, so they are not checked.
 bool CheckTurns(const Question& q) {
   const GpuView& gpu = q.gpu;
   const auto tasks =
@@ -346,8 +346,8 @@ bool CheckThroughput(const Question& q) {
           "task there {:.1f} times, more than one of these tasks allows{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest,
-          with.doubt > 1 ? fmt::format(", and the delay may be up to {:.1f} times as long until "
-                                       "the tasks there are measured",
+          with.doubt > 1 ? fmt::format("; until those tasks have been measured, the delay may be up "
+                                       "to {:.1f} times as long as predicted",
                                        with.doubt)
                          : "");
     });
@@ -358,7 +358,7 @@ bool CheckThroughput(const Question& q) {
   if (gain >= *q.config.min_gain * own) return true;
   return NotNow(q, ReasonCode::kGain, [&] {
     return fmt::format(
-        "Beside the {} on GPU {} it would add {} % of its own activity, at least {} % is required.",
+        "Beside the {} on GPU {} it would add {} % of its own activity; at least {} % is required.",
         Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index,
         Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
   });

@@ -48,9 +48,9 @@ std::optional<Time> TurnEnds(const SlotRules& rules, const TaskRecord& task);
 // When the task is asked to checkpoint: the notice period before TurnEnds.
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task);
 
-// Whether a task that was asked to checkpoint has saved and must be requeued. It has if it ended
-// with one of SlotRules::exit_codes or by the checkpoint signal itself. Any other end has its usual
-// meaning: exit code 0 means that the task has finished.
+// Whether a task that was asked to checkpoint has saved and must be requeued. It has saved if it
+// exited with one of SlotRules::exit_codes or was killed by the checkpoint signal itself. Any other
+// end has its usual meaning: exit code 0 means that the task has finished.
 bool SaysItSaved(const SlotRules& rules, const TaskRequest& request, const ExitInfo& exit);
 
 }  // namespace carma::core

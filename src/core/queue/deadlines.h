@@ -12,7 +12,7 @@ namespace carma::core {
 
 class Deadlines {
  public:
-  // Starts to watch a running task, whose time counts from Attempt::started. A task without a time
+  // Starts watching a running task, whose time counts from Attempt::started. A task without a time
   // limit is ignored.
   void Watch(const TaskRecord& task);
   // Stops watching the task. Does nothing if it is not watched. Call it before the task's attempt

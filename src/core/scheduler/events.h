@@ -64,7 +64,7 @@ struct HostSampled {
   std::vector<std::pair<TaskId, double>> tasks_cpus;
 };
 // The remaining time of running tasks, derived from the progress they print and from the mean speed
-// of the attempt so far. Tasks that print no progress are left out.
+// of the attempt so far. Tasks that print no progress are omitted.
 struct ProgressSeen {
   std::vector<std::pair<TaskId, Duration>> left;
 };
@@ -88,7 +88,7 @@ struct LaunchFailed {
   // True if the machine is at fault (for example, no memory for fork), false if the task is (for
   // example, a missing program).
   bool retryable = false;
-  // The daemon ended before the launch began. The task is retried at once, and no failure is
+  // The daemon exited before the launch began. The task is retried immediately, and no failure is
   // counted.
   bool interrupted = false;
   // The machine is certainly at fault, because the daemon itself got no descriptor, process or
@@ -119,7 +119,7 @@ struct TaskExited {
   ExitInfo exit;
   // For kOutOfMemory: the size of the failed allocation, from the task's output; 0: unknown.
   std::int64_t tried_mib = 0;
-  // When its process ended, perhaps while carmad was down. Empty: now.
+  // When its process exited, perhaps while carmad was down. Empty: now.
   std::optional<Time> ended = {};
 };
 struct CancelRequested {
@@ -183,8 +183,8 @@ struct ReservationsChanged {
 // ended.
 struct PolicyChanged {
   PolicyConfig policy;
-  // If limits of gpu_hours now cover longer periods: all attempts that count, ordered by their
-  // ends. If empty, the core already has all attempts that count.
+  // If limits of gpu_hours now cover longer periods: all attempts that count, ordered by end time.
+  // If empty, the core already has all attempts that count.
   std::optional<std::vector<Taken>> ended = {};
 };
 struct WakeUp {};  // the time of the last WakeAt has come
@@ -254,7 +254,7 @@ struct AttemptEnded {
   int attempt = 0;
   Taken taken;
   std::vector<GpuIndex> gpus;
-  std::optional<Time> started;    // when its process began; empty: it never ran
+  std::optional<Time> started;    // when its process started; empty: it never ran
   Duration waited{};              // time in the queue before this attempt
   std::int64_t promised_mib = 0;  // memory promised on each GPU of the attempt
   std::int64_t peak_mib = 0;      // highest memory seen on one GPU so far
