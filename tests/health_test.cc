@@ -1,5 +1,5 @@
 // Tests faulty GPUs, programs that cause GPU faults, tasks that hold GPUs without using them, and
-// foreign programs on GPUs, with real processes on a simulated server.
+// programs that CARMA did not start, with real processes on a simulated server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pwd.h>

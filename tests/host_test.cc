@@ -134,7 +134,7 @@ TEST_F(Host, ATaskThatTakesMoreMemoryThanItsLimitIsKilledForIt) {
   const api::TaskView ended = site.Await(id);
   EXPECT_EQ(ended.state, "failed");
   EXPECT_EQ(ended.reason, "HostMemory");
-  EXPECT_THAT(ended.reason_text, HasSubstr("it was promised 64M"));
+  EXPECT_THAT(ended.reason_text, HasSubstr("the task was promised 64M"));
 }
 
 TEST_F(Host, TheKernelWeighsAndCapsCores) {

@@ -39,7 +39,7 @@ class ReadySocket {
     ::chmod(path.c_str(), 0666);
   }
   ~ReadySocket() { ::unlink(path_.c_str()); }
-  // Returns false if the process ends or nothing arrives in time.
+  // Returns false if the process exits or nothing arrives in time.
   bool AwaitReady(int end_fd) const {
     const auto end = std::chrono::steady_clock::now() + kDeadline;
     while (std::chrono::steady_clock::now() < end) {
@@ -60,7 +60,8 @@ class ReadySocket {
   base::UniqueFd fd_;
 };
 
-// Ends every process whose command line names the folder: shims that outlive a failed test.
+// Kills every process whose command line names the folder, such as shims that outlive a failed
+// test.
 void KillLeftovers(const std::string& folder) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const auto pid = base::ParseInt(entry.path().filename().string());
@@ -175,7 +176,7 @@ Site::Site(SiteOptions options)
 Site::~Site() {
   if (daemon_.started()) {
     CancelAll();
-    // If a sanitizer ended the daemon, this shows its last output with the exit code.
+    // If a sanitizer killed the daemon, this shows its last output and its exit code.
     const Ran stopped = Stop(SIGTERM);
     EXPECT_EQ(stopped.code, 0) << stopped.Text();
   }

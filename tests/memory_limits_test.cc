@@ -1,4 +1,4 @@
-// Tests the kernel's limit on the GPU memory of all processes of a task together (driver branch
+// Tests the kernel-enforced limit on the total GPU memory of a task's processes (driver branch
 // 615).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
               HasSubstr("the kernel limits all its processes together to "));
   site.Carma({"cancel", std::to_string(neighbour)});
   EXPECT_EQ(site.Await(neighbour).state, "cancelled");
-  site.ExpectIdle();  // nor is a limit left
+  site.ExpectIdle();  // no limit is left either
 }
 
 TEST_P(MemoryLimits, ATaskSeesItsLimitAsTheWholeGpu) {

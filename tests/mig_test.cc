@@ -1,4 +1,4 @@
-// Tests divided GPUs, whose instances are listed like separate GPUs beside the whole GPUs.
+// Tests MIG GPUs, whose instances are listed as separate GPUs alongside unpartitioned ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -120,7 +120,7 @@ std::string PackageOf(const std::string& program) {
 }  // namespace
 
 std::string Ran::Text() const {
-  std::string text = late          ? "did not end in time"
+  std::string text = late          ? "did not exit in time"
                      : signal != 0 ? "signal " + std::to_string(signal)
                                    : "exit code " + std::to_string(code);
   return text + "\nstdout: " + out.substr(0, 4000) + "\nstderr: " + err.substr(0, 4000);

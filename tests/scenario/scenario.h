@@ -1,9 +1,9 @@
-// A scenario file lists, line by line, what happens to the core and the required answers. Each file
+// A scenario file lists, line by line, what happens to the core and how it must respond. Each file
 // runs in every shell: the simulator's (tests/scenario/sim_shell.h) and the daemon's with fakes.
 // The tables of verbs in scenario.cc list the whole language:
 //
 //   gpus 2 x 40000 mib              # further lines add GPUs of other types
-//   gpus 3 x 9856 mib mig           # or instances of divided GPUs
+//   gpus 3 x 9856 mib mig           # or MIG instances
 //   host 8 cpus 64000 mib           # the machine; not counted without this line
 //   policy magm margin_mib=1000     # mapper, then options by the names of PolicyConfig
 //   limit user=* running=2          # also `weight ada=3`, `class urgent priority=50`

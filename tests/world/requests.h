@@ -22,7 +22,7 @@ class Requests {
 
   // Makes one request, chosen by `a` and `b`.
   void Ask(std::uint64_t a, std::uint64_t b);
-  // The first wrong answer; empty if all were right.
+  // The first wrong response; empty if all were correct.
   std::string Wrong() const { return *wrong_; }
 
  private:
@@ -31,7 +31,7 @@ class Requests {
   config::Settings settings_;
   daemon::Monitor monitor_;
   daemon::SharedServices services_;
-  // Shared, because an answer may arrive after the daemon has gone.
+  // Shared, because a response may arrive after the daemon is gone.
   std::shared_ptr<std::string> wrong_ = std::make_shared<std::string>();
 };
 

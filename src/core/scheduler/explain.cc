@@ -90,7 +90,7 @@ Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   if (telling.empty()) {
     for (const Closed& each : closed) telling.push_back(&each);
   }
-  if (telling.empty()) return {ReasonCode::kResources, "No GPU is known."};
+  if (telling.empty()) return {ReasonCode::kResources, "No GPUs were found."};
   Reason reason{telling.front()->verdict.reason.code, before};
   for (const Closed* each : telling) {
     if (each->verdict.reason.code != reason.code) reason.code = ReasonCode::kResources;

@@ -125,7 +125,7 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
   } else if (!gpu.sample) {
     view.trouble = "no sample has arrived yet";
   } else if (age > state.config.stale_after) {
-    view.trouble = fmt::format("its last sample is {} s old, the limit is {} s", base::Seconds(age),
+    view.trouble = fmt::format("its last sample is {} s old; the limit is {} s", base::Seconds(age),
                                base::Seconds(state.config.stale_after));
   } else if (!gpu.sample_trouble.empty()) {
     view.trouble = gpu.sample_trouble;
@@ -193,7 +193,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
                                                                       : std::nullopt,
                .at = at,
                .booked = state.reservations.On(index)};
-  // Builds no text for an open GPU, because every decision checks every GPU.
+  // Does not build a text for an open GPU, because every decision checks every GPU.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
                    : state.closing       ? state.closing->why

@@ -33,8 +33,8 @@ class Rules {
   virtual bool Overlooks(const TaskRecord&) const { return false; }
   // Whether only the head of the given queue may start.
   virtual bool HeadOnly(QueueKind line) const { return line == QueueKind::kMain; }
-  // Why a task waits although enough GPUs would take it. Also called for tasks that Overlooks keeps
-  // out of the queue.
+  // Why a task waits even though enough GPUs would take it. Also called for tasks that Overlooks
+  // keeps out of the queue.
   virtual Reason WhyNotYet(const TaskRecord& task, Time at) const;
 
  protected:

@@ -1,11 +1,11 @@
 // The state of the scheduler; private to core. Its members are the records, the event handlers (On)
 // and the steps of a task's life. Decisions are made by functions of the state, with one header for
 // each subject: waiting.h (the places of waiting tasks), line.h and best_first.h (which task starts
-// next), placement.h (on which GPUs), host_line.h (cores and memory of the machine), recovery.h
-// (out of memory), time_slices.h (time slices, preemption, shutdown of the server), learning.h
-// (lessons of running tasks), repeats.h (tasks that start again and again), expecting.h (expected
-// starts), explain.h (reasons), books.h (consistency). Independent parts have classes of their own:
-// Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
+// next), placement.h (on which GPUs), host_line.h (the machine's cores and memory), recovery.h (out
+// of memory), time_slices.h (time slices, preemption, server shutdown), learning.h (lessons from
+// running tasks), repeats.h (tasks that start again and again), expecting.h (expected starts),
+// explain.h (reasons), books.h (consistency). Independent parts have classes of their own: Queue,
+// LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
 // ReservationBook, LaunchTrouble, PreemptionPlan.
 #pragma once
 
@@ -51,14 +51,14 @@ inline constexpr std::size_t kRecoveryLooks = 64;
 // no notes.
 struct Life {
   bool shared = false;  // the current attempt has had neighbours
-  // Predicted progress of the current attempt: the work done by `done_at`, in seconds of the run
-  // time alone, and the speed since then.
+  // Predicted progress of the current attempt: the work done by `done_at`, in seconds of the solo
+  // run time, and the speed since then.
   double done_s = 0;
   double speed = 1;
   Time done_at{};
-  std::optional<double> alone_s;  // its run time alone, from its own progress
-  // SM activity of the current attempt, as if alone, integrated over time up to `active_at`, in
-  // seconds.
+  std::optional<double> alone_s;  // its solo run time, from its progress output
+  // SM activity of the current attempt (as if running alone), integrated over time up to
+  // `active_at`, in seconds.
   double activity_s = 0;
   std::optional<Time> active_from;  // when activity was first seen
   Time active_at{};
@@ -67,10 +67,10 @@ struct Life {
   // The task is from an earlier run of carmad and has not started since then.
   bool restored = false;
   std::optional<double> cpus;     // busy hardware threads of the task, in total
-  double usual_cpus = 0;          // sliding mean of `cpus` since cpus_from
+  double usual_cpus = 0;          // moving average of `cpus` since cpus_from
   Time cpus_from{}, cpus_at{};    // first and last reading
   std::optional<Time> stop_sent;  // when carmad stopped the current attempt
-  std::optional<Time> ended;      // when the process of the last attempt ended
+  std::optional<Time> ended;      // when the process of the last attempt exited
   int repeats = 0;                // early requeues in a row (repeats.h)
   // When the task first became the head of its queue, plus the time that a limit has kept it from
   // starting. overtakes_before is the value of Heads::overtakes at that time.
@@ -101,7 +101,7 @@ struct GpuState {
   double delivered = 0;
   double slowest = 1;
   bool limited = false;     // as GpuView::limited
-  std::uint64_t crowd = 0;  // counts changes of its residents
+  std::uint64_t crowd = 0;  // counts changes to its residents
   Time crowd_changed{};     // when `crowd` last changed
   bool Drained() const { return drained_by_person || drained_by_rule; }
 };
@@ -120,7 +120,7 @@ struct Group {
   bool starving = false;
   bool unplaceable = false;                 // no GPU took them in the last pass
   Need need;                                // the need of the first task
-  std::optional<TaskId> first;              // the first that still waits; empty: none
+  std::optional<TaskId> first;              // the first task still waiting; empty: none
   std::vector<TaskId> behind;               // the further tasks in reverse order
   std::span<double> scores;                 // by GPU; kNotThere: the GPU does not take them now
   std::vector<bool> may_be_first;           // by GPU; only used with Need::others_mib
@@ -193,7 +193,7 @@ struct Passes {
   // considered.
   std::set<GpuIndex> taken_since;
   bool gave_up_place = false;  // a start in this pass freed GPUs that were kept for its task
-  bool waiting_pays = false;   // look-ahead starts no task although some fit
+  bool waiting_pays = false;   // look-ahead starts no task even though some fit
   // When one of the considered tasks may next begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
   // Whether one of the considered tasks waits for idle cores. Its expected use changes with each
@@ -212,8 +212,8 @@ struct Passes {
 };
 
 struct Preemptions {
-  std::set<TaskId> leaving;           // tasks asked to checkpoint that still run
-  std::map<TaskId, TaskId> room_for;  // the waiting task of each leaving task
+  std::set<TaskId> leaving;           // tasks asked to checkpoint that are still running
+  std::map<TaskId, TaskId> room_for;  // the task that each leaving task makes room for
   std::optional<Time> planned;        // when the plan was last made
   std::optional<Time> next_turn;      // when the next task may have to leave
 };
@@ -284,7 +284,7 @@ struct Scheduler::State : LineUp::Host {
   Heads heads;
   Passes passes;
   Preemptions preemptions;
-  // When a plateau may become a new lesson, at the earliest.
+  // The earliest time at which a plateau may become a new lesson.
   std::optional<Time> next_plateau;
 
   Output out;

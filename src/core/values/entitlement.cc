@@ -69,7 +69,7 @@ bool SetHours(LimitRule& rule, std::string_view value) {
   return true;
 }
 
-// Applies one word of a rule to it. Returns false if the value is invalid.
+// Sets the field of the rule that `name` selects. Returns false if the value is invalid.
 bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   if (name == "user") return SetWhom(rule.user, value, &IsUserName);
   if (name == "account") return SetWhom(rule.account, value, &IsShareName);

@@ -78,7 +78,7 @@ struct LimitRule {
   friend bool operator==(const LimitRule&, const LimitRule&) = default;
 };
 
-// What happens to a task that is not known to checkpoint when its time slice ends.
+// What happens to a task at the end of its time slice if it is not known to checkpoint.
 enum class WithoutCheckpoint {
   kNever,  // the task stays
   kOnce,   // the task leaves once, but not again if it did not save

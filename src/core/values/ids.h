@@ -1,5 +1,4 @@
-// Strong types for the numbers of tasks, kinds of tasks and GPUs, and aliases for times and task
-// records.
+// Strong types for task, task kind and GPU numbers, and aliases for times and task records.
 #pragma once
 
 #include <cstdint>

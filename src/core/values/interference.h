@@ -1,5 +1,5 @@
 // How tasks that share a GPU slow each other down. The core uses these pure functions for
-// predictions, and the simulated world uses them as the truth.
+// predictions, and the simulated world uses them as ground truth.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct Load {
   friend bool operator==(const Load&, const Load&) = default;
 };
 
-// Set in Load::user of a task that is not an MPS client although its GPU is shared under MPS. Such
-// a task takes turns with all other tasks. The task number in the other bits makes the value
+// Set in Load::user of a task that is not an MPS client even though its GPU is shared under MPS.
+// Such a task takes turns with all other tasks. The task number in the other bits makes the value
 // unique.
 inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
 

@@ -1,4 +1,4 @@
-// The request of a task: what its submitter asked for, and the allowed range of each value.
+// A task's request: what its submitter asked for, and the allowed range of each value.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ struct Dependency {
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-// Allowed ranges of the values of a request. Every parser enforces them.
+// Allowed ranges for the values of a request. Every parser enforces them.
 inline constexpr int kMaxGpus = 1024;
 inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
 inline constexpr double kMinSmShare = 0.01;
@@ -65,11 +65,13 @@ inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
                                            .fits = IsGpuName,
                                            .unless_empty = true,
                                            .expected = "the index or the UUID of a GPU"};
-// Whether an account or a class may have this name, which must be 1 to 64 letters, digits, or
-// "_-+.".
+// Whether an account or a class may have this name, which must be 1 to 64 letters, digits or any of
+// '_', '-', '+', '.'.
 bool IsShareName(std::string_view name);
 inline constexpr base::FieldRule kShareName{
-    .max_bytes = 64, .fits = IsShareName, .expected = "1 to 64 letters, digits, or _-+."};
+    .max_bytes = 64,
+    .fits = IsShareName,
+    .expected = "1 to 64 letters, digits or any of '_', '-', '+', '.'"};
 
 // VisitFields lists the fields of a task's description in JSON (task/describe/spec.h). They are
 // also columns of the store (store/tables.h).
@@ -86,7 +88,7 @@ struct TaskRequest {
   bool linked_gpus = false;
   bool exclusive = false;
   std::optional<double> sm_share;
-  std::optional<double> max_slowdown;  // the smaller of this and the server's own limit counts
+  std::optional<double> max_slowdown;  // the smaller of this and the server's own limit applies
   std::int64_t priority = 0;
   std::uint32_t uid = 0;               // set by the daemon, not a field of the request
   std::string user;                    // the user's name, also set by the daemon; stored elsewhere
@@ -163,7 +165,7 @@ struct TaskRequest {
            .fits = base::IsSignalName,
            .expected = "the name of a signal such as USR1"});
     field("held", task.held, "Submitted on hold.");
-    field("array_limit", task.array_limit, "Maximum number of tasks of the array that run at once.",
+    field("array_limit", task.array_limit, "Maximum number of array tasks running at once.",
           {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});
   }
   friend bool operator==(const TaskRequest&, const TaskRequest&) = default;

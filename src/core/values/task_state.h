@@ -19,12 +19,12 @@ enum class TaskState : std::uint8_t {
   kQueued,
   kLaunching,  // has its GPUs; its process is being started
   kRunning,
-  kStopping,  // asked to end (cancel, time limit, requeue), but its process still lives
+  kStopping,  // asked to end (cancel, time limit, requeue), but its process is still alive
   kSucceeded,
   kFailed,       // ended by itself with a non-zero status or a signal, or could not be started
   kCancelled,    // cancelled by a user, or its dependency can never be met
   kTimedOut,     // reached its time limit
-  kOutOfMemory,  // ran out of GPU memory and no retry is left
+  kOutOfMemory,  // ran out of GPU memory and has no retries left
   kLost,         // its process vanished without a report (machine crash)
   kRejected,     // can never fit this server
 };

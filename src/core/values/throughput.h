@@ -17,7 +17,7 @@ inline constexpr double kAnySlowdown = std::numeric_limits<double>::infinity();
 struct Neighbour {
   Load load;
   double max_slowdown = kAnySlowdown;  // relative to alone
-  // Safety factor on the predicted delay, which is the time beyond the run time alone. 1 if s and p
+  // Safety factor on the predicted delay, which is the time beyond the solo run time. 1 if s and p
   // were measured.
   double doubt = 1;
   // Run time without neighbours, relative to the run time on a whole GPU. Above 1 on a MIG instance
@@ -47,7 +47,7 @@ void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
 ThroughputEstimate ThroughputOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
                                 double saturation);
 
-// Caches ThroughputOf for one GPU. Guards and mappers check one candidate after the other, and most
+// Caches ThroughputOf for one GPU. Guards and mappers check one candidate after another, and most
 // candidates are equal. Code that changes the residents in place must call Forget.
 class KeptThroughput {
  public:
