@@ -33,7 +33,7 @@ struct Taken {
   friend bool operator==(const Taken&, const Taken&) = default;
 };
 
-// The rate of a task that has been placed. usable_mib: usable memory of each GPU of the server.
+// The rate of a task that has been placed. usable_mib: usable memory of each of the server's GPUs.
 // alone: no other task may join it.
 double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, bool alone);
 // The expected rate of a waiting task. promised_mib: per GPU.
@@ -85,8 +85,8 @@ class FairShare {
     Holder holder;
     double rate = 0;
   };
-  double Half(Duration age) const;  // weight of usage of that age
-  // The decayed value, at `now`, of usage at a constant rate from `from` to `to`.
+  double Half(Duration age) const;  // weight of usage that old
+  // The value at `now`, after decay, of usage at a constant rate from `from` to `to`.
   double Sum(double rate, Time from, Time to, Time now) const;
   Use At(const Decaying& use, Time now) const;
   void Add(const Holder& holder, double seconds, double rate, Time now);

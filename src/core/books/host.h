@@ -44,8 +44,8 @@ bool FitsHost(const HostNeed& need, const HostView& host);
 // enough cores or memory even when idle. Reasons: kCpus, kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
-// The promise of an attempt as text: "4 CPUs of its own (0-3) and 8.0G of memory". Empty if nothing
-// is promised.
+// An attempt's promise as text: "4 CPUs of its own (0-3) and 8.0G of memory". Empty if nothing is
+// promised.
 std::string TextOf(const HostShare& share);
 
 // Records the cores and memory that each task holds.
@@ -64,9 +64,9 @@ class HostBooks {
   void Release(TaskId task);
 
   HostView View() const;
-  // The state of the machine with `kept` set aside for the task (HostView::kept_for).
+  // The machine's state with `kept` set aside for the task (HostView::kept_for).
   HostView ViewWithout(TaskId task, const HostNeed& kept) const;
-  // The promise of the task; null if it has none.
+  // The task's promise; null if it has none.
   const HostShare* ShareOf(TaskId task) const;
   std::size_t tasks() const { return shares_.size(); }
   // Dedicated threads, and the tasks that hold them.

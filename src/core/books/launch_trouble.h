@@ -40,7 +40,7 @@ class LaunchTrouble {
   bool MayTry(Time now) const { return !on() || now >= next_trial_; }
   // When the next trial may start; empty unless the machine is at fault.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }
-  // Whether a task of this user failed. Tasks of other users make better trials, because the
+  // Whether a task of this user has failed. Tasks of other users make better trials, because the
   // failure may have been caused by the user's own files.
   bool FailedFor(std::uint32_t uid) const { return users_.contains(uid); }
   // One sentence that describes the machine's fault; empty if there is none.

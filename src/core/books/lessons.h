@@ -42,7 +42,7 @@ class Lessons {
   // excess is dropped.
   void Succeeded(const TaskRecord& task, std::int64_t need_mib);
 
-  // The lesson of the task's kind; null if there is none.
+  // The lesson for the task's kind; null if there is none.
   const Lesson* Of(const TaskRecord& task) const;
   std::size_t tasks() const { return tasks_; }  // number of joined tasks
   // Incremented whenever a lesson changes.

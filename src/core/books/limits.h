@@ -111,7 +111,7 @@ class Limits {
     std::int64_t cpus = 0;
     std::int64_t host_memory_mib = 0;
     double launched_s = 0;                     // sum of start times, one for each held GPU
-    double past_s = 0;                         // sum of the GPU seconds in `past`
+    double past_s = 0;                         // total GPU seconds in `past`
     bool used_up = false;                      // gpu_hours are used up; set by Advance
     std::deque<std::pair<Time, double>> past;  // end and GPU seconds of each attempt
   };

@@ -38,9 +38,9 @@ class ReservationBook {
   // Sets all periods. If a period continues, the GPUs already chosen for it stay chosen.
   void Follow(std::vector<ReservedPeriod> periods);
 
-  // Called before each decision. Drops past periods and chooses GPUs for reservations that state
-  // only a number of GPUs. At first the GPUs with the highest indexes are chosen. Once the start is
-  // at most `lead` away, the choice becomes final. It prefers GPUs where tasks of the reservation
+  // Called before each decision. Drops past periods and chooses GPUs for reservations that specify
+  // only a GPU count. At first the GPUs with the highest indexes are chosen. Once the start is at
+  // most `lead` away, the choice becomes final. It prefers GPUs where tasks of the reservation
   // started during the period (so the choice is the same after a restart), then GPUs with the
   // fewest other tasks. A final choice changes only if one of its GPUs is closed while another GPU
   // is open.
@@ -72,7 +72,7 @@ class ReservationBook {
     ReservedPeriod period;
     std::vector<GpuIndex> gpus;
     bool chosen = false;
-    bool near = false;  // chosen within `lead` of the beginning
+    bool near = false;  // chosen within `lead` of the start
   };
   // The reservations from the last Follow(), indexed by the users, accounts and classes that they
   // admit. Every decision looks up the reservations of every task.

@@ -20,8 +20,8 @@ struct Settled {
   std::optional<Time> by;  // the latest time; empty: all have appeared
   double share = 1;        // share of the window since the last resident appeared
 };
-// A resident counts as appeared by the definition of HasSettled, or once its memory has been stable
-// for 15 s. Residents marked in `known` (by position) need not appear; in that case means over the
+// A resident counts as having appeared by HasSettled's rule, or once its memory has been stable for
+// 15 s. Residents marked in `known` (by position) need not appear; in that case means over the
 // window must be divided by `share`.
 Settled LookWhetherSettled(const GpuSample& sample, std::span<const Resident> residents,
                            const std::vector<bool>& known, Time now, Duration timeout);

@@ -52,8 +52,8 @@ enum class Pass {
 // busy. The total work divided by that number is the longest wait. kAnyOrder: the divisor is the
 // smallest such number of all waiting tasks. kOneAtATime: the divisor is one GPU.
 //
-// A task that may return is assumed to take the GPUs that become free first in every set of GPUs
-// without its current GPUs.
+// In every set of GPUs, a task that may return is assumed to take the GPUs that become free first,
+// in addition to those that it holds there.
 //
 // asked_for (kInOrder only): the time between two starts when running tasks are asked to leave
 // their GPUs for the task at the head of the queue.

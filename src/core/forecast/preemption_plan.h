@@ -43,9 +43,9 @@ class PreemptionPlan {
   // task fits on a GPU where something has been freed since then.
   bool TakeIfOpened(const Need& need);
   void NoteLooked();
-  // The smallest set of candidates that must leave so that the task fits. Candidates at the front
-  // of the list are preferred. The result is an empty list if the task already fits, and no value
-  // if it would not fit even if all candidates left.
+  // The smallest set of candidates that must leave for the task to fit. Candidates at the front of
+  // the list are preferred. The result is an empty list if the task already fits, and no value if
+  // it would not fit even if all candidates left.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
   // The slowdown of each placed task: its run time on its slowest GPU, relative to running alone on

@@ -25,7 +25,7 @@ struct GpuFingerprint {
 };
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
 
-// Whether a GPU that could take no waiting task at `before` can still take none at `now`.
+// Whether a GPU that could not take any waiting task at `before` still cannot at `now`.
 bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now);
 
 }  // namespace carma::core

@@ -155,7 +155,7 @@ struct Need {
   std::int64_t retry_free_mib = 0;  // after an OOM: at least this much free, margin included
   bool idle_gpu = false;            // only empty GPUs may be used
   bool exclusive = false;           // no task may join later
-  int gpus = 1;                     // number of GPUs of the whole task
+  int gpus = 1;                     // number of GPUs that the whole task needs
   std::optional<double> sm_share;   // TaskRequest::sm_share
   Neighbour load;                   // its effect on neighbours
   bool activity_known = false;      // load.sm_active was measured, not assumed

@@ -1,6 +1,6 @@
-// The rules of time slices: when a running task may be asked to leave its GPUs, and how its end is
-// then classified. Pure. core/forecast/preemption_plan.h decides which task leaves for which
-// waiting task.
+// Time slice rules: when a running task may be asked to leave its GPUs, and how its end is then
+// classified. Pure. core/forecast/preemption_plan.h decides which task leaves for which waiting
+// task.
 //
 // A task leaves in two steps. First it receives its checkpoint signal. It should then save and exit
 // within the notice period. If it has not exited by then, it is stopped. In both cases it is

@@ -84,7 +84,7 @@ std::optional<std::string> CheckClaims(const State& state) {
             return each == Placement{GpuIndex{i}, resident.claim_mib};
           });
       if (!same) {
-        return fmt::format("the claim of GPU {} for task {} differs from the task's record", i,
+        return fmt::format("the claim on GPU {} for task {} differs from the task's record", i,
                            resident.task);
       }
     }
@@ -103,12 +103,12 @@ std::optional<std::string> CheckHostShares(const State& state) {
                          TaskStateName(task.state));
     }
     if (booked == nullptr || *booked != task.attempt->host) {
-      return fmt::format("task {} has other cores or memory than the server has recorded for it", id);
+      return fmt::format("task {} and the server's records disagree about its cores or memory", id);
     }
     ++promised;
   }
   if (promised == state.machine.books.tasks()) return std::nullopt;
-  return fmt::format("{} tasks are promised cores or memory, but {} have booked any", promised,
+  return fmt::format("{} tasks are promised cores or memory, but {} are on record", promised,
                      state.machine.books.tasks());
 }
 
@@ -163,8 +163,8 @@ std::optional<std::string> CheckEntitlements(const State& state) {
   const auto holding = static_cast<std::size_t>(std::ranges::count_if(
       state.tasks, [](const auto& each) { return HoldsGpus(each.second.state); }));
   if (state.shares.taking() != holding || state.limits.running() != holding) {
-    return fmt::format("{} tasks hold GPUs, but {} are counted for fair share and {} for limits", holding,
-                       state.shares.taking(), state.limits.running());
+    return fmt::format("{} tasks hold GPUs, but {} are counted for fair share and {} for limits",
+                       holding, state.shares.taking(), state.limits.running());
   }
   return std::nullopt;
 }

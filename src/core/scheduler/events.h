@@ -56,8 +56,8 @@ struct GpuSampled {
   GpuIndex gpu{};
   GpuSample sample;
 };
-// How busy the machine's cores are, in total and for each task with GPUs, as means over the last
-// seconds. Without this event, busy cores are ignored.
+// How busy the machine's cores are, in total and for each task with GPUs, averaged over the last
+// few seconds. Without this event, busy cores are ignored.
 struct HostSampled {
   double cpus = 0;  // number of hardware threads
   double used_cpus = 0;
@@ -94,9 +94,9 @@ struct LaunchFailed {
   // The machine is certainly at fault, because the daemon itself got no descriptor, process or
   // memory.
   bool exhausted = false;
-  // The process of a lease exists but did not take its GPUs, for example because it is suspended.
-  // Or the user was not found, perhaps because a directory server is down. The task waits again,
-  // any number of times, with growing delays.
+  // A lease's process exists but did not take its GPUs, for example because it is suspended. Or the
+  // user was not found, perhaps because a directory server is down. The task waits again, any
+  // number of times, with growing delays.
   bool waits = false;
 };
 // The sharing method of this attempt, chosen by the shell. It is recorded with the task. Comes
@@ -141,7 +141,7 @@ struct PriorityChanged {
   TaskId id{};
   std::int64_t priority = 0;
 };
-// The task's new request, as edited by a user. Owner, array and hold of the task do not change. If
+// The task's new request, as edited by a user. The task's owner, array and hold do not change. If
 // the task holds GPUs, only its time limit, warning signal, priority and class change. If memory or
 // the number of GPUs has changed, the task is estimated again.
 struct TaskEdited {
@@ -165,8 +165,8 @@ struct ResumeRequested {
 };
 // The machine will shut down. No more tasks start, not even tasks without GPUs. Running tasks are
 // stopped and requeued at `empty_by`. Before that they are asked to checkpoint; the notice is the
-// longer of SlotRules::shutdown_notice and SlotRules::notice. Drains of single GPUs are independent
-// of this event.
+// longer of SlotRules::shutdown_notice and SlotRules::notice. Drains of individual GPUs are
+// independent of this event.
 struct ServerClosed {
   std::string why;  // "The server is ..." with who closed it and until when
   Time empty_by{};
@@ -178,9 +178,9 @@ struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };
 // A new, validated policy that applies from now on. The pacing must not change, nor may the mapper
-// change from sharing GPUs to not sharing them or back. Running tasks keep their GPUs and claims.
-// If the new policy ends tasks that do not use their GPUs, tasks already reported as idle are
-// ended.
+// change from sharing GPUs to not sharing them or vice versa. Running tasks keep their GPUs and
+// claims. If the new policy ends tasks that do not use their GPUs, tasks already reported as idle
+// are ended.
 struct PolicyChanged {
   PolicyConfig policy;
   // If limits of gpu_hours now cover longer periods: all attempts that count, ordered by end time.

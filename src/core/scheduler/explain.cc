@@ -189,7 +189,8 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   const auto fitting = static_cast<int>(open.size());
   if (fitting < wanted) {
     return Summary(
-        closed, wanted > 1 ? fmt::format("Needs {} GPUs, {} can take it. ", wanted, fitting) : "");
+        closed,
+        wanted > 1 ? fmt::format("Needs {} GPUs, but {} can take it. ", wanted, fitting) : "");
   }
   if (fitting > 0 && not_first.size() == open.size()) {
     return Summary(not_first,
@@ -207,7 +208,7 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   if (state.launch_trouble.on()) return {ReasonCode::kMachineTrouble, state.launch_trouble.Text()};
   if (state.passes.waiting_pays && task.queue == QueueKind::kMain) {
     return {ReasonCode::kPriority,
-            "It could start, but all tasks end earlier if it waits until the next task ends."};
+            "It could start, but all tasks end earlier if it waits for the next task to end."};
   }
   return state.rules->WhyNotYet(task, at);
 }

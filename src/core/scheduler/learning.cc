@@ -51,8 +51,8 @@ std::optional<double> ActivityNow(const State& state, TaskId id) {
 }
 
 // The peak on the GPUs other than the first, relative to the highest peak (Profile::others_share),
-// as observed in this attempt. Empty after a restart of the daemon, because then only the highest
-// peak of all GPUs is known.
+// as observed in this attempt. Empty after a daemon restart, because then only the highest peak of
+// all GPUs is known.
 std::optional<double> OthersShare(const State& state, TaskId id) {
   return state.LifeOf(id).restored ? std::nullopt : state.ledger.OthersShareOf(id);
 }

@@ -22,7 +22,7 @@ class Rules {
   // When to decide again without an event. Empty: only events trigger decisions.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }
 
-  // Adjusts the view of a GPU that guards and mappers get.
+  // Adjusts a GPU's view before guards and mappers get it.
   virtual void Show(GpuView&) const {}
   // The need of a task that gets an idle GPU without involving the mapper.
   virtual Need OnIdleGpu(Need need) const;

@@ -43,7 +43,7 @@ struct HostVerdict {
 // When a waiting task is expected to start; empty: unknown.
 struct ExpectedStart {
   // The latest start, assuming that all tasks use their whole time limits, that no task behind this
-  // one goes first, and that the GPUs stay as they are.
+  // one overtakes it, and that the GPUs stay as they are.
   std::optional<Time> latest;
   // The likely start (LikelyStarts), based on the run times of earlier runs or else on time limits.
   std::optional<Time> likely;
@@ -104,7 +104,7 @@ class Scheduler {
   // wait (kLimit). counted: as in Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                             const TaskRequest* counted = nullptr) const;
-  // The longest time limit allowed by the limits of the request's user, account and class. Empty:
+  // The longest time limit that the limits of the request's user, account and class allow. Empty:
   // any.
   std::optional<Duration> LongestAllowed(const TaskRequest& request) const;
 

@@ -1,5 +1,5 @@
-// The state of the scheduler; private to core. Its members are the records, the event handlers (On)
-// and the steps of a task's life. Decisions are made by functions of the state, with one header for
+// The scheduler's state; private to core. Its members are the records, the event handlers (On) and
+// the steps of a task's life. Decisions are made by functions of the state, with one header for
 // each subject: waiting.h (the places of waiting tasks), line.h and best_first.h (which task starts
 // next), placement.h (on which GPUs), host_line.h (the machine's cores and memory), recovery.h (out
 // of memory), time_slices.h (time slices, preemption, server shutdown), learning.h (lessons from
@@ -72,8 +72,8 @@ struct Life {
   std::optional<Time> stop_sent;  // when carmad stopped the current attempt
   std::optional<Time> ended;      // when the process of the last attempt exited
   int repeats = 0;                // early requeues in a row (repeats.h)
-  // When the task first became the head of its queue, plus the time that a limit has kept it from
-  // starting. overtakes_before is the value of Heads::overtakes at that time.
+  // When the task first became the head of its queue, shifted by the time that a limit has kept it
+  // from starting. overtakes_before is the value of Heads::overtakes at that time.
   std::optional<Time> head_since;
   std::optional<Time> limited_since;  // a limit keeps it from starting now
   int overtakes_before = 0;
@@ -111,8 +111,8 @@ inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
 
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 
-// Tasks of equal priority and equal needs, in queue order. The first task that still waits stands
-// for all of them. In fair order all tasks of a group belong to one line.
+// Tasks of equal priority and equal needs, in queue order. The first task still waiting stands for
+// all of them. In fair order all tasks of a group belong to one line.
 struct Group {
   std::size_t hash = 0;
   std::int64_t priority = 0;
@@ -133,7 +133,7 @@ struct Group {
 // be reused.
 struct LineLook {
   std::vector<Group> groups;         // the groups of the last pass
-  std::vector<double> scores;        // the scores of each group on each GPU
+  std::vector<double> scores;        // each group's score on each GPU
   std::vector<std::uint32_t> slots;  // hash table of groups; 0: empty slot
   TaskSet looked_at;
   TaskSet unplaceable;              // tasks in looked_at that no GPU takes
@@ -154,7 +154,7 @@ struct NoStartSnapshot {
   std::uint64_t limits = 0;         // Limits::changes
   std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
-  std::optional<Time> order_until;  // when the order may change without an event
+  std::optional<Time> order_until;  // when the order may next change without an event
   std::vector<GpuFingerprint> gpus;
 };
 
@@ -164,7 +164,7 @@ struct Pick {
   std::vector<std::size_t> gpus;
 };
 
-// The head of the main queue. Reset when another task becomes the head.
+// The head of the main queue. Reset when a different task becomes the head.
 struct Passed {
   std::optional<TaskId> task;
   Time since{};
@@ -226,7 +226,7 @@ struct ServerGpus {
   std::vector<GpuState> all;
 };
 
-// Cores and memory of the machine.
+// The machine's cores and memory.
 struct Machine {
   HostBooks books;
   std::optional<HostSampled> use;   // the last sample
@@ -245,7 +245,7 @@ struct WholeLine {
   Pass pass = Pass::kInOrder;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // lowest priority in the queue
   std::optional<std::int64_t> preempting;                          // highest priority that preempts
-  bool by_turns = false;                                           // ends of time slices free GPUs
+  bool by_turns = false;                                           // expiring time slices free GPUs
 };
 
 // A choice of GPUs for a task, or the reason why none was made.

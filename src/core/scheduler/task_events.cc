@@ -43,7 +43,7 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 void RequeueVictim(State& state, TaskRecord& task) {
   const std::string why = "Killed by a fault in a neighbour or in the MPS server";
   // A task with neither requeue nor retries must not be started again. For example, the server
-  // cannot start the process of a lease.
+  // cannot start a lease's process.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {
@@ -253,7 +253,7 @@ void State::On(const TaskExited& event) {
       return RequeueVictim(*this, *task);
     case ExitKind::kLost:
       return RequeueLost(*this, *task,
-                         {ReasonCode::kNodeFail, "Its process vanished without a report."});
+                         {ReasonCode::kNodeFail, "Its process disappeared without a report."});
     case ExitKind::kDeviceFault:
       return RequeueLost(*this, *task,
                          {ReasonCode::kNodeFail, Told("Its GPU failed", event.exit.detail)});

@@ -24,7 +24,7 @@ constexpr Duration kLooksApart{1'000};
 // Running tasks are asked to leave for at most this many queued tasks.
 constexpr std::size_t kRoomLooks = 32;
 // How long freed GPUs are kept for a task after the last GPU has become free. The task may have to
-// wait for a sample, or until the activity window no longer includes the task that left.
+// wait for a sample, or for an activity window that no longer includes the task that left.
 constexpr Duration kPlaceKept{120'000};
 
 // Whether the policy uses time slices or preemption.

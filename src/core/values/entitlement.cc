@@ -19,8 +19,8 @@ std::unexpected<base::Error> Expected(std::string_view what, std::string_view go
   return Invalid("expected {}, got '{}'", what, base::Printable(got, 100));
 }
 
-// Whether this can be the name of a user. '*' cannot, because it stands for all users. Nor can
-// '@vision', because it stands for an account.
+// Whether this can be a user name. '*' cannot, because it stands for all users. Nor can '@vision',
+// because it stands for an account.
 bool IsUserName(std::string_view name) {
   return !name.empty() && name.size() <= 256 && base::Printable(name, 1'000) == name &&
          name.front() != '@' && name.find_first_of("*=:, ") == std::string_view::npos;

@@ -27,7 +27,7 @@ inline constexpr std::pair<QueueOrder, std::string_view> kQueueOrderWords[] = {
     {QueueOrder::kFair, "fair"},
 };
 
-// A value of `--qos`. The priority of the class is added to the task's own priority.
+// A value of `--qos`. The class's priority is added to the task's own priority.
 struct QosClass {
   std::string name;
   std::int64_t priority = 0;
@@ -102,8 +102,7 @@ struct SlotRules {
   std::string checkpoint_signal = "USR1";
   // Exit codes that mean that the task has saved and should be requeued.
   std::vector<int> exit_codes{85, 99};
-  // Classes whose tasks may opt out of time slices (--no-slots). Tasks of administrators always
-  // may.
+  // Classes whose tasks may opt out of time slices (--no-slots). Administrators' tasks always may.
   std::vector<std::string> exempt;
 };
 

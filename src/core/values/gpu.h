@@ -26,8 +26,8 @@ struct GpuInfo {
   // one task at a time (PolicyConfig::share_mig).
   bool mig = false;
   double compute = 1;  // share of a whole GPU's SMs; below 1 for a MIG instance
-  // Training speed relative to a reference GPU type that is the same for all GPUs of the server: 2
-  // is twice as fast. 0: unknown.
+  // Training speed relative to a reference GPU type that is the same for all of the server's GPUs:
+  // 2 is twice as fast. 0: unknown.
   double speed = 0;
   // Numbers of the hardware threads in the GPU's NUMA node; empty: unknown.
   std::vector<int> near_cpus;
@@ -88,7 +88,7 @@ struct GpuView {
   std::optional<Time> empty_by;    // the deadline of an administrator's drain
   bool settled = true;             // its samples already show the task placed last
   std::optional<Time> settles_by;  // latest time of settling; empty if settled
-  // Idle hardware threads of the machine; empty: unknown.
+  // The machine's idle hardware threads; empty: unknown.
   std::optional<double> idle_cpus;
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, human-readable

@@ -1,4 +1,4 @@
-// Follows the memory of one task on one GPU: its peak, and since when the memory has been stable.
+// Tracks the memory of one task on one GPU: its peak, and since when it has been stable.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 namespace carma::core {
 
-// Why a task waits or has its final state. Users see the name of the code: "(GpuMemory)".
+// Why a task waits or has its final state. Users see the code's name: "(GpuMemory)".
 enum class ReasonCode : std::uint8_t {
   kNone,
   kPriority,         // tasks ahead in the queue are waiting too
@@ -30,7 +30,7 @@ enum class ReasonCode : std::uint8_t {
   kBeginTime,
   kDependency,
   kDependencyNeverMet,
-  kArrayLimit,  // the array already runs as many tasks as it may
+  kArrayLimit,  // the array already has as many running tasks as allowed
   kBackoff,     // waits before its next attempt
   kPacing,      // "as published" mode sleeps between decisions
   kEstimating,
@@ -58,7 +58,7 @@ enum class ReasonCode : std::uint8_t {
   kCpus,            // the server's cores are promised to others
   kHostMemory,      // the server's memory is promised to others
   kGpuChoice,       // not a GPU that the task asks for
-  kNotLinked,       // the GPUs are not linked as the task asks
+  kNotLinked,       // the GPUs are not linked as the task requests
   kReserved,        // the GPUs are reserved for others
 };
 inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {

@@ -23,8 +23,8 @@ TEST(ReasonLine, CodeCanBeParsedBack) {
 }
 
 TEST(ReasonLine, AClauseBeginsInLowerCase) {
-  EXPECT_EQ(CanNeverRun("train", "The task asks for 9 GPUs, this server has 4."),
-            "task 'train' can never run here: the task asks for 9 GPUs, this server has 4");
+  EXPECT_EQ(CanNeverRun("train", "The task asks for 9 GPUs, but this server has 4."),
+            "task 'train' can never run here: the task asks for 9 GPUs, but this server has 4");
   EXPECT_EQ(CanNeverRun("a\n", "GPU 7 is none of them."),
             "task 'a?' can never run here: GPU 7 is none of them");
   EXPECT_EQ(AsSentence("exit code 1: ValueError"), "Exit code 1: ValueError.");

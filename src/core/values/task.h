@@ -54,7 +54,7 @@ struct TaskRecord {
   KindId kind{};                       // known with the estimate
   base::CopyOnWrite<Profile> profile;  // predicted, arrives with the estimate; empty: unknown
   base::CopyOnWrite<Profile> seen;     // measured in its last attempt; not needed after a restart
-  base::CopyOnWrite<Attempt> attempt;  // the current or the last one
+  base::CopyOnWrite<Attempt> attempt;  // the current or last one
   int ooms = 0;
   int launch_failures = 0;
   int node_failures = 0;

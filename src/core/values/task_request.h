@@ -111,10 +111,10 @@ struct TaskRequest {
           {.low = 0, .high = kMaxGpus});
     field("memory_mib", task.memory_mib, "Expected peak memory per GPU, as stated by the user.",
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
-    field("cpus", task.cpus, "Cores of the server that are reserved for the task.",
+    field("cpus", task.cpus, "Server cores reserved for the task.",
           {.low = 1, .high = kMaxCpus});
     field("host_memory_mib", task.host_memory_mib,
-          "Main memory of the server that is reserved for the task; the task may not use more.",
+          "Main memory of the server reserved for the task; the task may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
     field("own_cpus", task.own_cpus,
           "Dedicated cores: they do not change, and no other task may use them.",
@@ -139,7 +139,7 @@ struct TaskRequest {
           "Tasks with a higher value start first; only administrators may raise it above 0.",
           {.low = -kMaxPriority, .high = kMaxPriority});
     field("account", task.account, "Account to which the task's GPU usage is charged.", kShareName);
-    field("qos", task.qos, "Class of the task (a configured class): interactive …", kShareName);
+    field("qos", task.qos, "The task's class (a configured class): interactive …", kShareName);
     field("time_limit_s", task.time_limit, "The task is stopped after running this long.",
           {.low = 1,
            .high = kMaxTimeLimit.count(),

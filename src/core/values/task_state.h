@@ -25,7 +25,7 @@ enum class TaskState : std::uint8_t {
   kCancelled,    // cancelled by a user, or its dependency can never be met
   kTimedOut,     // reached its time limit
   kOutOfMemory,  // ran out of GPU memory and has no retries left
-  kLost,         // its process vanished without a report (machine crash)
+  kLost,         // its process disappeared without a report (machine crash)
   kRejected,     // can never fit this server
 };
 inline constexpr int kTaskStateCount = 13;

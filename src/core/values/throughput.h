@@ -1,4 +1,4 @@
-// Predicts the throughput of a GPU and the slowdown of its tasks if one more task joins. Pure.
+// Predicts a GPU's throughput and its tasks' slowdowns if one more task joins. Pure.
 #pragma once
 
 #include <limits>
