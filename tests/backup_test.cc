@@ -1,5 +1,5 @@
-// Tests that the database can be copied while the daemon runs, and that a server continues from the
-// copy.
+// Tests that the database can be copied while the daemon is running, and that a server continues
+// from the copy.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -453,7 +453,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndWorkContinuesAfterwards) {
 
   Fill();
   Ran refused;
-  // Submissions are accepted until the little room left in the database's files is used up.
+  // Submissions are accepted until the little space left in the database files is used up.
   int accepted = 0;
   EXPECT_TRUE(Eventually([&] {
     refused = site.Carma({"submit", "--hold", "--", "/bin/true"});

@@ -140,7 +140,7 @@ TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {
 
 TEST_F(Estimates, ADryRunShowsThePrediction) {
   Ran check;
-  EXPECT_TRUE(Eventually([&] {  // not possible before the first sample of a GPU
+  EXPECT_TRUE(Eventually([&] {  // not possible before a GPU's first sample
     check = site.Carma({"submit", "--check", "--model-summary", summary_, "--batch-size", "32",
                         "--optimizer", "adam", "--", "/bin/true"});
     return check.out.find("could start now") != std::string::npos;

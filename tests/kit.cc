@@ -73,8 +73,9 @@ void KillLeftovers(const std::string& folder) {
   }
 }
 
-// Settings for a server whose clock runs a thousand times as fast on a machine that is busy with
-// other tests. Samples are rare, and no sample counts as too old because the machine was slow.
+// Settings for a server whose clock runs a thousand times faster than real time, on a machine that
+// is busy with other tests. Samples are rare, and no sample counts as too old because the machine
+// was slow.
 std::map<std::string, std::string> UsualSettings() {
   // Tasks share GPUs through streams, with as many neighbours as under MPS, so that no test depends
   // on NVIDIA's programs on this machine.
@@ -335,7 +336,7 @@ std::vector<pid_t> Site::Processes(const std::string& name) const {
     if (words.find(folder_.path() + "/") != std::string::npos)
       pids.push_back(static_cast<pid_t>(*pid));
   }
-  // A child that a shim has just forked has the shim's name until it executes the task.
+  // A child that a shim has just forked has the shim's name until it execs the task.
   const std::vector<pid_t> all = pids;
   std::erase_if(pids, [&](pid_t pid) {
     const auto stat = base::ReadProcessStat(pid);

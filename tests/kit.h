@@ -37,7 +37,7 @@ class Folder {
 };
 
 void WriteText(const std::string& path, const std::string& text, unsigned mode = 0644);
-// Returns an empty text if there is no such file.
+// Returns an empty string if there is no such file.
 std::string ReadText(const std::string& path);
 // Checks a condition repeatedly. Returns true as soon as it holds, or false at the deadline. For
 // conditions that no event announces (a GPU's health); use Site::Await to wait for a task to end.
@@ -64,7 +64,7 @@ struct SiteOptions {
 
 class Site {
  public:
-  // Makes the server and writes the configuration, but does not start the daemon.
+  // Creates the server and writes the configuration, but does not start the daemon.
   explicit Site(SiteOptions options = {});
   // Cancels all running tasks, stops the daemon, and leaves no process behind.
   ~Site();

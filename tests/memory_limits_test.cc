@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-constexpr double kLongRun = 1e6;  // until it is cancelled
+constexpr double kLongRun = 1e6;  // runs until it is cancelled
 
 SiteOptions Limited(const std::string& method) {
   return {.shape = "1xA100-40GB",

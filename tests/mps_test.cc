@@ -32,7 +32,7 @@ using Words = std::vector<std::string>;
 
 // PCI address of the first simulated GPU, as the kernel writes it.
 constexpr char kPlace[] = "0000:03:00";
-constexpr double kLongTraining = 1e6;  // until it is cancelled
+constexpr double kLongTraining = 1e6;  // runs until it is cancelled
 
 constexpr Training kSmall{.memory_mib = 4000, .solo_s = kLongTraining};
 

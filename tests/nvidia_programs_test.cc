@@ -65,7 +65,7 @@ class Branch : public ::testing::TestWithParam<const char*> {
   std::map<std::string, std::string> Libraries() const {
     return {{"LD_LIBRARY_PATH", folder_ + "/lib"}};
   }
-  // Control programs before branch 550 do not report the state of a server.
+  // Control programs before branch 550 do not report a server's state.
   bool TellsState() const { return std::string(GetParam()) >= "550"; }
 
   std::string folder_;

@@ -19,13 +19,13 @@ namespace carma::system_test {
 inline constexpr std::chrono::seconds kDeadline{60};
 
 struct Ran {
-  int code = -1;  // exit status; -1 if a signal ended the program
+  int code = -1;  // exit status; -1 if a signal killed the program
   int signal = 0;
   bool late = false;  // the program did not exit in time and was killed
   std::string out;
   std::string err;
   bool Ok() const { return code == 0; }
-  // All results as text for the messages of failed expectations.
+  // All results as text, for failure messages.
   std::string Text() const;
 };
 

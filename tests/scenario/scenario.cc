@@ -185,7 +185,7 @@ const std::vector<PolicyOption>& PolicyOptions() {
       {"without_checkpoint",
        [](Policy& policy, ClauseReader& in, const std::string& option) {
          const auto rule = base::FromWord<core::WithoutCheckpoint>(in.Text(option));
-         if (!rule) return in.Complain("without_checkpoint: expected never, once, end");
+         if (!rule) return in.Complain("without_checkpoint: expected never, once or end");
          policy.slots.without_checkpoint = *rule;
        }},
       Mib("margin_mib", &Policy::margin_mib),
@@ -341,7 +341,7 @@ class Parser {
       } else if (words[i] == "reserved" && reserved && *reserved >= 0 && *reserved < *total) {
         info.reserved_mib = *reserved;
       } else if (words[i] == "sevenths" && reserved && *reserved >= 1 && *reserved <= 7) {
-        info.compute = static_cast<double>(*reserved) / 7;  // number of slices of the instance
+        info.compute = static_cast<double>(*reserved) / 7;  // number of the instance's slices
       } else {
         return bad();
       }
@@ -372,7 +372,7 @@ class Parser {
       if (name == "published") published = value;
       if (name == "published" || name == "own_values") continue;
       const PolicyOption* option = FindPolicyOption(name);
-      if (option == nullptr) return Bad("'" + name + "': no such option of a policy");
+      if (option == nullptr) return Bad("'" + name + "': no such policy option");
       option->set(scenario_.policy, in, name);
     }
     if (in.error()) return Bad(*in.error());

@@ -49,8 +49,8 @@ class ScenarioShell {
   // answers requests for estimates and reports starts and exits, so the shell must not. Task "t7"
   // has id 7.
   virtual base::Result<base::Unit> Inject(const std::vector<core::Event>& events) = 0;
-  // Simulates a restart of the daemon: a new core gets the GPUs, the machine, every unfinished task
-  // as stored (TaskRestored, by id), and the drains.
+  // Simulates a daemon restart: a new core gets the GPUs, the machine, every unfinished task as
+  // stored (TaskRestored, by id), and the drains.
   virtual base::Result<base::Unit> Restart() = 0;
   // Every action since the last call, in order.
   virtual std::vector<TimedAction> TakeActions() = 0;

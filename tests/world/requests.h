@@ -15,7 +15,7 @@
 
 namespace carma::world {
 
-// This object is rebuilt at each start of the daemon.
+// This object is rebuilt each time the daemon starts.
 class Requests {
  public:
   Requests(daemon::Engine& engine, store::Store& store, base::Clock& clock);

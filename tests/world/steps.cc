@@ -88,7 +88,8 @@ base::Result<std::vector<Step>> StepsFromText(std::string_view text) {
     if (!known) {
       return base::Fail(
           base::ErrorCode::kInvalid,
-          fmt::format("'{}': expected a step, 'at 3 submit 4711 815'", base::Printable(line, 80)));
+          fmt::format("'{}': expected a step such as 'at 3 submit 4711 815'",
+                      base::Printable(line, 80)));
     }
     steps.push_back(
         {std::string(words[2]), static_cast<std::uint64_t>(*a), static_cast<std::uint64_t>(*b)});

@@ -538,7 +538,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
           fmt::format("task {} waits ({}), held: {}", id, core::ReasonName(why.code), record.held));
     const bool begins_later = record.request->begin && *record.request->begin > clock_.Now();
     if (why.code == core::ReasonCode::kBeginTime && !begins_later)
-      Note(fmt::format("task {} waits for a time that has come", id));
+      Note(fmt::format("task {} waits for a time that has passed", id));
     if (why.code == core::ReasonCode::kDraining && !engine_->closing() && !AnyDrained())
       Note(fmt::format("task {} waits (Draining), but nothing is drained", id));
   }
@@ -560,7 +560,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::set<std::uint64_t> hung_;  // GPUs whose driver does not respond
   bool cuda_broken_ = false;
   bool by_mps_ = true;
-  // The following members are rebuilt at each start of the daemon.
+  // The following members are rebuilt each time the daemon starts.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Servers> servers_;
   std::unique_ptr<daemon::Engine> engine_;

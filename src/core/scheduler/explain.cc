@@ -262,7 +262,7 @@ Verdict VerdictOn(const State& state, const TaskRecord& task, const GpuView& vie
   if (verdict.fit == Fit::kFits) return verdict;
   Verdict as_other = VerdictOnPart(state, task, view, Part::kOther);
   if (as_other.fit != Fit::kFits) return as_other;
-  verdict.reason.text.Edit() += " It has enough memory for the other GPUs of the task.";
+  verdict.reason.text.Edit() += " It has enough memory for the task's other GPUs.";
   return verdict;
 }
 

@@ -41,8 +41,8 @@ void SortOutUnfit(State& state) {
   }
 }
 
-// The number of CARMA's tasks that run on this GPU without having been placed there. They count as
-// foreign.
+// The number of CARMA's tasks that are running on this GPU without having been placed there. They
+// count as foreign.
 int TasksFromElsewhere(const State& state, const GpuSampled& event) {
   const std::span<const Resident> residents = state.ledger.ResidentsOf(event.gpu);
   return static_cast<int>(std::ranges::count_if(event.sample.tasks_mib, [&](const auto& seen) {
@@ -170,7 +170,7 @@ void State::On(const ReservationsChanged& event) {
 }
 
 void State::On(const PolicyChanged& event) {
-  CARMA_CHECK(event.policy.pacing == config.pacing, "a change of pacing needs a new core");
+  CARMA_CHECK(event.policy.pacing == config.pacing, "changing the pacing needs a new core");
   CARMA_CHECK(Shares(event.policy) == Shares(config),
               "tasks that run alone were promised to stay alone");
   const PolicyConfig before = std::exchange(config, event.policy);

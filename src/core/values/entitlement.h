@@ -74,7 +74,7 @@ struct LimitRule {
   std::optional<std::int64_t> queued;           // tasks that are not final
   std::optional<double> gpu_hours;              // used by attempts within the period
   Duration period{};                            // the period of gpu_hours
-  std::optional<Duration> length;               // the longest time limit of a task
+  std::optional<Duration> length;               // maximum time limit of a task
   friend bool operator==(const LimitRule&, const LimitRule&) = default;
 };
 
@@ -122,7 +122,7 @@ std::string WhomOf(const LimitRule& rule);
 
 // The name of the request's class, or kUsualQos if it names no class.
 std::string QosOf(const TaskRequest& request);
-// The name of the request's user, or the user id if the name is unknown.
+// The name of the request's user, or the UID if the name is unknown.
 std::string UserOf(const TaskRequest& request);
 
 }  // namespace carma::core

@@ -15,7 +15,7 @@ std::int64_t NeedAfterPlateau(std::int64_t peak_mib);
 class Plateau {
  public:
   Plateau() = default;
-  // known_mib: memory that the task certainly held before the first sample.
+  // known_mib: memory that the task is known to have held before the first sample.
   explicit Plateau(std::int64_t known_mib) : peak_mib_(known_mib) {}
 
   // Records a sample. Returns true if memory has risen by more than 1 % since the last recorded

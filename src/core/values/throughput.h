@@ -28,7 +28,7 @@ struct Neighbour {
 
 // The prediction for all tasks of one GPU together.
 struct ThroughputEstimate {
-  double delivered = 0;  // sum of activity times speed, in SM activity of one GPU
+  double delivered = 0;  // sum of activity times speed; 1 is one full GPU
   double newcomer = 1;   // slowdown of the added task
   double slowest = 1;    // highest slowdown of any task
   double doubt = 1;      // the largest Neighbour::doubt
@@ -38,7 +38,7 @@ struct ThroughputEstimate {
 // Highest total throughput of one GPU under that sharing method.
 double SaturationOf(const Interference& model, SharingMethod sharing);
 
-// Writes the slowdown of each task relative to running alone to `slowdowns`, in the same order.
+// Writes each task's slowdown relative to running alone to `slowdowns`, in the same order.
 void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
                  std::vector<double>& slowdowns);
 
