@@ -44,7 +44,7 @@ std::string ReadText(const std::string& path);
 bool Eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds deadline = kDeadline);
 
-// The actions of a simulated training task; times are simulated.
+// What a simulated training task does; times are simulated.
 struct Training {
   std::int64_t memory_mib = 1000;
   double solo_s = 10;

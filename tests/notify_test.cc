@@ -1,4 +1,4 @@
-// Tests notices at the end of a task and edits of waiting tasks, with whole programs, a stand-in
+// Tests notices sent when tasks end and edits to waiting tasks, with complete programs, a stand-in
 // for sendmail and a daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

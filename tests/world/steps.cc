@@ -1,4 +1,4 @@
-// Generates lists of steps from a seed, and writes, reads and shrinks them.
+// Generates step lists from a seed, and writes, reads and shrinks them.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,9 +1,8 @@
 // Measures the GPU usage of each user and account, so that the users with the least usage go first.
 //
-// For each of its GPUs, a task is charged the larger of its promised share of the memory and its
-// predicted share of the SMs, or the whole GPU if no other task may join it. Usage is measured in
-// whole-GPU seconds, from the decision to start until the attempt ends. Usage from one half-life
-// ago counts half.
+// For each of its GPUs, a task is charged the larger of its promised memory share and its predicted
+// SM share, or the whole GPU if no other task may join it. Usage is measured in whole-GPU seconds,
+// from the decision to start until the attempt ends. Usage from one half-life ago counts half.
 #pragma once
 
 #include <cstdint>

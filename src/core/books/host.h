@@ -71,7 +71,7 @@ class HostBooks {
   std::size_t tasks() const { return shares_.size(); }
   // Dedicated threads, and the tasks that hold them.
   const std::map<int, TaskId>& owners() const { return owners_; }
-  // The larger of two fractions: the share of the CPUs and the share of the memory, 0..1.
+  // The larger of the CPU share and the memory share, 0..1.
   double PartOf(int cpus, std::int64_t memory_mib) const;
   // Incremented whenever more cores or memory may have become free.
   std::uint64_t changes() const { return changes_; }

@@ -110,10 +110,10 @@ class Limits {
     std::int64_t memory_mib = 0;
     std::int64_t cpus = 0;
     std::int64_t host_memory_mib = 0;
-    double launched_s = 0;                     // sum of start times, one for each held GPU
+    double launched_s = 0;                     // sum of start times, counted once per held GPU
     double past_s = 0;                         // total GPU seconds in `past`
     bool used_up = false;                      // gpu_hours are used up; set by Advance
-    std::deque<std::pair<Time, double>> past;  // end and GPU seconds of each attempt
+    std::deque<std::pair<Time, double>> past;  // end time and GPU seconds of each attempt
   };
   // A rule, with the user, account and class that it counts separately. An empty name means that
   // all are counted together.

@@ -81,7 +81,8 @@ class ReservationBook {
     ByName users, accounts, classes;
   };
   void Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus, const Look& look);
-  // Whether one of the first `among` slots belongs to another reservation and has the GPU.
+  // Whether another reservation has the GPU at the same time as `by`, considering only the first
+  // `among` slots.
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 

@@ -49,7 +49,7 @@ enum class IdleAction {
 // All settings of a policy. docs/server/policies.md lists their names in the configuration file.
 struct PolicyConfig {
   std::string mapper = "magm";
-  // Maximum mean SM activity, over the window, of a GPU that takes another task; empty: no
+  // Maximum mean SM activity (over the window) at which a GPU may take another task; empty: no
   // condition.
   std::optional<double> sm_cap = 0.80;
   WithoutActivity without_activity = WithoutActivity::kUtilization;
@@ -130,7 +130,7 @@ struct PolicyConfig {
 Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
 // Free memory required on a GPU of that size for a task without an estimate.
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib);
-// The task's own priority plus the priority of its class.
+// The task's own priority plus its class's priority.
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
 // Errors: kInvalid with the field and what was expected.
 Result<Unit> Validate(const PolicyConfig& config);

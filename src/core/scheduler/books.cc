@@ -22,7 +22,7 @@ std::optional<std::string> CheckHolderLines(const State& state, LineKind kind) {
     if (line.tasks.empty()) return fmt::format("the line of {} is empty", line.user);
     for (const QueueKey& each : line.tasks) {
       if (LineKindOf(state.tasks.at(each.task).request) != kind)
-        return fmt::format("task {} is in a queue of the other kind", each.task);
+        return fmt::format("task {} is in a queue of the wrong kind", each.task);
     }
     in_holder_lines += line.tasks.size();
   }

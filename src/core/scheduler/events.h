@@ -157,7 +157,7 @@ struct DrainRequested {
   bool by_rule = false;
   std::optional<Time> empty_by = std::nullopt;
 };
-// A request by an administrator ends both drains. A request by the health rules ends only their own
+// An administrator's request lifts both drains. A request by the health rules lifts only their own
 // drain.
 struct ResumeRequested {
   GpuIndex gpu{};

@@ -71,7 +71,7 @@ class Play {
     int attempt = 0;
     Time started{};
     Time ends{};
-    std::optional<Time> saved_at;  // when it ends by itself after being asked to checkpoint
+    std::optional<Time> saved_at;  // when it exits by itself after being asked to checkpoint
     std::vector<GpuIndex> gpus;
     std::int64_t uses_mib = 0;
     Time seen{};  // samples show its memory and activity from then on

@@ -84,7 +84,7 @@ double UsesCpus(const State& state, const TaskRecord& task) {
   return gpus_of == 0 ? 0 : sum / gpus_of * task.request->gpus;
 }
 
-// Whether both the memory and the activity of the task are known.
+// Whether both the task's memory and its activity are known.
 bool IsKnown(const State& state, const TaskRecord& task) {
   return !task.attempt->placement.empty() && task.attempt->placement.front().claim_mib > 0 &&
          ProfileNow(state, task).sm_active;
@@ -260,8 +260,8 @@ void CountIdleCpus(State& state) {
 }
 
 // Shows the activity of the last sample, corrected for the tasks that are running now. If the
-// window began before a task appeared, its mean is too low. A task of known activity need not have
-// appeared at all.
+// window began before a task appeared, its mean is too low. A task with known activity need not
+// have appeared at all.
 void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   const GpuSample& sample = *state.gpus.all[Number(index)].sample;
   view.sm_active = sample.sm_active;

@@ -15,7 +15,7 @@ std::optional<std::int64_t> TaughtMib(const State& state, const TaskRecord& task
 // Updates everything that is derived from a GPU's residents. Called after the residents or their
 // profiles have changed.
 void LookAtResidents(State& state, GpuIndex gpu);
-// Learns the activity of the tasks on a GPU from its last sample.
+// Learns the activity of a GPU's tasks from its last sample.
 void LearnActivity(State& state, GpuIndex gpu);
 // The predicted progress of a running task, in seconds of its solo run time.
 double DoneS(const State& state, TaskId task);

@@ -54,7 +54,8 @@ std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
 // Whether, since the snapshot, no GPU has become more suitable for the tasks considered then.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
-// For each GPU, whether it may now take a task that fitted on no GPU at the time of the snapshot.
+// For each GPU, whether it may now take a task that did not fit on any GPU at the time of the
+// snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
 // Whether the tasks considered now are the same as at the snapshot.
 bool SameLineSince(const State& state, const NoStartSnapshot& look);

@@ -40,7 +40,7 @@ Time NextOnGrid(Time from, Duration step, Time now) {
   return from + rounds * step;
 }
 
-// The common part of both systems. A loop makes decisions only in its rounds. Crashed tasks are
+// What both systems have in common. A loop makes decisions only in its rounds. Crashed tasks are
 // queued once the loop's scan has found them, and only the head of a queue is considered.
 class Loop : public Rules {
  public:

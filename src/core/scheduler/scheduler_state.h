@@ -70,7 +70,7 @@ struct Life {
   double usual_cpus = 0;          // moving average of `cpus` since cpus_from
   Time cpus_from{}, cpus_at{};    // first and last reading
   std::optional<Time> stop_sent;  // when carmad stopped the current attempt
-  std::optional<Time> ended;      // when the process of the last attempt exited
+  std::optional<Time> ended;      // when the last attempt's process exited
   int repeats = 0;                // early requeues in a row (repeats.h)
   // When the task first became the head of its queue, shifted by the time that a limit has kept it
   // from starting. overtakes_before is the value of Heads::overtakes at that time.
@@ -118,8 +118,8 @@ struct Group {
   std::int64_t priority = 0;
   std::size_t line = 0;  // LineUp::Next::line
   bool starving = false;
-  bool unplaceable = false;                 // no GPU took them in the last pass
-  Need need;                                // the need of the first task
+  bool unplaceable = false;                 // they did not fit on any GPU in the last pass
+  Need need;                                // the first task's need
   std::optional<TaskId> first;              // the first task still waiting; empty: none
   std::vector<TaskId> behind;               // the further tasks in reverse order
   std::span<double> scores;                 // by GPU; kNotThere: the GPU does not take them now
@@ -136,7 +136,7 @@ struct LineLook {
   std::vector<double> scores;        // each group's score on each GPU
   std::vector<std::uint32_t> slots;  // hash table of groups; 0: empty slot
   TaskSet looked_at;
-  TaskSet unplaceable;              // tasks in looked_at that no GPU takes
+  TaskSet unplaceable;              // tasks in looked_at that did not fit on any GPU
   std::vector<TaskId> passed_over;  // tasks in looked_at that were already refused
   void Clear() {
     groups.clear();
@@ -187,7 +187,7 @@ struct Passes {
   std::optional<NoStartSnapshot> no_start;
   // Tasks that were considered and could not start. Used only for look-ups.
   TaskSet refused;
-  TaskSet unplaceable;  // refused tasks that no GPU took
+  TaskSet unplaceable;  // refused tasks that did not fit on any GPU
   // GPUs where a task has started since all GPUs were last checked. A waiting task may now have
   // better neighbours on these GPUs, and the start may allow tasks further back in the queue to be
   // considered.

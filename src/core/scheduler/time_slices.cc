@@ -251,7 +251,7 @@ void MakeRoom(State& state) {
 }
 
 // A freed GPU is kept until all tasks that make room for the same waiting task have left. The time
-// is no longer extended once another task is first in the queue.
+// is no longer extended once a different task is first in the queue.
 void KeepPlaces(State& state) {
   std::optional<std::vector<TaskId>> line;
   for (GpuState& gpu : state.gpus.all) {

@@ -108,8 +108,8 @@ void AskForWake(State& state) {
   if (!state.unsorted.empty()) next = state.now;
   const bool anyone = !state.queue.Main().empty() || !state.queue.Recovery().empty() ||
                       !state.queue.Main(LineKind::kWithoutGpus).empty();
-  // No wake-up is needed for a trial that is already due. It waits for GPUs, and the release of a
-  // GPU is an event.
+  // No wake-up is needed for a trial that is already due. It waits for GPUs, and releasing a GPU is
+  // an event.
   std::optional<Time> trial = anyone ? state.launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= state.now) trial.reset();
   const std::optional<Time> plateau = anyone ? state.next_plateau : std::nullopt;

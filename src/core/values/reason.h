@@ -16,7 +16,7 @@ enum class ReasonCode : std::uint8_t {
   kNone,
   kPriority,         // tasks ahead in the queue are waiting too
   kResources,        // too few eligible GPUs, for mixed reasons
-  kGpuMemory,        // memory of every GPU is claimed or used
+  kGpuMemory,        // every GPU's memory is claimed or used
   kSmBusy,           // SM activity above the cap
   kWarmUp,           // the GPU's samples do not yet show the last placement
   kHostBusy,         // the machine's cores are busy, so another task would starve

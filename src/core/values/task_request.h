@@ -55,7 +55,7 @@ inline constexpr int kMaxRecoveries = 1000;
 inline constexpr int kMaxCpus = 65'536;
 inline constexpr std::int64_t kMaxHostMemoryMib = std::int64_t{1} << 30;  // 1 PiB
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Whether the text can be the index or the UUID of a GPU.
+// Whether the text can be a GPU index or UUID.
 bool IsGpuName(std::string_view name);
 // Whether the text can be part of a GPU model's name: letters, digits, blanks and "-_.", as in
 // "a100" or "RTX 6000".
@@ -64,7 +64,7 @@ inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
                                            .max_items = kMaxGpus,
                                            .fits = IsGpuName,
                                            .unless_empty = true,
-                                           .expected = "the index or the UUID of a GPU"};
+                                           .expected = "a GPU index or UUID"};
 // Whether an account or a class may have this name, which must be 1 to 64 letters, digits or any of
 // '_', '-', '+', '.'.
 bool IsShareName(std::string_view name);
