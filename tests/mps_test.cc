@@ -102,7 +102,7 @@ class Mps : public ::testing::Test {
   }
 
   // Cancels the first of a server's two clients. This client ignores SIGTERM. If it were killed
-  // while computing, the server and the other client would exit too.
+  // while computing, the server and the other client would go down too.
   void ExpectTheCancelledClientGoesAlone() {
     Training stubborn = kSmall;
     stubborn.more = {"--ignore-term"};

@@ -43,8 +43,8 @@ enum class ReasonCode : std::uint8_t {
   kCancelledByUser,
   kRequeuedByUser,
   kNodeFail,        // lost with its machine or its shim
-  kVictim,          // killed by a neighbour's fault, not its own
-  kGpuFault,        // killed by a GPU fault that its own program caused (an Xid of that kind)
+  kVictim,          // failed because of a neighbour's fault, not its own
+  kGpuFault,        // failed because its own program caused a GPU fault (an Xid of that kind)
   kMigInstance,     // a MIG instance cannot take a task that needs several GPUs
   kGain,            // it would add too little to the GPU's throughput
   kSlowdown,        // the task or a neighbour would be slowed down too much
