@@ -144,8 +144,7 @@ std::optional<std::string> CheckQueue(const State& state) {
     if (auto wrong = CheckHolderLines(state, kind)) return wrong;
     lines += state.queue.Main(kind).size;
   }
-  if (lines != in_line)
-    return fmt::format("{} tasks should be queued, but {} are", in_line, lines);
+  if (lines != in_line) return fmt::format("{} tasks should be queued, but {} are", in_line, lines);
   std::size_t noted = 0;
   for (const auto& [id, task] : state.tasks) noted += state.lives.count(Number(id));
   if (noted != state.lives.size())

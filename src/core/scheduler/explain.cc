@@ -188,9 +188,9 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   }
   const auto fitting = static_cast<int>(open.size());
   if (fitting < wanted) {
-    return Summary(
-        closed,
-        wanted > 1 ? fmt::format("Needs {} GPUs, but {} can take it. ", wanted, fitting) : "");
+    return Summary(closed, wanted > 1
+                               ? fmt::format("Needs {} GPUs, but {} can take it. ", wanted, fitting)
+                               : "");
   }
   if (fitting > 0 && not_first.size() == open.size()) {
     return Summary(not_first,

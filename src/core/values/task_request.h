@@ -111,8 +111,7 @@ struct TaskRequest {
           {.low = 0, .high = kMaxGpus});
     field("memory_mib", task.memory_mib, "Expected peak memory per GPU, as stated by the user.",
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
-    field("cpus", task.cpus, "Server cores reserved for the task.",
-          {.low = 1, .high = kMaxCpus});
+    field("cpus", task.cpus, "Server cores reserved for the task.", {.low = 1, .high = kMaxCpus});
     field("host_memory_mib", task.host_memory_mib,
           "Main memory of the server reserved for the task; the task may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
