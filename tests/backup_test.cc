@@ -1,5 +1,5 @@
-// Tests that the database can be copied while the daemon runs, and that a server continues from the
-// copy.
+// Tests that the database can be copied while the daemon is running, and that a server continues
+// from the copy.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST_F(Backup, AServerContinuesFromACopyAndNoAttemptRunsTwice) {
   EXPECT_EQ(site.Task(held).priority, 5);
   EXPECT_EQ(site.Gpus()[1].state, "drain");
   EXPECT_FALSE(cli::GetTask(site.client(), later)) << "it was submitted after the copy";
-  // The end of the old attempt is unknown, so its remains are removed and the task starts again.
+  // How the old attempt ended is unknown, so its remains are removed and the task starts again.
   EXPECT_TRUE(process.Ends());
   ASSERT_EQ(gated.Hear(), "2");
   gated.Open();

@@ -234,7 +234,7 @@ TEST_F(BadSubmission, InvalidRequestBytesAreAnsweredOrDropped) {
   const struct {
     const char* what;
     std::string bytes;
-    const char* status;  // of the answer; empty if the connection may end in any way
+    const char* status;  // of the response; empty if the connection may end in any way
   } kCases[] = {
       {"noise", "\x00\xff\x13\x37 GET\r\n\r\n"s, ""},
       {"another protocol", "SSH-2.0-OpenSSH_9.2\r\n\r\n", ""},
@@ -453,7 +453,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndWorkContinuesAfterwards) {
 
   Fill();
   Ran refused;
-  // Submissions are accepted until the little room left in the database's files is used up.
+  // Submissions are accepted until the little space left in the database files is used up.
   int accepted = 0;
   EXPECT_TRUE(Eventually([&] {
     refused = site.Carma({"submit", "--hold", "--", "/bin/true"});

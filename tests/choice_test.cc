@@ -1,5 +1,5 @@
-// Tests the choice of GPUs: tasks that need a certain GPU type on a server with two types, and
-// reserved GPUs.
+// Tests GPU selection: tasks that need a certain GPU type on a server with two types, and reserved
+// GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -28,7 +28,7 @@ TEST(Collocation, TwoTasksShareAGpuWhenTheyFit) {
   const api::GpuView gpu = site.Gpus()[0];
   EXPECT_EQ(gpu.claimed_mib, 30'000);
   EXPECT_EQ(gpu.tasks.size(), 2U);
-  site.ExpectWaits(third, "GpuMemory");  // once the GPU is out of its warm-up
+  site.ExpectWaits(third, "GpuMemory");  // once the GPU has warmed up
   EXPECT_THAT(site.Carma({"explain", std::to_string(third)}).out, HasSubstr("GpuMemory"));
   EXPECT_THAT(site.Carma({"gpus"}).out, HasSubstr("mix"));
   site.Carma({"cancel", std::to_string(first)});

@@ -1,5 +1,5 @@
-// Tests the daily operation of a server: reloading the configuration, closing terminals, and a log
-// that records which user did what.
+// Tests day-to-day server operation: reloading the configuration, closing terminals, and a log that
+// records which user did what.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -172,7 +172,7 @@ class Terminal {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  // Has the same effect as closing the terminal's window.
+  // Has the same effect as closing the terminal window.
   void Close() { master_.reset(); }
 
  private:
@@ -196,7 +196,7 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
     const std::uint64_t id = gated.Submit(site, "exit 4");
     ASSERT_EQ(gated.Hear(), "1");
     terminal.Close();
-    // The hangup makes the daemon reload its configuration. Its log output is lost.
+    // The hangup makes the daemon reload its configuration. The daemon's log output is lost.
     EXPECT_TRUE(Eventually([&] { return site.Status().config_read_ms > status->config_read_ms; }))
         << form;
     EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded") << form;
@@ -302,7 +302,7 @@ TEST_F(Background, ReportsWhyItDoesNotServeAndLeavesNoProcess) {
 // ---- the log ----
 
 TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
-  // As under a service manager, the environment names the device and inode of the stream.
+  // As under a service manager, the environment names the stream's device and inode.
   const auto in_journal = [](Words argv) {
     argv.insert(
         argv.begin(),

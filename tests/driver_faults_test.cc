@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-// The time limit for a prompt answer while the driver hangs.
+// The time limit for a prompt response while the driver hangs.
 constexpr std::chrono::seconds kPrompt{5};
 
 class DriverFaults : public ::testing::Test {
@@ -218,7 +218,7 @@ TEST_F(DriverFaults, AMissingValueClosesNoGpu) {
   Fault({"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetTotalEccErrors", "--gpu", "0"});
   for (const char* function : {"nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"})
     Fault({"error", "--code", "NOT_SUPPORTED", "--function", function, "--gpu", "0"});
-  // A GPU without temperature proves that a reading was made after the faults were set.
+  // A missing temperature proves that a reading was taken after the faults were set.
   ASSERT_TRUE(Eventually([&] { return !site.Gpus()[0].temperature_c; }));
   EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
   EXPECT_TRUE(site.Gpus()[1].temperature_c);

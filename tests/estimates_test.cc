@@ -55,7 +55,7 @@ class Estimates : public ::testing::Test {
     WriteText(path, text, mode);
     return path;
   }
-  // Submits a training task of 200 simulated seconds that a summary describes.
+  // Submits a training task that takes 200 simulated seconds and is described by a summary.
   std::uint64_t Train(std::int64_t memory_mib, int seed, const std::string& batch = "32",
                       const std::string& then = "", Words options = {}) const {
     std::string command;
@@ -140,7 +140,7 @@ TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {
 
 TEST_F(Estimates, ADryRunShowsThePrediction) {
   Ran check;
-  EXPECT_TRUE(Eventually([&] {  // not possible before the first sample of a GPU
+  EXPECT_TRUE(Eventually([&] {  // not possible before a GPU's first sample
     check = site.Carma({"submit", "--check", "--model-summary", summary_, "--batch-size", "32",
                         "--optimizer", "adam", "--", "/bin/true"});
     return check.out.find("could start now") != std::string::npos;

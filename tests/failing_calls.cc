@@ -1,5 +1,5 @@
-// A library for LD_PRELOAD that counts the calls that create descriptors, threads and processes.
-// Calls that the test selects fail, as on a machine without such resources.
+// An LD_PRELOAD library that counts the calls that create descriptors, threads and processes. Calls
+// selected by the test fail, as on a machine that has run out of these resources.
 #include "tests/failing_calls.h"
 
 #include <dlfcn.h>
@@ -156,7 +156,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   if (Fails("pthread_create")) return EAGAIN;
   return Real(&::pthread_create, "pthread_create")(thread, attributes, run, argument);
 }
-// pidfd_open and clone3, for which the C library has no functions yet.
+// pidfd_open and clone3, for which the C library has no wrappers yet.
 long syscall(long number, ...) noexcept {
   va_list list;
   va_start(list, number);

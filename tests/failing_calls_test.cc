@@ -34,7 +34,7 @@ class FailingCalls : public ::testing::Test {
   std::map<std::string, std::string> Environment() const {
     return {{"LD_PRELOAD", CARMA_FAILING_CALLS_LIBRARY}, {"FAILING_CALLS", file_}};
   }
-  // From now on, the calls with these numbers fail.
+  // From now on, calls number `first` to `last` fail.
   void Fail(std::int64_t first, std::int64_t last) {
     orders_->first = orders_->last = 0;
     orders_->calls = 0;
@@ -69,8 +69,8 @@ class FailingCalls : public ::testing::Test {
   bool Lives() const {
     return !WaitReadable(site_.daemon().end_fd(), std::chrono::milliseconds(0));
   }
-  // Submits a task, which must succeed although the calls with these numbers fail. Returns how many
-  // calls were made.
+  // Submits a task, which must succeed even though calls number `first` to `last` fail. Returns how
+  // many calls were made.
   std::int64_t Work(std::int64_t first, std::int64_t last) {
     Fail(first, last);
     const std::uint64_t id = Submit();

@@ -1,5 +1,5 @@
 // Tests faulty GPUs, programs that cause GPU faults, tasks that hold GPUs without using them, and
-// foreign programs on GPUs, with real processes on a simulated server.
+// programs that CARMA did not start, with real processes on a simulated server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
@@ -210,7 +210,7 @@ TEST_F(Health, AForeignProcessIsShownWithItsUserAndCommand) {
   site.Start();
   Child stranger = Child::Start({Program("carma-simgpu"), "hold", "--state", site.gpus_file(),
                                  "--gpu", "1", "--mib", "3000"});
-  // Waits until the program's name is shown. Values that take long to read appear later.
+  // Waits until the program's name is shown. Values that take longer to read appear later.
   ASSERT_TRUE(Eventually([&] {
     const api::GpuView gpu = Gpu(1);
     return !gpu.foreign.empty() && gpu.foreign[0].command.starts_with(Program("carma-simgpu"));

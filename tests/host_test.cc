@@ -73,7 +73,7 @@ TEST_F(Host, WaitsForPromisedMemoryEvenAfterAKill) {
   const std::uint64_t waits = site.Submit({"--mem", "4G", "--wrap", "true"});
   site.ExpectWaits(waits, "HostMemory");
   const std::string why = site.Carma({"explain", std::to_string(waits)}).out;
-  EXPECT_THAT(why, HasSubstr("4.0G of the machine's memory"));
+  EXPECT_THAT(why, HasSubstr("4.0G of main memory"));
   EXPECT_THAT(why, HasSubstr("3.0G of 8.0G is free"));
   site.Restart(SIGKILL);
   site.ExpectWaits(waits, "HostMemory");
@@ -134,7 +134,7 @@ TEST_F(Host, ATaskThatTakesMoreMemoryThanItsLimitIsKilledForIt) {
   const api::TaskView ended = site.Await(id);
   EXPECT_EQ(ended.state, "failed");
   EXPECT_EQ(ended.reason, "HostMemory");
-  EXPECT_THAT(ended.reason_text, HasSubstr("it was promised 64M"));
+  EXPECT_THAT(ended.reason_text, HasSubstr("the task was promised 64M"));
 }
 
 TEST_F(Host, TheKernelWeighsAndCapsCores) {

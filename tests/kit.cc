@@ -39,7 +39,7 @@ class ReadySocket {
     ::chmod(path.c_str(), 0666);
   }
   ~ReadySocket() { ::unlink(path_.c_str()); }
-  // Returns false if the process ends or nothing arrives in time.
+  // Returns false if the process exits or nothing arrives in time.
   bool AwaitReady(int end_fd) const {
     const auto end = std::chrono::steady_clock::now() + kDeadline;
     while (std::chrono::steady_clock::now() < end) {
@@ -60,7 +60,8 @@ class ReadySocket {
   base::UniqueFd fd_;
 };
 
-// Ends every process whose command line names the folder: shims that outlive a failed test.
+// Kills every process whose command line names the folder, such as shims that outlive a failed
+// test.
 void KillLeftovers(const std::string& folder) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const auto pid = base::ParseInt(entry.path().filename().string());
@@ -72,8 +73,9 @@ void KillLeftovers(const std::string& folder) {
   }
 }
 
-// Settings for a server whose clock runs a thousand times as fast on a machine that is busy with
-// other tests. Samples are rare, and no sample counts as too old because the machine was slow.
+// Settings for a server whose clock runs a thousand times faster than real time, on a machine that
+// is busy with other tests. Samples are rare, and no sample counts as too old because the machine
+// was slow.
 std::map<std::string, std::string> UsualSettings() {
   // Tasks share GPUs through streams, with as many neighbours as under MPS, so that no test depends
   // on NVIDIA's programs on this machine.
@@ -175,7 +177,7 @@ Site::Site(SiteOptions options)
 Site::~Site() {
   if (daemon_.started()) {
     CancelAll();
-    // If a sanitizer ended the daemon, this shows its last output with the exit code.
+    // If a sanitizer killed the daemon, this shows its last output and its exit code.
     const Ran stopped = Stop(SIGTERM);
     EXPECT_EQ(stopped.code, 0) << stopped.Text();
   }
@@ -334,7 +336,7 @@ std::vector<pid_t> Site::Processes(const std::string& name) const {
     if (words.find(folder_.path() + "/") != std::string::npos)
       pids.push_back(static_cast<pid_t>(*pid));
   }
-  // A child that a shim has just forked has the shim's name until it executes the task.
+  // A child that a shim has just forked has the shim's name until it execs the task.
   const std::vector<pid_t> all = pids;
   std::erase_if(pids, [&](pid_t pid) {
     const auto stat = base::ReadProcessStat(pid);

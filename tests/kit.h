@@ -37,14 +37,14 @@ class Folder {
 };
 
 void WriteText(const std::string& path, const std::string& text, unsigned mode = 0644);
-// Returns an empty text if there is no such file.
+// Returns an empty string if there is no such file.
 std::string ReadText(const std::string& path);
 // Checks a condition repeatedly. Returns true as soon as it holds, or false at the deadline. For
-// conditions that no event announces (a GPU's health); use Site::Await for the end of a task.
+// conditions that no event announces (a GPU's health); use Site::Await to wait for a task to end.
 bool Eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds deadline = kDeadline);
 
-// The actions of a simulated training task; times are simulated.
+// What a simulated training task does; times are simulated.
 struct Training {
   std::int64_t memory_mib = 1000;
   double solo_s = 10;
@@ -64,7 +64,7 @@ struct SiteOptions {
 
 class Site {
  public:
-  // Makes the server and writes the configuration, but does not start the daemon.
+  // Creates the server and writes the configuration, but does not start the daemon.
   explicit Site(SiteOptions options = {});
   // Cancels all running tasks, stops the daemon, and leaves no process behind.
   ~Site();
@@ -80,10 +80,10 @@ class Site {
   void Set(const std::string& key, const std::string& value);
 
   // Starts carmad. With wait_gpus, returns once tasks can be submitted, otherwise once carmad
-  // listens. Fails the test if the daemon ends instead.
+  // listens. Fails the test if the daemon exits instead.
   void Start(bool wait_gpus = true, const RunOptions& options = {});
   Child& daemon() { return daemon_; }
-  // Sends the signal and waits for the daemon's end.
+  // Sends the signal and waits for the daemon to exit.
   Ran Stop(int signal);
   void Restart(int signal) {
     Stop(signal);
@@ -100,12 +100,12 @@ class Site {
   std::uint64_t Train(std::vector<std::string> options, const Training& training) const;
 
   api::Client& client() { return client_; }
-  // Makes a request as another user of this machine (needs root); returns the daemon's answer or
+  // Makes a request as another user of this machine (needs root); returns the daemon's response or
   // its error message.
   std::string CallAs(uid_t uid, const std::string& method, const std::string& target,
                      const std::string& body = "") const;
   api::TaskView Task(std::uint64_t id);
-  // Waits for the task's end and returns the task; fails the test at the deadline.
+  // Waits for the task to end and returns it; fails the test at the deadline.
   api::TaskView Await(std::uint64_t id, std::chrono::seconds deadline = kDeadline);
   // Waits until the task is in this state, and returns the task.
   api::TaskView AwaitState(std::uint64_t id, const std::string& state);
@@ -140,7 +140,7 @@ class Site {
   api::Client client_;
 };
 
-// A task that reports when it runs and continues when the test lets it.
+// A task that reports when it is running and continues when the test lets it.
 class Gated {
  public:
   Gated(const Site& site, const std::string& name);

@@ -70,7 +70,7 @@ TEST_F(Lease, IsATaskWhileItsProcessLives) {
   EXPECT_THAT(site.Carma({"explain", "1"}).out, HasSubstr("running"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("carma_leases{state=\"adopted\"} 1\n"));
-  // A waiting lease is in the queue like a task, and ends with its process.
+  // A waiting lease is in the queue like a task, and ends when its process exits.
   const Ran held =
       site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});
   ASSERT_EQ(held.out, "2\n") << held.Text();

@@ -497,7 +497,8 @@ TEST_F(SeveralUsers, ATaskThatAnAdministratorRepeatsRunsAsItsOwner) {
   const std::uint64_t first =
       site.Submit({"--output", "redo.%j", "--", "/bin/sh", "-c", "id -u; id -g; id -G"}, Other());
   ASSERT_EQ(site.Await(first).state, "succeeded");
-  // A user who can guess the next task number must not be able to reach a file of root with it.
+  // A user who can guess the next task number must not be able to use it to reach one of root's
+  // files.
   const std::uint64_t trap = first + 2;
   ASSERT_EQ(::symlink(secret.c_str(), fmt::format("{}/redo.{}", site.out_dir(), trap).c_str()), 0);
   const Ran ran = site.Carma({"redo", "--parsable", fmt::format("{}", first)});

@@ -1,4 +1,4 @@
-// Tests the kernel's limit on the GPU memory of all processes of a task together (driver branch
+// Tests the kernel-enforced limit on the total GPU memory of a task's processes (driver branch
 // 615).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-constexpr double kLongRun = 1e6;  // until it is cancelled
+constexpr double kLongRun = 1e6;  // runs until it is cancelled
 
 SiteOptions Limited(const std::string& method) {
   return {.shape = "1xA100-40GB",
@@ -88,7 +88,7 @@ TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
               HasSubstr("the kernel limits its processes to a total of "));
   site.Carma({"cancel", std::to_string(neighbour)});
   EXPECT_EQ(site.Await(neighbour).state, "cancelled");
-  site.ExpectIdle();  // nor is a limit left
+  site.ExpectIdle();  // no limit is left either
 }
 
 TEST_P(MemoryLimits, ATaskSeesItsLimitAsTheWholeGpu) {

@@ -1,4 +1,4 @@
-// Tests divided GPUs, whose instances are listed like separate GPUs beside the whole GPUs.
+// Tests MIG GPUs, whose instances are listed as separate GPUs alongside unpartitioned ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -12,13 +12,13 @@ namespace {
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-constexpr double kLongTask = 100'000;  // until it is cancelled
+constexpr double kLongTask = 100'000;  // runs until it is cancelled
 
 class Mig : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
 
-  // Memory in use on a GPU or instance in MiB, as the simulated server itself reports.
+  // Memory in use on a GPU or instance, in MiB, as reported by the simulated server itself.
   std::int64_t UsedMib(const std::string& uuid) {
     const Ran ran = site.SimGpu({"show", "--json"});
     const base::Json json = base::Json::parse(ran.out, nullptr, false);

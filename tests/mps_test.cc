@@ -1,5 +1,5 @@
 // Tests tasks that share GPUs through MPS servers: limits, faults, servers that fail, daemons that
-// start and end. The MPS control program is simulated.
+// start and exit. The MPS control program is simulated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ using Words = std::vector<std::string>;
 
 // PCI address of the first simulated GPU, as the kernel writes it.
 constexpr char kPlace[] = "0000:03:00";
-constexpr double kLongTraining = 1e6;  // until it is cancelled
+constexpr double kLongTraining = 1e6;  // runs until it is cancelled
 
 constexpr Training kSmall{.memory_mib = 4000, .solo_s = kLongTraining};
 
@@ -102,7 +102,7 @@ class Mps : public ::testing::Test {
   }
 
   // Cancels the first of a server's two clients. This client ignores SIGTERM. If it were killed
-  // while computing, the server and the other client would end too.
+  // while computing, the server and the other client would go down too.
   void ExpectTheCancelledClientGoesAlone() {
     Training stubborn = kSmall;
     stubborn.more = {"--ignore-term"};
@@ -278,7 +278,7 @@ TEST_F(Mps, WithoutTheLimitNothingIsEnforced) {
   EXPECT_EQ(task.memory_limit_mib, 0);
 }
 
-// All clients get the same error, and the culprit ends last. Only the kernel's log identifies the
+// All clients get the same error, and the culprit exits last. Only the kernel's log identifies the
 // culprit.
 TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   const std::string log = site.folder() / "kmsg";
@@ -297,7 +297,7 @@ TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   EXPECT_EQ(failed.reason, "GpuFault") << failed.reason_text;
   EXPECT_EQ(failed.attempt, 1);
   for (const std::uint64_t id : neighbours) {
-    // A victim uses streams while the culprit has not ended yet.
+    // A victim uses streams while the culprit has not exited yet.
     api::TaskView task;
     EXPECT_TRUE(Eventually([&] { return (task = site.Task(id)).observed_mib > 0; }));
     EXPECT_EQ(task.attempt, 2) << site.Carma({"history", std::to_string(id)}).out;
@@ -557,7 +557,7 @@ TEST_F(Mps, ARequestWaitsForACarmadThatHasJustStarted) {
   const sockaddr_un address = api::UnixAddress(site.socket()).value();
   ASSERT_EQ(::connect(asks.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_TRUE(base::WriteAll(asks.get(), "GET /v1/gpus HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-  // The second request needs no GPU, so it is answered before the first.
+  // The second request needs no GPU, so its response comes before the first one's.
   EXPECT_THAT(site.Status().collocation, HasSubstr("being checked"));
   WriteText(gate.path(), "go\n");
   char answer[16] = {};
@@ -623,7 +623,7 @@ TEST(Streams, MarksAndCountsATaskThatOutgrowsItsPromise) {
   site.Start();
   const std::uint64_t greedy =
       site.Train({"--gpu-mem", "2000"}, {.memory_mib = 8000, .solo_s = kLongTraining});
-  EXPECT_TRUE(Eventually([&] {  // at first, its memory still grows
+  EXPECT_TRUE(Eventually([&] {  // at first, its memory is still growing
     return site.Task(greedy).over_promise_mib.value_or(0) >= 8000 - 2000 - 2048;
   }));
   EXPECT_THAT(site.Carma({"list"}).out, HasSubstr("0 (OverPromise)"));

@@ -1,4 +1,4 @@
-// Tests notices at the end of a task and edits of waiting tasks, with whole programs, a stand-in
+// Tests notices sent when tasks end and edits to waiting tasks, with complete programs, a stand-in
 // for sendmail and a daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ TEST_F(Notify, AProgramRunsAsTheSubmitterAndAMailGoesToThem) {
 
 TEST_F(Notify, AProgramHasTheLimitsOfATaskAndLeavesNothingBehind) {
   const std::string told = site.out_dir() + "/told.sh", left = site.out_dir() + "/left";
-  // The option of ulimit that limits processes differs between shells.
+  // The ulimit option that limits processes differs between shells.
   WriteText(told,
             "#!/bin/sh\n(grep NoNewPrivs /proc/self/status\n"
             "sed -n 's/^Max processes *\\([^ ]*\\).*/\\1/p' /proc/self/limits\n"

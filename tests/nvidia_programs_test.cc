@@ -1,6 +1,6 @@
 // Tests CARMA with NVIDIA's own MPS control daemons and management library from several driver
-// branches. These programs need no GPU to start, answer and end. tools/nvidia_programs.py downloads
-// them and runs this program; otherwise every test is skipped.
+// branches. These programs need no GPU to start, respond and exit. tools/nvidia_programs.py
+// downloads them and runs this program; otherwise every test is skipped.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ class Branch : public ::testing::TestWithParam<const char*> {
   std::map<std::string, std::string> Libraries() const {
     return {{"LD_LIBRARY_PATH", folder_ + "/lib"}};
   }
-  // Control programs before branch 550 do not report the state of a server.
+  // Control programs before branch 550 do not report a server's state.
   bool TellsState() const { return std::string(GetParam()) >= "550"; }
 
   std::string folder_;
@@ -247,7 +247,7 @@ TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
 }
 
 // Since branch 580, the control program calls the driver before it starts. If the call fails, it
-// ends with CUDA's error.
+// exits with CUDA's error.
 class NvidiaMpsWithoutDriver : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMpsWithoutDriver, ::testing::Values("580"), BranchName);
 
@@ -259,8 +259,8 @@ TEST_P(NvidiaMpsWithoutDriver, ExplainsAControlProgramThatDoesNotStart) {
               HasSubstr("the MPS control program failed: it ended with exit code"));
 }
 
-// Control programs of earlier branches have no servers for several users, so carmad refuses them
-// before it starts them.
+// Control programs of earlier branches do not support servers for several users, so carmad refuses
+// them before it starts them.
 class NvidiaMultiUser : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMultiUser, ::testing::Values("535", "550", "580"),
                          BranchName);

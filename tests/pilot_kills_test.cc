@@ -1,6 +1,6 @@
 // Runs two pilots in one working directory, where their tasks have the same numbers, while pilots,
 // daemons, shims and GPU readers are killed. Every task and lease must end once, with its own exit
-// code. No attempt may begin twice, and no task may read the checkpoint or write the output of
+// code. No attempt may start twice, and no task may read the checkpoint or write the output of
 // another task. CARMA_STRESS_TASKS=3000 CARMA_STRESS_KILLS=300 runs the long form.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -131,7 +131,8 @@ class PilotKills : public ::testing::Test {
     side.socket = text.substr(at + name.size(), text.find('\n', at) - at - name.size());
     side.job.environment["CARMA_SOCKET"] = side.socket;
   }
-  // Starts the pilot again if it has ended, as it does after its daemon was killed several times.
+  // Starts the pilot again if it has exited, as it does after its daemon has been killed several
+  // times.
   void ServeAgain(Side& side) {
     if (!WaitReadable(side.pilot.end_fd(), std::chrono::milliseconds(0))) return;
     side.pilot.Wait();

@@ -109,8 +109,8 @@ std::string PackageOf(const std::string& program) {
   }
   const bool ready = (options.cwd.empty() || ::chdir(options.cwd.c_str()) == 0) &&
                      (!options.uid || BecomeUser(*options.uid));
-  // Ensures that a test program that crashes or times out leaves no daemon behind. This must follow
-  // the change of user, which would clear the setting.
+  // Ensures that a test program that crashes or times out leaves no daemon behind. This must come
+  // after switching users, which would clear the setting.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (ready) ::execvpe(argv[0], argv, env);
   ::dprintf(STDERR_FILENO, "cannot run %s: %s\n", argv[0], std::strerror(errno));
@@ -120,7 +120,7 @@ std::string PackageOf(const std::string& program) {
 }  // namespace
 
 std::string Ran::Text() const {
-  std::string text = late          ? "did not end in time"
+  std::string text = late          ? "did not exit in time"
                      : signal != 0 ? "signal " + std::to_string(signal)
                                    : "exit code " + std::to_string(code);
   return text + "\nstdout: " + out.substr(0, 4000) + "\nstderr: " + err.substr(0, 4000);

@@ -19,13 +19,13 @@ namespace carma::system_test {
 inline constexpr std::chrono::seconds kDeadline{60};
 
 struct Ran {
-  int code = -1;  // exit status; -1 if a signal ended the program
+  int code = -1;  // exit status; -1 if a signal killed the program
   int signal = 0;
-  bool late = false;  // the program did not end in time and was killed
+  bool late = false;  // the program did not exit in time and was killed
   std::string out;
   std::string err;
   bool Ok() const { return code == 0; }
-  // All results as text for the messages of failed expectations.
+  // All results as text, for failure messages.
   std::string Text() const;
 };
 
@@ -33,17 +33,17 @@ struct RunOptions {
   std::string input;                               // its standard input
   std::map<std::string, std::string> environment;  // in addition to the test's own, without CARMA_*
   std::string cwd;                                 // empty: the test's folder
-  std::optional<uid_t> uid;  // run as this user, with the user's groups; needs root
+  std::optional<uid_t> uid;  // run as this user, with this user's groups; needs root
   std::optional<rlim_t> max_file_bytes;
   std::chrono::milliseconds deadline = kDeadline;
 };
 
 // A running program. Its output goes to anonymous files, so the program never waits for a reader.
-// The destructor kills a program that still runs.
+// The destructor kills a program that is still running.
 class Child {
  public:
-  // If the program cannot be started, fails the test and returns an ended child. If the program is
-  // not installed, the failure names its Debian package.
+  // If the program cannot be started, fails the test and returns a child that has already exited.
+  // If the program is not installed, the failure names its Debian package.
   static Child Start(const std::vector<std::string>& argv, const RunOptions& options = {});
   Child() = default;
   Child(Child&& other) noexcept { *this = std::move(other); }
@@ -53,7 +53,7 @@ class Child {
   pid_t pid() const { return pid_; }
   // True from the start until Wait() has returned.
   bool started() const { return pid_ > 0; }
-  // A descriptor that is readable once the program has ended.
+  // A descriptor that is readable once the program has exited.
   int end_fd() const { return pidfd_.get(); }
   void Signal(int number) const;
   Ran Wait(std::chrono::milliseconds deadline = kDeadline);
@@ -67,7 +67,7 @@ class Child {
 
 Ran RunProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
 
-// Calls the function in a child process as this user, with the user's groups, and returns its
+// Calls the function in a child process as this user, with this user's groups, and returns its
 // result; needs root.
 std::string CallAsUser(uid_t uid, const std::function<std::string()>& function);
 
@@ -88,7 +88,7 @@ class Bell {
   std::string rest_;
 };
 
-// Waits for the end of a process that is not a child of this process.
+// Waits for a process that is not a child of this process to exit.
 class Watched {
  public:
   explicit Watched(pid_t pid);

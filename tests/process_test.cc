@@ -1,4 +1,4 @@
-// Tests the functions with which the tests start programs.
+// Tests the functions that the tests use to start programs.
 #include "tests/process.h"
 
 #include <gtest/gtest-spi.h>

@@ -1,5 +1,5 @@
-// Tests `carma profile` on simulated GPUs. It finds the parameters of the tasks, leaves nothing
-// behind, and continues where it stopped.
+// Tests `carma profile` on simulated GPUs. It finds the tasks' parameters, leaves nothing behind,
+// and continues where it stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Tests that the server reports the progress that tasks print in every answer.
+// Tests that the progress that tasks print appears in all of the server's responses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class ProgressTest : public ::testing::Test {
     options.insert(options.end(), {"--", "/bin/sh", "-c", command + "; exec sleep 600"});
     return site.Submit(std::move(options));
   }
-  // Waits until the task has done this number of steps; returns false at the deadline.
+  // Waits until the task has completed this number of steps; returns false at the deadline.
   bool Reaches(std::uint64_t id, double done) {
     return Eventually([&] {
       const api::TaskView task = site.Task(id);

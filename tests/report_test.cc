@@ -71,7 +71,7 @@ TEST_F(Reports, ShowWaitsOfTheQueueHead) {
   const std::uint64_t second =
       site.Train({"--gpus", "2", "--exclusive"}, {.memory_mib = 4000, .solo_s = 5});
   site.ExpectWaits(second, "Exclusive");
-  // A wait shorter than the time between two looks at the queue is not seen.
+  // A wait shorter than the time between two checks of the queue is not recorded.
   EXPECT_TRUE(Eventually([this] { return Ask().run->line_waits_s.contains("Exclusive"); }));
   first.Open();
   ASSERT_EQ(site.Await(second).state, "succeeded");
@@ -127,7 +127,7 @@ TEST_F(Reports, CompareActivityWithEarlierRuns) {
   EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known about the first";
   ASSERT_THAT(of_activity(1), SizeIs(1));
   EXPECT_EQ(of_activity(1)[0].by, "history");
-  // The clock runs so fast that some readings come after the work.
+  // The clock runs so fast that some readings are taken after the work is done.
   for (const double told : {of_activity(1)[0].predicted, of_activity(1)[0].seen}) {
     EXPECT_GT(told, 0);
     EXPECT_LT(told, 0.55);

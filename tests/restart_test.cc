@@ -109,7 +109,7 @@ TEST_F(Restart, ALaunchThatDiedWithTheDaemonRunsOnce) {
   const std::string marks = site.out_dir() + "/marks";
   std::vector<std::uint64_t> ids;
   for (int i = 0; i < kRounds; ++i) {
-    // The answer is sent while the launch begins, so the kill interrupts the launch at a random
+    // The response is sent while the launch begins, so the kill interrupts the launch at a random
     // point.
     ids.push_back(
         site.Submit({"--", "/bin/sh", "-c", "echo $CARMA_TASK_ID >> " + marks + "; exit 4"}));

@@ -1,5 +1,5 @@
-// Tests many users on one server. Limits apply whatever is killed, the accounts add up, and users
-// cannot reach each other's data.
+// Tests many users on one server. Limits hold no matter what is killed, the accounts add up, and
+// users cannot reach each other's data.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -26,8 +26,8 @@ using Words = std::vector<std::string>;
 
 constexpr int kSteps = 5;
 
-// A task that does a step for each byte written to its gate and reports the step's number. If asked
-// to checkpoint, the task stores its progress and ends.
+// A task that performs a step for each byte written to its gate and reports the step's number. If
+// asked to checkpoint, the task stores its progress and exits.
 constexpr const char* kSaver = R"(import os, signal, sys
 path = os.environ["CARMA_CHECKPOINT_DIR"] + "/step"
 done = int(open(path).read()) if os.path.exists(path) else 0
@@ -77,7 +77,7 @@ class Shutdown : public ::testing::Test {
   std::string stand_in() const { return site.folder() / "stand-in"; }
   std::string job_file() const { return site.folder() / "job"; }
 
-  // Starts carmad as after the machine's next boot.
+  // Starts carmad as it starts after the machine's next boot.
   void Boot() {
     manager_ = Child::Start({"/bin/sleep", "100000"});
     Start();
@@ -86,7 +86,7 @@ class Shutdown : public ::testing::Test {
     site.Start(true, {.environment = {{"MANAGERPID", std::to_string(manager_.pid())}}});
   }
   void PowerOff(const std::vector<std::uint64_t>& running = {}) {
-    std::map<pid_t, Watched> processes;  // watched before any ends, because one may end another
+    std::map<pid_t, Watched> processes;  // watched before any exits, because one may stop another
     for (const std::uint64_t id : running) {
       const auto pid = static_cast<pid_t>(site.Task(id).pid.value_or(0));
       const auto process = base::ReadProcessStat(pid);

@@ -19,7 +19,7 @@ class SlurmScripts : public ::testing::Test {
  protected:
   explicit SlurmScripts(double time_scale = 1000)
       : site({.shape = "4xA100-40GB", .time_scale = time_scale}) {
-    site.Set("host.cpus", "64");  // whatever this machine has
+    site.Set("host.cpus", "64");  // regardless of what this machine has
     site.Start();
   }
   ~SlurmScripts() override { site.CancelAll(); }
@@ -153,7 +153,7 @@ TEST_F(SpinningScripts, AScriptThatSubmitsItselfAtOnceIsSlowed) {
   const std::string script =
       WriteScript("spin.sh", "#SBATCH --job-name=spin --gres=gpu:1 -o /dev/null\nsbatch $0\n");
   const std::uint64_t first = site.Submit({script});
-  // Each task submits its successor before it ends.
+  // Each task submits its successor before it exits.
   for (std::uint64_t id = first; id < first + 4; ++id) EXPECT_EQ(site.Await(id).state, "succeeded");
   site.ExpectWaits(first + 4, "Backoff");
   EXPECT_THAT(

@@ -1,5 +1,5 @@
 // Runs thousands of short tasks while the daemon is killed again and again, alone or with all its
-// child processes. Every task must end exactly once, with its own exit code. No attempt may begin
+// child processes. Every task must end exactly once, with its own exit code. No attempt may start
 // twice, and nothing may be left behind.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ class Stress : public ::testing::Test {
     first_ = answer->value.first;
   }
 
-  // Checks that task i ended with its own exit code, and no attempt began twice.
+  // Checks that task i ended with its own exit code, and that no attempt started twice.
   void ExpectEndedOnce(std::int64_t i) {
     const std::uint64_t id = first_ + static_cast<std::uint64_t>(i);
     const api::TaskView task = site_.Await(id, std::chrono::seconds(120));
@@ -160,7 +160,7 @@ TEST_F(Stress, NoAttemptBeginsTwiceAlthoughEverythingIsKilled) {
     if (which < 6) continue;
     site_.Stop(SIGKILL);
     ++killed_["carmad"];
-    // A shim that ends may remove its own files at the same time.
+    // An exiting shim may remove its own files at the same time.
     std::error_code again;
     do {
       if (killed_["carmad"] == 5)

@@ -82,7 +82,7 @@ TEST_F(TopSystem, ShowsGpusAndTasksAndActsOnThem) {
   screen.Press("e");
   ASSERT_TRUE(screen.Shows("Why task 2 waits or runs where it does")) << screen.Text();
   screen.Press("q");
-  // Holds, releases and cancels the task. The cancel needs a confirmation.
+  // Holds, releases and cancels the task. Cancelling requires confirmation.
   screen.Press("h");
   ASSERT_TRUE(screen.Shows("(Held)")) << screen.Text();
   screen.Press("h");

@@ -67,7 +67,7 @@ class PageTest(unittest.TestCase):
         self.open("server")
         self.assertEqual(self.tab.run("document.querySelectorAll('.gpu').length"), 4)
         self.until_text("resnet50")
-        self.until_text("needs GPU 0 for itself")
+        self.until_text("needs GPU 0 to itself")
         self.until_text(f"drained by {USER}: new fan")
         self.until_text("not read while it is drained")
         self.until_text("not a CARMA task")

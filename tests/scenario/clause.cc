@@ -117,7 +117,7 @@ std::optional<double> ClauseReader::Fraction(const std::string& option) {
 std::optional<base::Duration> ClauseReader::Span(const std::string& option) {
   if (!Has(option) || clause_->options.at(option) == "none") return std::nullopt;
   const std::optional<base::Duration> span = ParseScenarioSpan(clause_->options.at(option));
-  if (!span) Complain(option + ": expected a span of time like 90s, 1500ms, 10m, 2h");
+  if (!span) Complain(option + ": expected a time span like 90s, 1500ms, 10m, 2h");
   return span;
 }
 

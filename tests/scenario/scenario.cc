@@ -59,7 +59,7 @@ constexpr std::array kHappens{
         "min_mib on not_on"},
     VerbEntry{"drain", 0, "rule upgrade", "gpu why by"},
     VerbEntry{"resume", 0, "rule", "gpu"},
-    VerbEntry{"close", 0, "", "why by"},  // the machine will go down
+    VerbEntry{"close", 0, "", "why by"},  // the machine will shut down
     VerbEntry{"open", 0, "", ""},
     // Word: the reservation's number.
     VerbEntry{"reserve", 1, "", "for account class on type count from to why"},
@@ -86,7 +86,7 @@ constexpr std::array kExpects{
     VerbEntry{"idle", 1, "", "since"},
     VerbEntry{"busy", 1, "", ""},
     VerbEntry{"free", 0, "", "gpu mib"},
-    // Cores and memory of the machine that are promised to a running task.
+    // The machine's cores and memory that are promised to a running task.
     VerbEntry{"promised", 1, "", "cpus mib cores"},
     VerbEntry{"unpromised", 0, "", "cpus mib"},  // cores and memory that no task has
     VerbEntry{"reserved", 0, "nobody", "gpu for"},
@@ -185,7 +185,7 @@ const std::vector<PolicyOption>& PolicyOptions() {
       {"without_checkpoint",
        [](Policy& policy, ClauseReader& in, const std::string& option) {
          const auto rule = base::FromWord<core::WithoutCheckpoint>(in.Text(option));
-         if (!rule) return in.Complain("without_checkpoint: expected never, once, end");
+         if (!rule) return in.Complain("without_checkpoint: expected never, once or end");
          policy.slots.without_checkpoint = *rule;
        }},
       Mib("margin_mib", &Policy::margin_mib),
@@ -341,7 +341,7 @@ class Parser {
       } else if (words[i] == "reserved" && reserved && *reserved >= 0 && *reserved < *total) {
         info.reserved_mib = *reserved;
       } else if (words[i] == "sevenths" && reserved && *reserved >= 1 && *reserved <= 7) {
-        info.compute = static_cast<double>(*reserved) / 7;  // number of slices of the instance
+        info.compute = static_cast<double>(*reserved) / 7;  // number of the instance's slices
       } else {
         return bad();
       }
@@ -372,7 +372,7 @@ class Parser {
       if (name == "published") published = value;
       if (name == "published" || name == "own_values") continue;
       const PolicyOption* option = FindPolicyOption(name);
-      if (option == nullptr) return Bad("'" + name + "': no such option of a policy");
+      if (option == nullptr) return Bad("'" + name + "': no such policy option");
       option->set(scenario_.policy, in, name);
     }
     if (in.error()) return Bad(*in.error());
@@ -419,7 +419,7 @@ class Parser {
     if (!when) return Bad("expected 'at TIME' with a time like 95s, 1500ms, 10m, 2h");
     const core::Time at{*when};
     if (!scenario_.lines.empty() && at < scenario_.lines.back().at) {
-      return Bad("lines must be in order of time");
+      return Bad("lines must be in chronological order");
     }
     scenario_.lines.push_back({.number = number_, .at = at});
     return Clauses(words, 2);

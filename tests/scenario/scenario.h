@@ -1,9 +1,9 @@
-// A scenario file lists, line by line, what happens to the core and the required answers. Each file
+// A scenario file lists, line by line, what happens to the core and how it must respond. Each file
 // runs in every shell: the simulator's (tests/scenario/sim_shell.h) and the daemon's with fakes.
 // The tables of verbs in scenario.cc list the whole language:
 //
 //   gpus 2 x 40000 mib              # further lines add GPUs of other types
-//   gpus 3 x 9856 mib mig           # or instances of divided GPUs
+//   gpus 3 x 9856 mib mig           # or MIG instances
 //   host 8 cpus 64000 mib           # the machine; not counted without this line
 //   policy magm margin_mib=1000     # mapper, then options by the names of PolicyConfig
 //   limit user=* running=2          # also `weight ada=3`, `class urgent priority=50`
@@ -49,8 +49,8 @@ class ScenarioShell {
   // answers requests for estimates and reports starts and exits, so the shell must not. Task "t7"
   // has id 7.
   virtual base::Result<base::Unit> Inject(const std::vector<core::Event>& events) = 0;
-  // Simulates a restart of the daemon: a new core gets the GPUs, the machine, every unfinished task
-  // as stored (TaskRestored, by id), and the drains.
+  // Simulates a daemon restart: a new core gets the GPUs, the machine, every unfinished task as
+  // stored (TaskRestored, by id), and the drains.
   virtual base::Result<base::Unit> Restart() = 0;
   // Every action since the last call, in order.
   virtual std::vector<TimedAction> TakeActions() = 0;

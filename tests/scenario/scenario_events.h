@@ -33,7 +33,7 @@ class ScenarioEvents {
   ScenarioEvents(const ScenarioShell& shell, ScenarioWorld& world, SeenTasks& seen)
       : shell_(shell), world_(world), seen_(seen) {}
 
-  // Returns the events of the clause. Errors are reported.
+  // Returns the clause's events. Errors are reported.
   std::vector<core::Event> Of(const Clause& clause, ClauseReader& in);
   // Returns the event with the task's estimate.
   core::EstimateReady Answer(core::TaskId id) const;
@@ -60,7 +60,7 @@ class ScenarioEvents {
   std::map<core::TaskId, std::int64_t> likely_mib_;
   std::map<core::TaskId, core::KindId> kind_;
   std::map<core::TaskId, core::Profile> profile_;
-  std::map<std::string, std::uint32_t> uids_;  // user ids of the named users
+  std::map<std::string, std::uint32_t> uids_;  // UIDs of the named users
   std::vector<core::ReservedPeriod> booked_;
 };
 

@@ -26,7 +26,7 @@ class ScenarioWorld {
   ScenarioGpu& Gpu(core::GpuIndex gpu) { return gpus_[Number(gpu)]; }
   // Removes the task's processes.
   void Leave(core::TaskId task);
-  // Restarts the averaging windows, as after a restart of the monitor.
+  // Restarts the averaging windows, as after a monitor restart.
   void StartWindows(core::Time now) { windows_from_ = now; }
   core::GpuSampled Sample(core::GpuIndex gpu, core::Time now) const;
   // Returns one sample of every GPU that is not silent.

@@ -15,14 +15,14 @@
 
 namespace carma::world {
 
-// This object is rebuilt at each start of the daemon.
+// This object is rebuilt each time the daemon starts.
 class Requests {
  public:
   Requests(daemon::Engine& engine, store::Store& store, base::Clock& clock);
 
   // Makes one request, chosen by `a` and `b`.
   void Ask(std::uint64_t a, std::uint64_t b);
-  // The first wrong answer; empty if all were right.
+  // The first wrong response; empty if all were correct.
   std::string Wrong() const { return *wrong_; }
 
  private:
@@ -31,7 +31,7 @@ class Requests {
   config::Settings settings_;
   daemon::Monitor monitor_;
   daemon::SharedServices services_;
-  // Shared, because an answer may arrive after the daemon has gone.
+  // Shared, because a response may arrive after the daemon is gone.
   std::shared_ptr<std::string> wrong_ = std::make_shared<std::string>();
 };
 

@@ -36,7 +36,7 @@ class Servers : public daemon::MpsServers {
     while (!asked_.empty()) Answer(true);
     for (const auto& call : std::exchange(terminated_, {})) call();
   }
-  // True if the removal of a client was requested but has not been confirmed yet.
+  // True if a client's removal has been requested but not yet confirmed.
   bool Terminating() const { return !terminated_.empty(); }
   // Attempts that hold or request a client slot.
   const std::set<Key>& clients() const { return clients_; }

@@ -1,4 +1,4 @@
-// Generates lists of steps from a seed, and writes, reads and shrinks them.
+// Generates step lists from a seed, and writes, reads and shrinks them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -86,9 +86,9 @@ base::Result<std::vector<Step>> StepsFromText(std::string_view text) {
         a && b && *a >= 0 && *b >= 0 &&
         std::ranges::any_of(kVerbs, [&](const Verb& verb) { return verb.name == words[2]; });
     if (!known) {
-      return base::Fail(
-          base::ErrorCode::kInvalid,
-          fmt::format("'{}': expected a step, 'at 3 submit 4711 815'", base::Printable(line, 80)));
+      return base::Fail(base::ErrorCode::kInvalid,
+                        fmt::format("'{}': expected a step such as 'at 3 submit 4711 815'",
+                                    base::Printable(line, 80)));
     }
     steps.push_back(
         {std::string(words[2]), static_cast<std::uint64_t>(*a), static_cast<std::uint64_t>(*b)});

@@ -174,7 +174,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Happen(const Step& step) {
     const std::string& verb = step.verb;
     if (verb == "kill") return Kill(), Begin();
-    if (verb == "method") {  // restart with another way of sharing GPUs
+    if (verb == "method") {  // restart with a different way of sharing GPUs
       by_mps_ = step.a % 3 != 0;
       return Kill(), Begin();
     }
@@ -278,7 +278,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
   }
 
-  // If a driver hangs on a GPU, there is no reading of that GPU.
+  // While the driver hangs on a GPU, there are no readings of that GPU.
   void Sample() {
     for (std::uint32_t i = 0; i < kGpus; ++i) {
       if (hung_.contains(i)) continue;
@@ -370,7 +370,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
       return Note(fmt::format("attempt {} of task {} is started twice", key.second, key.first));
     const base::Result<store::StoredTask> row = store_->Get(order.id);
     if (!row || row->record.attempt->number != order.attempt)
-      return Note(fmt::format("task {} is started before that is durable", order.id));
+      return Note(fmt::format("task {} is started before its start is durable", order.id));
     Process process;
     for (const core::Placement& at : row->record.attempt->placement) process.gpus.push_back(at.gpu);
     process.memory_mib = 1'000;
@@ -437,7 +437,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     const auto at = processes_.find({id, attempt});
     if (at == processes_.end()) return;
     if (at->second.state == Process::State::kRuns)
-      Note(fmt::format("task {} is forgotten while it runs", id));
+      Note(fmt::format("task {} is forgotten while it is running", id));
     processes_.erase(at);
   }
   int PollFd() const override { return -1; }
@@ -457,7 +457,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     const auto [at, fresh] = ended_.try_emplace(record.id, record.state);
     if (!core::IsFinal(record.state)) {
       if (!fresh && core::IsFinal(at->second))
-        Note(fmt::format("task {} was {} and is {}", record.id, core::TaskStateName(at->second),
+        Note(fmt::format("task {} was {} and is now {}", record.id, core::TaskStateName(at->second),
                          core::TaskStateName(record.state)));
       ended_.erase(at);
     }
@@ -493,13 +493,13 @@ class World : public daemon::Engine::Host, public task::Launcher {
     std::int64_t rows = 0;
     for (const auto& [state, count] : *counts) rows += count;
     if (std::cmp_less(rows, accepted_.size()))
-      Note(fmt::format("{} tasks were accepted, {} are stored", accepted_.size(), rows));
+      Note(fmt::format("{} tasks were accepted, but {} are stored", accepted_.size(), rows));
     if (++checks_ % kLookUpEvery == 0) LookUpAll();
   }
   void LookUpAll() {
     for (const TaskId id : accepted_) {
       const auto state = store_->StateOf(id);
-      if (!state || !*state) return Note(fmt::format("task {} was accepted and is lost", id));
+      if (!state || !*state) return Note(fmt::format("task {} was accepted but is lost", id));
     }
   }
   void CheckProcess(const Key& key, const Process& process) {
@@ -508,16 +508,16 @@ class World : public daemon::Engine::Host, public task::Launcher {
     const bool held = record != nullptr && core::HoldsGpus(record->state) &&
                       record->attempt->number == key.second;
     if (process.state == Process::State::kRuns && !held)
-      Note(fmt::format("task {} runs and holds nothing in the books", key.first));
+      Note(fmt::format("task {} is running but holds nothing in the books", key.first));
     const bool judged = after_reading_.empty() && tried_.empty() && !servers_->Terminating();
     if (process.state == Process::State::kEnded && held && judged)
-      Note(fmt::format("task {} has ended and keeps its claim", key.first));
+      Note(fmt::format("task {} has ended but keeps its claim", key.first));
   }
   void CheckClient(const Key& key) {
     const core::TaskRecord* record = engine_->scheduler().Find(key.first);
     if (record == nullptr || !core::HoldsGpus(record->state) ||
         record->attempt->number != key.second)
-      Note(fmt::format("task {} holds no GPU and is kept by its MPS server", key.first));
+      Note(fmt::format("task {} holds no GPU but is kept by its MPS server", key.first));
   }
   void CheckTask(const core::TaskRecord& record) {
     const TaskId id = record.id;
@@ -538,9 +538,9 @@ class World : public daemon::Engine::Host, public task::Launcher {
           fmt::format("task {} waits ({}), held: {}", id, core::ReasonName(why.code), record.held));
     const bool begins_later = record.request->begin && *record.request->begin > clock_.Now();
     if (why.code == core::ReasonCode::kBeginTime && !begins_later)
-      Note(fmt::format("task {} waits for a time that has come", id));
+      Note(fmt::format("task {} waits for a time that has passed", id));
     if (why.code == core::ReasonCode::kDraining && !engine_->closing() && !AnyDrained())
-      Note(fmt::format("task {} waits (Draining), and nothing is drained", id));
+      Note(fmt::format("task {} waits (Draining), but nothing is drained", id));
   }
   bool AnyDrained() {
     return std::ranges::any_of(engine_->scheduler().Gpus(clock_.Now()),
@@ -557,10 +557,10 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::map<std::string, TaskId> folders_;
   std::set<TaskId> accepted_;
   std::map<TaskId, TaskState> ended_;
-  std::set<std::uint64_t> hung_;  // GPUs whose driver does not answer
+  std::set<std::uint64_t> hung_;  // GPUs whose driver does not respond
   bool cuda_broken_ = false;
   bool by_mps_ = true;
-  // The following members are rebuilt at each start of the daemon.
+  // The following members are rebuilt each time the daemon starts.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Servers> servers_;
   std::unique_ptr<daemon::Engine> engine_;

@@ -28,10 +28,10 @@ enum class Plant {
   kNone,
   kLostWakeUp,    // the engine requests a wake-up and gets none
   kDoubleStart,   // an attempt is started twice
-  kKeptClaim,     // the end of a process is never reported
-  kFalseReason,   // a task that waits is shown as held
-  kSharedFolder,  // two tasks get one folder for their checkpoints
-  kLostTask,      // a task that has ended is deleted
+  kKeptClaim,     // a process exit is never reported
+  kFalseReason,   // a waiting task is shown as held
+  kSharedFolder,  // two tasks share one checkpoint folder
+  kLostTask,      // a finished task is deleted
 };
 
 std::vector<Step> StepsOf(std::uint64_t seed, std::size_t count);

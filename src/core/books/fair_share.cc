@@ -86,7 +86,7 @@ void FairShare::Release(TaskId task, Time ended, Time now) {
   const double rate = at->second.rate;
   Add(at->second.holder, -Sum(rate, ended, now, now), -rate, now);
   taking_.erase(at);
-  // Rounding errors build up in the sums of rates, so they are reset once no task is left.
+  // Rounding errors accumulate in the summed rates, so the rates are reset once no tasks are left.
   if (!taking_.empty()) return;
   for (auto& [holder, use] : holders_) use.rate = 0;
   for (auto& [account, use] : accounts_) use.rate = 0;

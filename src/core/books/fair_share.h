@@ -1,9 +1,8 @@
 // Measures the GPU usage of each user and account, so that the users with the least usage go first.
 //
-// A task is charged on each of its GPUs: the larger of its promised share of the memory and its
-// predicted share of the SMs. It is charged the whole GPU if no other task may join it. Usage is
-// measured in seconds of a whole GPU, from the decision to start until the attempt ends. Usage from
-// one half-life ago counts half.
+// For each of its GPUs, a task is charged the larger of its promised memory share and its predicted
+// SM share, or the whole GPU if no other task may join it. Usage is measured in whole-GPU seconds,
+// from the decision to start until the attempt ends. Usage from one half-life ago counts half.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +32,7 @@ struct Taken {
   friend bool operator==(const Taken&, const Taken&) = default;
 };
 
-// The rate of a task that has been placed. usable_mib: usable memory of each GPU of the server.
+// The rate of a task that has been placed. usable_mib: usable memory of each of the server's GPUs.
 // alone: no other task may join it.
 double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, bool alone);
 // The expected rate of a waiting task. promised_mib: per GPU.
@@ -52,7 +51,7 @@ class FairShare {
  public:
   // Decayed usage, and how fast it currently grows.
   struct Use {
-    double seconds = 0;  // seconds of a whole GPU
+    double seconds = 0;  // whole-GPU seconds
     double rate = 0;     // of the running tasks, in whole GPUs
   };
 
@@ -71,7 +70,7 @@ class FairShare {
   double WeightOf(const std::string& who) const;  // a user's name, or "@account"
 
   std::size_t taking() const { return taking_.size(); }  // number of charged tasks
-  // Incremented whenever shares change, except by decay over time.
+  // Incremented whenever shares change, other than by decay.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -85,8 +84,8 @@ class FairShare {
     Holder holder;
     double rate = 0;
   };
-  double Half(Duration age) const;  // weight of usage of that age
-  // The decayed value, at `now`, of usage at a constant rate from `from` to `to`.
+  double Half(Duration age) const;  // weight of usage that old
+  // The value at `now`, after decay, of usage at a constant rate from `from` to `to`.
   double Sum(double rate, Time from, Time to, Time now) const;
   Use At(const Decaying& use, Time now) const;
   void Add(const Holder& holder, double seconds, double rate, Time now);
@@ -95,7 +94,7 @@ class FairShare {
   Duration half_life_{};
   std::map<std::string, double, std::less<>> weights_;
   std::map<Holder, Decaying> holders_;
-  std::map<std::string, Decaying> accounts_;          // sums of their users
+  std::map<std::string, Decaying> accounts_;          // sums over each account's users
   std::unordered_map<std::uint64_t, Taking> taking_;  // by task; for look-up only
   std::uint64_t changes_ = 0;
 };

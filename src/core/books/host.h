@@ -14,18 +14,18 @@
 
 namespace carma::core {
 
-// Cores and memory available to tasks. Nothing is counted until the shell reports them, so until
-// then no task waits for cores or memory.
+// Cores and memory available to tasks. Until the shell reports them, nothing is counted, so no task
+// waits for cores or memory.
 struct HostInfo {
   int cpus = 0;                 // can be promised to tasks; 0: not counted
   std::int64_t memory_mib = 0;  // can be promised to tasks; 0: not counted
-  // Numbers of the hardware threads that can be dedicated to tasks, in the order of assignment
+  // The hardware threads that can be dedicated to tasks, by number and in order of assignment
   // (threads of one core are adjacent).
   std::vector<int> cores;
   friend bool operator==(const HostInfo&, const HostInfo&) = default;
 };
 
-// The state of the machine at one moment, as guards see it.
+// A snapshot of the machine, as guards see it.
 struct HostView {
   int cpus = 0;
   int free_cpus = 0;
@@ -38,14 +38,14 @@ struct HostView {
   std::optional<TaskId> kept_for;
 };
 
-// Whether CheckHost would let the task start. Faster, because it builds no reason.
+// Whether CheckHost would let the task start. Faster, because it does not build a reason.
 bool FitsHost(const HostNeed& need, const HostView& host);
-// Whether a task with this need may start. The verdict is kNever if the machine does not have the
-// cores or memory at all. Reasons: kCpus, kHostMemory.
+// Whether a task with this need may start. The verdict is kNever if the machine does not have
+// enough cores or memory even when idle. Reasons: kCpus, kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
-// The promise of an attempt as text: "4 CPUs of its own (0-3) and 8.0G of memory". Empty if nothing
-// is promised.
+// An attempt's promise as text: "4 CPUs of its own (0-3) and 8.0G of memory". Empty if nothing is
+// promised.
 std::string TextOf(const HostShare& share);
 
 // Records the cores and memory that each task holds.
@@ -64,14 +64,14 @@ class HostBooks {
   void Release(TaskId task);
 
   HostView View() const;
-  // The state of the machine with `kept` set aside for the task (HostView::kept_for).
+  // The machine's state with `kept` set aside for the task (HostView::kept_for).
   HostView ViewWithout(TaskId task, const HostNeed& kept) const;
-  // The promise of the task; null if it has none.
+  // The task's promise; null if it has none.
   const HostShare* ShareOf(TaskId task) const;
   std::size_t tasks() const { return shares_.size(); }
   // Dedicated threads, and the tasks that hold them.
   const std::map<int, TaskId>& owners() const { return owners_; }
-  // The larger of two fractions: the share of the CPUs and the share of the memory, 0..1.
+  // The larger of the CPU share and the memory share, 0..1.
   double PartOf(int cpus, std::int64_t memory_mib) const;
   // Incremented whenever more cores or memory may have become free.
   std::uint64_t changes() const { return changes_; }

@@ -27,12 +27,12 @@ std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
   next_trial_ = now + kTrialEvery;
   std::map<TaskId, int> innocent;
   for (const auto& [id, failures] : std::exchange(recent_, {})) innocent[id] = failures.count;
-  --innocent[task.id];  // this failure is not counted in the task yet
+  --innocent[task.id];  // the task's own count does not include this failure yet
   return innocent;
 }
 
-// When several starts are decided together, one may succeed although another fails. So only a start
-// that was decided after the last failure proves that starts work again.
+// When several starts are decided together, one may succeed even though another fails. So only a
+// start that was decided after the last failure proves that starts work again.
 void LaunchTrouble::Works(Time launched) {
   if (!on() || launched <= last_failure_) return;
   users_.clear();

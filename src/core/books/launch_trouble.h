@@ -21,7 +21,7 @@ class LaunchTrouble {
   // makes room for another.
   static constexpr std::size_t kFailures = 3;
   static constexpr Duration kWindow{600'000};
-  // The time between two trials.
+  // Time between trials.
   static constexpr Duration kTrialEvery{10'000};
 
   // Reports a failed launch that may be the machine's fault. Once it is known that the machine is
@@ -30,7 +30,7 @@ class LaunchTrouble {
   // fault, so one failure is enough.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
-  // Reports that an attempt runs. Its start was decided at `launched`.
+  // Reports that an attempt is running. Its start was decided at `launched`.
   void Works(Time launched);
   // Reports that a trial start was decided.
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }
@@ -40,7 +40,7 @@ class LaunchTrouble {
   bool MayTry(Time now) const { return !on() || now >= next_trial_; }
   // When the next trial may start; empty unless the machine is at fault.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }
-  // Whether a task of this user failed. Tasks of other users make better trials, because the
+  // Whether a task of this user has failed. Tasks of other users make better trials, because the
   // failure may have been caused by the user's own files.
   bool FailedFor(std::uint32_t uid) const { return users_.contains(uid); }
   // One sentence that describes the machine's fault; empty if there is none.

@@ -20,17 +20,17 @@ struct Resident {
   std::int64_t claim_mib = 0;
   std::int64_t observed_mib = 0;  // in the last sample; 0 until the task appears in one
   bool exclusive = false;
-  double sm_share = 0;  // declared share of the SMs; 0: none
+  double sm_share = 0;  // declared SM share; 0: none
   Time launched{};
   std::optional<Time> first_seen;  // `taken` of the first sample that shows its memory
   Plateau memory;
-  std::optional<double> sm_active;  // measured, as if alone on this GPU
+  std::optional<double> sm_active;  // measured, as if running alone on this GPU
 };
-// The memory promised to a resident: the larger of its claim and its observed memory, but at most
-// NeedAfterPlateau(peak) once its memory has been stable since `plateau_from`.
+// The memory promised to a resident: the larger of its claim and its observed memory. Once its
+// memory has been stable since `plateau_from`, the promise is at most NeedAfterPlateau(peak).
 std::int64_t PromiseOf(const Resident& resident, Time plateau_from);
 
-// Memory of one GPU in MiB.
+// Memory accounting for one GPU, in MiB.
 struct Account {
   std::int64_t claimed_mib = 0;   // sum of claims
   std::int64_t promised_mib = 0;  // sum of PromiseOf
@@ -45,10 +45,10 @@ class Ledger {
 
   // Records a claim of a task that is not on that GPU yet.
   void Claim(GpuIndex gpu, const Resident& newcomer);
-  // Frees all claims of the task and forgets its observed memory. Called when its processes are
+  // Frees all of the task's claims and forgets its observed memory. Called when its processes are
   // gone. Releasing twice is harmless.
   void Release(TaskId task);
-  // Records a sample. Returns true if the memory of some task has risen or is uncertain; the task's
+  // Records a sample. Returns true if some task's memory has risen or is uncertain; the task's
   // Plateau then starts over.
   bool Observe(GpuIndex gpu, const GpuSample& sample);
 
@@ -69,7 +69,7 @@ class Ledger {
   std::optional<double> OthersShareOf(TaskId task) const;
   // Free memory according to the last sample alone, without promises; never below 0.
   std::int64_t SeenFreeMib(GpuIndex gpu) const;
-  // The GPUs of the task; none if it has no claim.
+  // The task's GPUs; empty if it has no claim.
   std::span<const GpuIndex> GpusOf(TaskId task) const;
   const std::map<TaskId, std::vector<GpuIndex>>& Tasks() const { return gpus_of_; }
   std::size_t tasks() const { return gpus_of_.size(); }

@@ -15,10 +15,10 @@ namespace carma::core {
 struct Lesson {
   std::int64_t enough_mib = 0;         // highest need of a stable run; 0: none yet
   std::int64_t at_least_mib = 0;       // demand after running out of memory; 0: none yet
-  std::optional<double> sm_active;     // of the last run, as if alone on its GPU
-  std::optional<double> cpus;          // most busy threads per GPU of any run
+  std::optional<double> sm_active;     // of the last run, as if running alone
+  std::optional<double> cpus;          // highest number of busy threads per GPU in any run
   std::optional<double> others_share;  // highest Profile::others_share of any run
-  std::optional<double> alone_s;       // run time alone of the last run, from its own progress
+  std::optional<double> alone_s;       // solo run time of the last run, from its progress output
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
@@ -42,7 +42,7 @@ class Lessons {
   // excess is dropped.
   void Succeeded(const TaskRecord& task, std::int64_t need_mib);
 
-  // The lesson of the task's kind; null if there is none.
+  // The lesson for the task's kind; null if there is none.
   const Lesson* Of(const TaskRecord& task) const;
   std::size_t tasks() const { return tasks_; }  // number of joined tasks
   // Incremented whenever a lesson changes.

@@ -142,7 +142,7 @@ void Limits::End(const TaskRecord& task) {
 }
 
 void Limits::CountPast(const Taken& taken, Time now) {
-  const Time to = std::min(taken.to, now);  // later if the machine's clock was set back
+  const Time to = std::min(taken.to, now);  // taken.to is in the future if the clock was set back
   const double gpu_s = taken.gpus * base::Seconds(to - std::min(taken.from, to));
   const TaskRequest of{
       .uid = taken.uid,

@@ -36,13 +36,13 @@ class Limits {
   struct Count;
 
  public:
-  // The amounts that the start of a task would add to the counts.
+  // The amounts that starting a task would add to the counts.
   struct Wants {
     int gpus = 0;
     std::int64_t promised_mib = 0;  // promised on each of these GPUs
     HostNeed host;
   };
-  // A rule that may keep a task from starting, with its current use.
+  // A rule that may keep a task from starting, and its current usage.
   struct BoundBy {
     const LimitRule* rule = nullptr;
     const Count* count = nullptr;
@@ -98,8 +98,8 @@ class Limits {
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks
-  // Incremented whenever a task that could not start before may now start, or when time alone has
-  // made a task unable to start.
+  // Incremented whenever a task that could not start before may now start, or a task has become
+  // unable to start merely because time has passed.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -110,10 +110,10 @@ class Limits {
     std::int64_t memory_mib = 0;
     std::int64_t cpus = 0;
     std::int64_t host_memory_mib = 0;
-    double launched_s = 0;                     // sum of start times, one for each held GPU
-    double past_s = 0;                         // sum of the GPU seconds in `past`
+    double launched_s = 0;                     // sum of start times, counted once per held GPU
+    double past_s = 0;                         // total GPU seconds in `past`
     bool used_up = false;                      // gpu_hours are used up; set by Advance
-    std::deque<std::pair<Time, double>> past;  // end and GPU seconds of each attempt
+    std::deque<std::pair<Time, double>> past;  // end time and GPU seconds of each attempt
   };
   // A rule, with the user, account and class that it counts separately. An empty name means that
   // all are counted together.

@@ -1,6 +1,6 @@
-// Keeps GPUs free for a task that waits for recovery or that other tasks have passed for too long.
-// Only one task has a hold at a time, because several holds could close the whole server to the
-// main queue.
+// Keeps GPUs free for a task that is waiting for recovery or has been overtaken by other tasks for
+// too long. Only one task has a hold at a time, because several holds could close the whole server
+// to the main queue.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace carma::core {
 
 class RecoveryHold {
  public:
-  // Keeps as many GPUs as the task needs. They are chosen, most free memory first, from the open,
-  // unreserved GPUs that could ever take the task. If there are too few, no GPU is kept and the
-  // result is false.
+  // Keeps as many GPUs as the task needs, chosen from the open, unreserved GPUs that could ever
+  // take the task, those with the most free memory first. If there are too few, keeps none and
+  // returns false.
   bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 

@@ -1,5 +1,5 @@
-// Records which GPUs are reserved, when, and for whom, as reported by the shell. Tasks that are
-// still running when a reservation begins may finish, but no other tasks start on its GPUs.
+// Records which GPUs are reserved, when, and for whom, as reported by the shell. Tasks still
+// running when a reservation begins are allowed to finish, but no other tasks start on its GPUs.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ReservationStatus {
   Time from{};
   Time to{};
   std::vector<GpuIndex> gpus;  // reserved now or later
-  std::vector<TaskId> others;  // running tasks without access that may still run at `from`
+  std::vector<TaskId> others;  // running tasks without access that may still be running at `from`
 };
 
 class ReservationBook {
@@ -38,9 +38,9 @@ class ReservationBook {
   // Sets all periods. If a period continues, the GPUs already chosen for it stay chosen.
   void Follow(std::vector<ReservedPeriod> periods);
 
-  // Called before each decision. Drops past periods and chooses GPUs for reservations that state
-  // only a number of GPUs. At first the GPUs with the highest indexes are chosen. Once the start is
-  // at most `lead` away, the choice becomes final. It prefers GPUs where tasks of the reservation
+  // Called before each decision. Drops past periods and chooses GPUs for reservations that specify
+  // only a GPU count. At first the GPUs with the highest indexes are chosen. Once the start is at
+  // most `lead` away, the choice becomes final. It prefers GPUs where tasks of the reservation
   // started during the period (so the choice is the same after a restart), then GPUs with the
   // fewest other tasks. A final choice changes only if one of its GPUs is closed while another GPU
   // is open.
@@ -58,7 +58,7 @@ class ReservationBook {
   const Reservation* Find(ReservationId id) const;  // null: unknown
   // Whether any reservation is in force at that time.
   bool HoldAt(Time now) const;
-  // When a reservation next changes without an event.
+  // The next time at which a reservation changes without an event.
   std::optional<Time> NextChange(Time now, Duration lead) const;
   // Incremented whenever a GPU becomes reserved for different users.
   std::uint64_t changes() const { return changes_; }
@@ -72,7 +72,7 @@ class ReservationBook {
     ReservedPeriod period;
     std::vector<GpuIndex> gpus;
     bool chosen = false;
-    bool near = false;  // chosen within `lead` of the beginning
+    bool near = false;  // chosen within `lead` of the start
   };
   // The reservations from the last Follow(), indexed by the users, accounts and classes that they
   // admit. Every decision looks up the reservations of every task.
@@ -81,7 +81,8 @@ class ReservationBook {
     ByName users, accounts, classes;
   };
   void Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus, const Look& look);
-  // Whether one of the first `among` slots belongs to another reservation and has the GPU.
+  // Whether another reservation has the GPU at the same time as `by`, considering only the first
+  // `among` slots.
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 

@@ -20,7 +20,7 @@ bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {
   return RunsInto(gpu.booked, {.to = kNoTime, .own = task.own_reservations}) != nullptr;
 }
 
-// The GPUs that the task may use. GPUs reserved for other tasks are left out if enough GPUs remain
+// The GPUs that the task may use. GPUs reserved for other tasks are excluded if enough GPUs remain
 // without them.
 std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& task) {
   std::vector<bool> open = task.may;
@@ -114,7 +114,7 @@ class Line {
   }
 
  private:
-  // Total remaining work on the GPUs of a pool.
+  // Total remaining work on a pool's GPUs.
   struct Work {
     Duration todo{};
     std::size_t endless = 0;  // GPUs that may be held for ever

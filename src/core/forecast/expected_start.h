@@ -1,5 +1,6 @@
-// Computes from time limits when waiting tasks start at the latest. Assumes that every task uses
-// its whole time limit, that no task submitted later goes first, and that no GPU is closed. Pure.
+// Computes the latest possible starts of waiting tasks from time limits. Assumes that every task
+// uses its whole time limit, that no task submitted later overtakes them, and that no GPU is
+// closed. Pure.
 #pragma once
 
 #include <optional>
@@ -19,7 +20,7 @@ struct ExpectedGpu {
 // A waiting or new task.
 struct ExpectedTask {
   std::size_t gpus = 1;
-  std::vector<bool> may;          // by GPU: whether the task may use it when empty
+  std::vector<bool> may;          // per GPU: whether the task may use it when empty
   std::optional<Duration> takes;  // longest run time; empty: unknown
   Duration runs_into{};           // a GPU with a reservation within this time is excluded
   std::vector<ReservationId> own_reservations;
@@ -30,7 +31,7 @@ struct ExpectedTask {
 // it may start on other GPUs.
 struct ExpectedReturn {
   std::size_t gpus = 1;
-  std::vector<bool> may;    // by GPU, as for a waiting task
+  std::vector<bool> may;    // per GPU, as for a waiting task
   std::vector<bool> holds;  // by GPU
 };
 
@@ -51,8 +52,8 @@ enum class Pass {
 // busy. The total work divided by that number is the longest wait. kAnyOrder: the divisor is the
 // smallest such number of all waiting tasks. kOneAtATime: the divisor is one GPU.
 //
-// A task that may return is assumed to take the GPUs that become free first in every set of GPUs
-// without its current GPUs.
+// In every set of GPUs, a task that may return is assumed to take the GPUs that become free first,
+// in addition to those that it holds there.
 //
 // asked_for (kInOrder only): the time between two starts when running tasks are asked to leave
 // their GPUs for the task at the head of the queue.

@@ -123,7 +123,7 @@ class Course {
     }
   }
 
-  // Advances to the next end of a task. Returns the number of tasks that end then.
+  // Advances to the time when the next task ends. Returns the number of tasks that end then.
   std::size_t EndNext(double& ends_s) {
     double step_s = kNever;
     for (const Run& run : runs_) {

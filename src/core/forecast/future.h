@@ -14,12 +14,12 @@ namespace carma::core {
 // A running task and its remaining work.
 struct FutureRun {
   Neighbour load;
-  double left_s = 0;  // remaining part of its run time alone
+  double left_s = 0;  // remaining part of its solo run time
   // Its GPUs, as indices into `views`, and its promise on each of them.
   std::vector<std::size_t> gpus;
   std::vector<std::int64_t> promised_mib;
 };
-// A waiting task with its run time alone.
+// A waiting task and its solo run time.
 struct FutureTask {
   Need need;
   double alone_s = 0;

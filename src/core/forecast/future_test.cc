@@ -40,7 +40,7 @@ TEST_F(FutureTest, TasksThatDoNotFitTogetherRunOneAfterTheOther) {
   // The second task always ends after 150 s; the first ends after 100 or 50 s.
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 150 + 0.5 * 125, 1e-6);
   EXPECT_NEAR(Cost(FutureStart{1, {0}}), 150 + 0.5 * 100, 1e-6);
-  EXPECT_TRUE(std::isinf(Cost({})));  // nothing runs, so nothing ends
+  EXPECT_TRUE(std::isinf(Cost({})));  // nothing is running, so nothing ends
 }
 
 TEST_F(FutureTest, RunningTasksContinueAndMakeRoom) {

@@ -86,7 +86,7 @@ class Play {
     passed_ = false;
   }
 
-  // Advances to the next end of a task. Returns false if no task will end.
+  // Advances to the time when the next task ends. Returns false if no task will end.
   bool EndNext() {
     const std::map<TaskId, double> slowdowns = room_.Slowdowns();
     const auto slowdown = [&](const Going& each) {

@@ -13,8 +13,8 @@ namespace carma::core {
 // A task that is running now or starts during the simulation.
 struct LikelyRun {
   TaskId task{};
-  std::optional<double> left_s;  // remaining part of its run time alone; empty: unknown
-  std::optional<double> most_s;  // it ends after this time at the latest
+  std::optional<double> left_s;  // remaining part of its solo run time; empty: unknown
+  std::optional<double> most_s;  // it ends within this time
 };
 // A waiting task.
 struct LikelyStart {

@@ -10,8 +10,8 @@
 namespace carma::core {
 namespace {
 
-// The SM activity of a GPU after one task has joined (sign 1) or left (-1). Under MPS, activities
-// do not add up: one task of 80 % shows as 80 %, but two such tasks show as 95 %.
+// A GPU's SM activity after one task has joined (sign 1) or left (-1). Under MPS, activities do not
+// add up: one task of 80 % shows as 80 %, but two such tasks show as 95 %.
 double ActivityWith(const PolicyConfig& config, double all, int sign, double one) {
   if (config.sharing != SharingMethod::kMps) return std::clamp(all + sign * one, 0.0, 1.0);
   constexpr double kFull = 0.9999;
@@ -37,8 +37,8 @@ void PreemptionPlan::Add(const GpuView& view, std::vector<PlannedTask> tasks) {
   Refresh(gpus_.back());
 }
 
-// Updates the view of a GPU. The spans of the view refer to copies in `gpu`, because the plan
-// outlives the data it was built from.
+// Updates a GPU's view. The view's spans refer to copies in `gpu`, because the plan outlives the
+// data it was built from.
 void PreemptionPlan::Refresh(Gpu& gpu) const {
   GpuView& view = gpu.view;
   gpu.residents.clear();
@@ -125,7 +125,8 @@ bool PreemptionPlan::Take(const Need& need) {
   return true;
 }
 
-// Chooses as many GPUs as needed, with as few tasks to remove as possible, and returns these tasks.
+// Chooses as many GPUs as needed so that as few tasks as possible must leave, and returns these
+// tasks.
 std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {

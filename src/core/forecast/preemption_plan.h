@@ -30,9 +30,9 @@ class PreemptionPlan {
   PreemptionPlan(const PreemptionPlan& other);
   PreemptionPlan& operator=(const PreemptionPlan&) = delete;
 
-  // Adds the next GPU in order of index. tasks: its tasks, in the order of view.residents, where
-  // foreign processes follow them. Settling is ignored, because no task needs to leave for a task
-  // that only waits until a GPU has settled.
+  // Adds the GPU with the next index. tasks: its tasks, in the order of view.residents (where
+  // foreign processes come last). Settling is ignored, because a task that is only waiting for a
+  // GPU to settle does not need other tasks to leave.
   void Add(const GpuView& view, std::vector<PlannedTask> tasks);
 
   void Leave(TaskId task);
@@ -43,16 +43,16 @@ class PreemptionPlan {
   // task fits on a GPU where something has been freed since then.
   bool TakeIfOpened(const Need& need);
   void NoteLooked();
-  // The smallest set of candidates that must leave so that the task fits. Candidates at the front
-  // of the list are preferred. The result is an empty list if the task already fits, and no value
-  // if it would not fit even if all candidates left.
+  // The smallest set of candidates that must leave for the task to fit. Candidates at the front of
+  // the list are preferred. The result is an empty list if the task already fits, and no value if
+  // it would not fit even if all candidates left.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
   // The slowdown of each placed task: its run time on its slowest GPU, relative to running alone on
   // a GPU of pace 1.
   std::map<TaskId, double> Slowdowns() const;
   // Keeps other tasks off the GPUs that RecoveryHold would choose for this need, until the next
-  // call of KeepFor or LetGo.
+  // call to KeepFor or LetGo.
   void KeepFor(const Need& need);
   void LetGo(TaskId kept_for);
 

@@ -10,8 +10,8 @@
 
 namespace carma::core {
 
-// How much of the GPU is used, 0..1. This is measured once the samples of the GPU show all of its
-// tasks, and predicted until then.
+// How much of the GPU is used, 0..1. This is measured once the GPU's samples show all of its tasks,
+// and predicted until then.
 double UseOf(const GpuView& gpu);
 
 struct GpuFingerprint {
@@ -25,7 +25,7 @@ struct GpuFingerprint {
 };
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
 
-// Whether a GPU that could take no waiting task at `before` can still take none at `now`.
+// Whether a GPU that could not take any waiting task at `before` still cannot at `now`.
 bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now);
 
 }  // namespace carma::core

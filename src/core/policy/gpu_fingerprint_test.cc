@@ -34,7 +34,7 @@ TEST(GpuFingerprint, ShowsChangesThatMayLetATaskStart) {
     each.change(now);
     EXPECT_EQ(!OpensNothing(before, FingerprintOf(config, now, 7)), each.opens) << each.what;
   }
-  EXPECT_FALSE(OpensNothing(before, FingerprintOf(config, gpu, 8)));  // another set of tasks
+  EXPECT_FALSE(OpensNothing(before, FingerprintOf(config, gpu, 8)));  // a different set of tasks
 }
 
 }  // namespace

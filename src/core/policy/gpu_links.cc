@@ -6,8 +6,9 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of sets of GPUs to check for being fully linked. Usually few checks are needed,
-// because a server has few kinds of GPUs, and linked GPUs are usually all linked with each other.
+// Maximum number of GPU sets to check when looking for a fully linked one. Usually few checks are
+// needed, because a server has few kinds of GPUs, and linked GPUs are usually all linked with each
+// other.
 constexpr int kMostSteps = 100'000;
 
 // Candidates with equal scores are ordered by index. std::stable_sort would do the same, but it

@@ -28,9 +28,9 @@ class GpuLinks {
   };
   // The `wanted` candidates with the highest scores, best first; equal scores are ordered by index.
   // If several candidates share the lowest chosen score, those with the most links to the other
-  // chosen GPUs are taken. The best chosen GPU with may_be_first comes first. If no chosen GPU has
-  // it, the best candidate with may_be_first replaces the last choice. The result is empty if there
-  // are too few candidates or none may be first.
+  // chosen GPUs are taken. The best chosen GPU with may_be_first comes first. If there is none, the
+  // best candidate with may_be_first replaces the last choice. The result is empty if there are too
+  // few candidates or none may be first.
   std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
   // The best candidates that are all linked with each other, starting with a GPU that may be first.
   // Empty if there is no such set.

@@ -41,9 +41,9 @@ double Of(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
 }
 
 constexpr RuleQuantity kQuantities[] = {
-    {"free_mib", "memory of the GPU not promised to any task, MiB",
+    {"free_mib", "GPU memory not promised to any task, MiB",
      Of<[](const Asked& at) { return ToDouble(at.gpu.free_mib); }>},
-    {"total_mib", "memory of the GPU, MiB",
+    {"total_mib", "total GPU memory, MiB",
      Of<[](const Asked& at) { return ToDouble(at.gpu.total_mib); }>},
     {"promised_mib", "memory promised to the tasks on the GPU, MiB",
      Of<[](const Asked& at) { return ToDouble(at.gpu.promised_mib); }>},
@@ -59,15 +59,14 @@ constexpr RuleQuantity kQuantities[] = {
      Of<[](const Asked& at) { return OwnTasks(at.need, at.gpu); }>},
     {"foreign_processes", "processes on the GPU that CARMA did not start",
      Of<[](const Asked& at) { return ToDouble(at.gpu.foreign_processes); }>},
-    {"gpu", "number of the GPU",
-     Of<[](const Asked& at) { return ToDouble(Number(at.gpu.index)); }>},
+    {"gpu", "GPU number", Of<[](const Asked& at) { return ToDouble(Number(at.gpu.index)); }>},
     {"mig", "1 for a MIG instance, else 0",
      Of<[](const Asked& at) { return at.gpu.mig ? 1.0 : 0.0; }>},
-    {"pace", "speed of the GPU relative to the fastest GPU of the server, at most 1",
+    {"pace", "GPU speed relative to the server's fastest GPU, at most 1",
      Of<[](const Asked& at) { return at.gpu.pace; }>},
     {"work", "predicted throughput of all tasks on the GPU together; 1 is a full GPU",
      Of<[](const Asked& at) { return at.gpu.compute * at.gpu.delivered; }>},
-    {"memory_mib", "memory that the task requests on each GPU, MiB; 0: not known",
+    {"memory_mib", "memory that the task requests on each GPU, MiB; 0: unknown",
      Of<[](const Asked& at) {
        return ToDouble(std::max(at.need.memory_mib.value_or(0), at.need.retry_free_mib));
      }>},
@@ -75,9 +74,9 @@ constexpr RuleQuantity kQuantities[] = {
      Of<[](const Asked& at) { return ToDouble(at.need.gpus); }>},
     {"sm_share", "share of the SMs that the task requests (--sm-share); 0: none",
      Of<[](const Asked& at) { return at.need.sm_share.value_or(0); }>},
-    {"own_activity", "predicted SM activity of the task when alone, 0 to 1",
+    {"own_activity", "predicted SM activity of the task when running alone, 0 to 1",
      Of<[](const Asked& at) { return at.need.load.load.sm_active; }>},
-    {"run_time_s", "predicted run time of the task when alone, seconds; 0: not known",
+    {"run_time_s", "predicted run time of the task when running alone, seconds; 0: unknown",
      Of<[](const Asked& at) { return base::Seconds(at.need.alone.value_or(Duration{0})); }>},
     {"waited_s", "seconds since the task was submitted",
      Of<[](const Asked& at) { return base::Seconds(at.need.waited); }>},

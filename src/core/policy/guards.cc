@@ -28,7 +28,7 @@ struct Question {
   Reason* reason;
 };
 
-// Most verdicts are only used to choose a GPU, and writing their texts would cost more than
+// Most verdicts are only used to choose a GPU, and formatting their texts would cost more than
 // everything else. Therefore `text` is called only if the reason is requested. A guard that lets
 // the task pass costs only a few comparisons.
 template <class Text>
@@ -105,7 +105,7 @@ bool CheckMig(const Question& q) {
   });
 }
 
-// Checked before health, because every call of the driver may fail after a driver upgrade.
+// Checked before health, because any driver call may fail after a driver upgrade.
 bool CheckDriver(const Question& q) {
   if (!q.gpu.DriverUpgrade()) return true;
   return NotNow(q, ReasonCode::kDriverUpgrade,
@@ -162,7 +162,7 @@ bool CheckExclusivity(const Question& q) {
   if (!q.need.exclusive || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format(
-        "The task needs GPU {} for itself, but {} there.", q.gpu.index,
+        "The task needs GPU {} to itself, but {} there.", q.gpu.index,
         WhoIsThere(q.gpu) + (q.gpu.tasks + q.gpu.foreign_processes == 1 ? " is" : " are"));
   });
 }
@@ -222,8 +222,8 @@ bool CheckMemory(const Question& q) {
   const std::int64_t most_mib = std::max(q.need.memory_mib.value_or(0), q.need.retry_free_mib);
   if (most_mib > gpu.total_mib) {
     return Refuse(q, Fit::kNever, ReasonCode::kNeverFits, [&] {
-      return fmt::format("The task needs {}, GPU {} has {}.", base::FormatMib(most_mib), gpu.index,
-                         base::FormatMib(gpu.total_mib));
+      return fmt::format("The task needs {}, but GPU {} has {}.", base::FormatMib(most_mib),
+                         gpu.index, base::FormatMib(gpu.total_mib));
     });
   }
   const bool needs_less = q.part == Part::kOther && q.need.others_mib;
@@ -234,8 +234,8 @@ bool CheckMemory(const Question& q) {
     const std::int64_t free_mib = gpu.free_mib + std::min(gpu.foreign_mib, kIdleLeftoverMib);
     if (need_mib <= free_mib) return true;
     return NotNow(q, ReasonCode::kGpuMemory, [&] {
-      return fmt::format("The task needs {}, idle GPU {} has {} free.", base::FormatMib(need_mib),
-                         gpu.index, base::FormatMib(gpu.free_mib));
+      return fmt::format("The task needs {}, but idle GPU {} has only {} free.",
+                         base::FormatMib(need_mib), gpu.index, base::FormatMib(gpu.free_mib));
     });
   }
   if (!expected_mib) {
@@ -243,7 +243,7 @@ bool CheckMemory(const Question& q) {
         std::max(FloorMib(q.config, gpu.total_mib), q.need.retry_free_mib);
     if (wanted_mib <= gpu.free_mib) return true;
     return NotNow(q, ReasonCode::kGpuMemory, [&] {
-      return fmt::format("A task without an estimate needs {} free, GPU {} has {}{}.",
+      return fmt::format("A task without an estimate needs {} free, but GPU {} has {}{}.",
                          base::FormatMib(wanted_mib), gpu.index, base::FormatMib(gpu.free_mib),
                          MemoryHolders(gpu));
     });
@@ -252,7 +252,7 @@ bool CheckMemory(const Question& q) {
       std::max(*expected_mib + q.config.margin_mib, q.need.retry_free_mib);
   if (wanted_mib <= gpu.free_mib) return true;
   return NotNow(q, ReasonCode::kGpuMemory, [&] {
-    return fmt::format("The task needs {} free ({} and the margin), GPU {} has {}{}.",
+    return fmt::format("The task needs {} free ({} and the margin), but GPU {} has {}{}.",
                        base::FormatMib(wanted_mib), base::FormatMib(*expected_mib), gpu.index,
                        base::FormatMib(gpu.free_mib), MemoryHolders(gpu));
   });
@@ -290,8 +290,8 @@ bool CheckActivity(const Question& q) {
   });
 }
 
-// Foreign processes are listed after the tasks among the residents. They belong to no user of
-// CARMA, so they are not checked.
+// Foreign processes are listed after the tasks among the residents. They do not belong to CARMA
+// users, so they are not checked.
 bool CheckTurns(const Question& q) {
   const GpuView& gpu = q.gpu;
   const auto tasks =
@@ -306,8 +306,8 @@ bool CheckTurns(const Question& q) {
   if (use < kTurnsBelow) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
-        "GPU {} is {} % used, and this task would take turns with the tasks there (other users, or "
-        "several GPUs); it may join below {} %, or after waiting {}.",
+        "GPU {} is {} % used, and this task would take turns with the tasks there (other users' or "
+        "multi-GPU tasks); it may join below {} %, or after waiting {}.",
         gpu.index, Percent(use), Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
   });
 }
@@ -342,12 +342,13 @@ bool CheckThroughput(const Question& q) {
             gpu.index, with.newcomer);
       }
       return fmt::format(
-          "Beside the {} on GPU {} it would take {:.1f} times as long as alone, and the slowest "
-          "task there {:.1f} times, more than one of these tasks allows{}.",
+          "Next to the {} on GPU {}, it would take {:.1f} times as long as when running alone, and "
+          "the slowest task there {:.1f} times as long; at least one of them does not allow "
+          "that{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest,
-          with.doubt > 1 ? fmt::format(", and the delay may be up to {:.1f} times as long until "
-                                       "the tasks there are measured",
+          with.doubt > 1 ? fmt::format(" (until all of them have been measured, the delay may be "
+                                       "up to {:.1f} times as long as predicted)",
                                        with.doubt)
                          : "");
     });
@@ -358,7 +359,8 @@ bool CheckThroughput(const Question& q) {
   if (gain >= *q.config.min_gain * own) return true;
   return NotNow(q, ReasonCode::kGain, [&] {
     return fmt::format(
-        "Beside the {} on GPU {} it would add {} % of its own activity, at least {} % is required.",
+        "Next to the {} on GPU {}, it would add {} % of its own activity; at least {} % is "
+        "required.",
         Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index,
         Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
   });

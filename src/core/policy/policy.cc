@@ -129,7 +129,7 @@ Result<Unit> ValidateCounts(const PolicyConfig& config) {
 
 Result<Unit> Validate(const PolicyConfig& config) {
   if (FindMapper(config.mapper) == nullptr)
-    return Invalid("mapper: no policy '{}', expected one of {}", config.mapper, MapperNames());
+    return Invalid("mapper: unknown policy '{}', expected one of {}", config.mapper, MapperNames());
   if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
     return Invalid("mapper: \"score\" needs policy.score");
   if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1))

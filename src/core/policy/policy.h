@@ -49,7 +49,7 @@ enum class IdleAction {
 // All settings of a policy. docs/server/policies.md lists their names in the configuration file.
 struct PolicyConfig {
   std::string mapper = "magm";
-  // Maximum mean SM activity, over the window, of a GPU that takes another task; empty: no
+  // Maximum mean SM activity (over the window) at which a GPU may take another task; empty: no
   // condition.
   std::optional<double> sm_cap = 0.80;
   WithoutActivity without_activity = WithoutActivity::kUtilization;
@@ -87,7 +87,7 @@ struct PolicyConfig {
   SharingMethod sharing = SharingMethod::kMps;
   bool settle = true;          // close a GPU after a placement until its window shows the task
   int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
-  bool idle_first = false;     // whatever the mapper, tasks go to idle GPUs first
+  bool idle_first = false;     // tasks go to idle GPUs first, whatever the mapper
   // Whether margin, floor and SM cap are waived on an empty GPU for every task. If false, they are
   // waived only for tasks that need an empty GPU.
   bool waive_on_idle = true;
@@ -130,7 +130,7 @@ struct PolicyConfig {
 Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
 // Free memory required on a GPU of that size for a task without an estimate.
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib);
-// The task's own priority plus the priority of its class.
+// The task's own priority plus its class's priority.
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
 // Errors: kInvalid with the field and what was expected.
 Result<Unit> Validate(const PolicyConfig& config);
@@ -155,7 +155,7 @@ struct Need {
   std::int64_t retry_free_mib = 0;  // after an OOM: at least this much free, margin included
   bool idle_gpu = false;            // only empty GPUs may be used
   bool exclusive = false;           // no task may join later
-  int gpus = 1;                     // number of GPUs of the whole task
+  int gpus = 1;                     // number of GPUs that the whole task needs
   std::optional<double> sm_share;   // TaskRequest::sm_share
   Neighbour load;                   // its effect on neighbours
   bool activity_known = false;      // load.sm_active was measured, not assumed
@@ -174,7 +174,7 @@ struct Need {
   // The task's time limit and the reservations that admit it. Used to check reserved GPUs.
   std::optional<Duration> runs_at_most;
   std::vector<ReservationId> own_reservations;
-  std::uint32_t uid = 0;  // its user if the site has own rules, else 0
+  std::uint32_t uid = 0;  // its user if the site has its own rules, else 0
 };
 
 // How a task with this profile affects its neighbours, and its maximum slowdown. The maximum is the
@@ -223,7 +223,7 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
 // recovery reserve, exclusivity, idle GPUs, tasks per GPU, the machine's cores, memory, settling,
 // SM activity, tasks that take turns, declared shares of SMs, slowdown, gain, the site rule. The
 // first guard that refuses decides. The verdict is kNever only if waiting cannot help. A GPU
-// without tasks and foreign processes is never too busy, and margin and floor are waived on it. If
+// without tasks or foreign processes is never too busy, and margin and floor are waived on it. If
 // waive_on_idle is off, they are waived only for tasks with idle_gpu or exclusive.
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);

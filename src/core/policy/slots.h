@@ -1,6 +1,6 @@
-// The rules of time slices: when a running task may be asked to leave its GPUs, and how its end is
-// then classified. Pure. core/forecast/preemption_plan.h decides which task leaves for which
-// waiting task.
+// Time slice rules: when a running task may be asked to leave its GPUs, and how its end is then
+// classified. Pure. core/forecast/preemption_plan.h decides which task leaves for which waiting
+// task.
 //
 // A task leaves in two steps. First it receives its checkpoint signal. It should then save and exit
 // within the notice period. If it has not exited by then, it is stopped. In both cases it is
@@ -48,9 +48,9 @@ std::optional<Time> TurnEnds(const SlotRules& rules, const TaskRecord& task);
 // When the task is asked to checkpoint: the notice period before TurnEnds.
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task);
 
-// Whether a task that was asked to checkpoint has saved and must be requeued. It has if it ended
-// with one of SlotRules::exit_codes or by the checkpoint signal itself. Any other end has its usual
-// meaning: exit code 0 means that the task has finished.
+// Whether a task that was asked to checkpoint has saved and must be requeued. It has saved if it
+// exited with one of SlotRules::exit_codes or was killed by the checkpoint signal itself. Any other
+// end has its usual meaning: exit code 0 means that the task has finished.
 bool SaysItSaved(const SlotRules& rules, const TaskRequest& request, const ExitInfo& exit);
 
 }  // namespace carma::core

@@ -21,9 +21,9 @@ class Arrays {
   // Returns true if the task has a place in its array or needs none. Returns false if it must wait
   // for a place.
   bool Admit(const TaskRecord& task);
-  // Called when the task no longer runs, queues or waits for a place.
+  // Called when the task is no longer running, queued or waiting for a place.
   void Leave(const TaskRecord& task);
-  // The first task in the same array that waits although a place is free; empty: none.
+  // The first task in the same array that is waiting even though a place is free; empty: none.
   std::optional<TaskId> Next(const TaskRecord& task) const;
 
   // The arrays by the id of their first task. Arrays without admitted or waiting tasks are dropped.

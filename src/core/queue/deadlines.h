@@ -12,11 +12,11 @@ namespace carma::core {
 
 class Deadlines {
  public:
-  // Starts to watch a running task, whose time counts from Attempt::started. A task without a time
+  // Starts watching a running task, whose time counts from Attempt::started. A task without a time
   // limit is ignored.
   void Watch(const TaskRecord& task);
   // Stops watching the task. Does nothing if it is not watched. Call it before the task's attempt
-  // ends, because the entry is found by the start of the attempt.
+  // ends, because the entry is found by the attempt's start time.
   void Forget(const TaskRecord& task);
 
   // The first task, by time and id, whose time is up. The same task is returned until Forget is

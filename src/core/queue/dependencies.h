@@ -1,4 +1,4 @@
-// Tracks which tasks wait until other tasks end.
+// Tracks tasks that wait for other tasks to end.
 #pragma once
 
 #include <map>
@@ -35,8 +35,8 @@ class Dependencies {
   void Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 
-  // Reports that a task has ended. It must no longer be in `tasks`. Returns the tasks that waited
-  // for it.
+  // Reports that a task has ended. It must no longer be in `tasks`. Returns the tasks that were
+  // waiting for it.
   std::vector<TaskId> End(TaskId id, TaskState state, TaskRecords& tasks);
   // Forgets the recorded ends, because tasks that arrive later do not need them.
   void Close() { ended_.clear(); }

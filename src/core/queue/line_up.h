@@ -5,9 +5,9 @@
 // weight (a user without an account counts as an account), then by the usage of the user within the
 // account, then by age. A running task counts as if it ran for kRunsOn longer. Each task returned
 // by Pop counts as running, so that users alternate. A line is starving if none of its tasks has
-// started for the configured patience: it goes before all other lines, regardless of share and
-// priority. Among starving lines the longest-waiting line goes first. If a limit keeps the first
-// task of a line from starting, the rest of that line is skipped.
+// started for longer than the configured patience: it goes before all other lines, regardless of
+// share and priority. Among starving lines the longest-waiting line goes first. If a limit keeps
+// the first task of a line from starting, the rest of that line is skipped.
 #pragma once
 
 #include <compare>
@@ -71,20 +71,20 @@ class LineUp {
 
   // The arguments must outlive this object. While it exists, only tasks returned by Pop may leave
   // the queue. A fair order is valid until the queue or the shares change, until the time returned
-  // by SharesChange, or until the patience of a waiting user ends.
+  // by SharesChange, or until a waiting user's patience runs out.
   LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,
          const Host& host, const std::optional<Newcomer>& newcomer = {});
 
   // Removes the next task from the order and returns it; empty: no task is left.
   std::optional<Next> Pop();
-  // The usage that ranks the line, in seconds of a whole GPU: the usage of its account (or of its
-  // user if it has no account), divided by the weight.
+  // The usage that ranks the line, in whole-GPU seconds: the usage of its account (or of its user
+  // if it has no account), divided by the weight.
   double ShareOf(std::size_t line) const { return sums_[lines_[line].account].Share(); }
   // The number of a line; empty if the line has no tasks. Call it only before the first popped task
   // leaves the queue.
   std::optional<std::size_t> Find(const LineKey& key) const;
   // How far the usage of the line's account is above (positive) or below its fair share, relative
-  // to all usage. 0 if the order is not fair.
+  // to all usage. 0 unless the queue is in fair order.
   double Excess(std::size_t line) const;
   // From now on, also charges the line at this rate.
   void Charge(std::size_t line, double rate);

@@ -26,7 +26,7 @@ enum class Place : std::uint8_t {
   kDependency,  // waits until another task ends
   kTimed,       // waits for a begin time or the end of a back-off
   kOverlooked,  // waits until the rules in force consider it (Rules::Overlooks)
-  kArray,       // waits until fewer tasks of its array run
+  kArray,       // waits until fewer tasks of its array are running
   kUnfit,       // restored on a server that can never take it
 };
 
@@ -56,7 +56,7 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the name of its user
   std::set<QueueKey> tasks;
-  // Since when tasks of this line have been waiting without any of them starting.
+  // The time since which tasks of this line have been waiting without any of them starting.
   Time waits_since{};
 };
 

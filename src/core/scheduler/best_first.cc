@@ -44,8 +44,8 @@ std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   return best;
 }
 
-// Builds no list for tasks that need one GPU, because this runs for up to a thousand tasks at each
-// start.
+// Does not build a list for tasks that need one GPU, because this runs for up to a thousand tasks
+// at each start.
 double ScoreOf(const Group& group, const GpuLinks& links) {
   if (group.need.gpus == 1) return std::ranges::max(group.scores);
   const std::vector<Best> best = BestGpus(group, links);
@@ -380,7 +380,7 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   LineUp line = pass.Whole();
   LineUp passed_on = line;
   state.passes.memory.Clear();
-  bool some_wait = false;  // some tasks that could start still wait
+  bool some_wait = false;  // some tasks that could start are still waiting
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
   std::set<GpuIndex> checked;  // taken in the first round and already checked for its tasks
   bool first = true;
@@ -405,7 +405,7 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   // tasks.
   if (!same_tasks || !state.passes.memory.passed_over.empty())
     state.passes.taken_since.merge(checked);
-  // Tasks that still wait may be considered again.
+  // Tasks still waiting may be considered again.
   if (some_wait) state.passes.memory.looked_at.Clear();
   std::swap(state.passes.refused, state.passes.memory.looked_at);
   std::swap(state.passes.unplaceable, state.passes.memory.unplaceable);

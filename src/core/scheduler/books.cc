@@ -22,12 +22,12 @@ std::optional<std::string> CheckHolderLines(const State& state, LineKind kind) {
     if (line.tasks.empty()) return fmt::format("the line of {} is empty", line.user);
     for (const QueueKey& each : line.tasks) {
       if (LineKindOf(state.tasks.at(each.task).request) != kind)
-        return fmt::format("task {} is in a queue of the other kind", each.task);
+        return fmt::format("task {} is in a queue of the wrong kind", each.task);
     }
     in_holder_lines += line.tasks.size();
   }
   if (in_holder_lines != main.size) {
-    return fmt::format("{} tasks in the main line, {} in the lines of their users", main.size,
+    return fmt::format("{} tasks in the main line, but {} in the lines of its users", main.size,
                        in_holder_lines);
   }
   return std::nullopt;
@@ -40,7 +40,7 @@ std::optional<std::string> CheckArrays(const State& state) {
       const bool counts =
           task != state.tasks.end() &&
           (HoldsGpus(task->second.state) || state.queue.PlaceOf(id) == Place::kEligible);
-      if (!counts) return fmt::format("task {} counts as running for its array but waits", id);
+      if (!counts) return fmt::format("task {} counts as running for its array but is waiting", id);
     }
     for (const TaskId id : places.waiting) {
       if (state.queue.PlaceOf(id) == Place::kArray) continue;
@@ -49,7 +49,7 @@ std::optional<std::string> CheckArrays(const State& state) {
     if (places.waiting.empty()) continue;
     const TaskId next = *places.waiting.begin();
     if (state.arrays.Next(state.tasks.at(next)) && !state.unsorted.contains(next))
-      return fmt::format("task {} waits for a place of its array that is free", next);
+      return fmt::format("task {} waits for its array even though a place is free", next);
   }
   return std::nullopt;
 }
@@ -84,7 +84,7 @@ std::optional<std::string> CheckClaims(const State& state) {
             return each == Placement{GpuIndex{i}, resident.claim_mib};
           });
       if (!same) {
-        return fmt::format("the claim of GPU {} for task {} differs from the task's record", i,
+        return fmt::format("the claim on GPU {} for task {} differs from the task's record", i,
                            resident.task);
       }
     }
@@ -103,12 +103,12 @@ std::optional<std::string> CheckHostShares(const State& state) {
                          TaskStateName(task.state));
     }
     if (booked == nullptr || *booked != task.attempt->host) {
-      return fmt::format("task {} and the record of the server differ in its cores or memory", id);
+      return fmt::format("task {} and the server's records disagree about its cores or memory", id);
     }
     ++promised;
   }
   if (promised == state.machine.books.tasks()) return std::nullopt;
-  return fmt::format("{} tasks are promised cores or memory, {} booked", promised,
+  return fmt::format("{} tasks are promised cores or memory, but {} are on record", promised,
                      state.machine.books.tasks());
 }
 
@@ -136,7 +136,7 @@ std::optional<std::string> CheckQueue(const State& state) {
       return fmt::format("the position of task {} does not match its priority", id);
   }
   if (queued != state.queue.size()) {
-    return fmt::format("{} tasks have the state queued, {} are in the queue", queued,
+    return fmt::format("{} tasks have the state queued, but {} are in the queue", queued,
                        state.queue.size());
   }
   std::size_t lines = state.queue.Recovery().size();
@@ -144,8 +144,7 @@ std::optional<std::string> CheckQueue(const State& state) {
     if (auto wrong = CheckHolderLines(state, kind)) return wrong;
     lines += state.queue.Main(kind).size;
   }
-  if (lines != in_line)
-    return fmt::format("{} tasks should be queued, {} are queued", in_line, lines);
+  if (lines != in_line) return fmt::format("{} tasks should be queued, but {} are", in_line, lines);
   std::size_t noted = 0;
   for (const auto& [id, task] : state.tasks) noted += state.lives.count(Number(id));
   if (noted != state.lives.size())
@@ -163,8 +162,8 @@ std::optional<std::string> CheckEntitlements(const State& state) {
   const auto holding = static_cast<std::size_t>(std::ranges::count_if(
       state.tasks, [](const auto& each) { return HoldsGpus(each.second.state); }));
   if (state.shares.taking() != holding || state.limits.running() != holding) {
-    return fmt::format("{} tasks hold GPUs, {} count for fair shares and {} for limits", holding,
-                       state.shares.taking(), state.limits.running());
+    return fmt::format("{} tasks hold GPUs, but {} are counted for fair share and {} for limits",
+                       holding, state.shares.taking(), state.limits.running());
   }
   return std::nullopt;
 }
@@ -183,7 +182,7 @@ std::optional<std::string> CheckTimers(const State& state) {
     if (task.kind != KindId{}) ++of_known_kind;
   }
   if (of_known_kind != state.lessons.tasks()) {
-    return fmt::format("{} tasks are of a known kind, the lessons count {}", of_known_kind,
+    return fmt::format("{} tasks are of a known kind, but the lessons count {}", of_known_kind,
                        state.lessons.tasks());
   }
   std::size_t told = 0;
@@ -194,10 +193,10 @@ std::optional<std::string> CheckTimers(const State& state) {
       return fmt::format("task {} has to leave but is not listed as leaving", id);
   }
   if (told != state.preemptions.leaving.size())
-    return fmt::format("{} tasks have to leave, {} are listed as leaving", told,
+    return fmt::format("{} tasks have to leave, but {} are listed as leaving", told,
                        state.preemptions.leaving.size());
   if (limited != state.deadlines.size())
-    return fmt::format("{} running tasks have time limits, {} are watched", limited,
+    return fmt::format("{} running tasks have time limits, but {} are watched", limited,
                        state.deadlines.size());
   if (state.recovery_hold.task() && !state.tasks.contains(*state.recovery_hold.task())) {
     return fmt::format("GPUs are kept for task {}, which does not exist",

@@ -109,7 +109,7 @@ class World {
     return policy;
   }
 
-  // Checks on every GPU that the guarantees of the guards hold.
+  // Checks on every GPU that the guards' guarantees hold.
   std::optional<std::string> Promises() const {
     std::vector<double> shares(gpus_);
     std::vector<int> tasks(gpus_);

@@ -56,15 +56,15 @@ struct GpuSampled {
   GpuIndex gpu{};
   GpuSample sample;
 };
-// How busy the machine's cores are, in total and for each task with GPUs, as means over the last
-// seconds. Without this event, busy cores are ignored.
+// How busy the machine's cores are, in total and for each task with GPUs, averaged over the last
+// few seconds. Without this event, busy cores are ignored.
 struct HostSampled {
   double cpus = 0;  // number of hardware threads
   double used_cpus = 0;
   std::vector<std::pair<TaskId, double>> tasks_cpus;
 };
 // The remaining time of running tasks, derived from the progress they print and from the mean speed
-// of the attempt so far. Tasks that print no progress are left out.
+// of the attempt so far. Tasks that print no progress are omitted.
 struct ProgressSeen {
   std::vector<std::pair<TaskId, Duration>> left;
 };
@@ -88,15 +88,15 @@ struct LaunchFailed {
   // True if the machine is at fault (for example, no memory for fork), false if the task is (for
   // example, a missing program).
   bool retryable = false;
-  // The daemon ended before the launch began. The task is retried at once, and no failure is
+  // The daemon exited before the launch began. The task is retried immediately, and no failure is
   // counted.
   bool interrupted = false;
   // The machine is certainly at fault, because the daemon itself got no descriptor, process or
   // memory.
   bool exhausted = false;
-  // The process of a lease exists but did not take its GPUs, for example because it is suspended.
-  // Or the user was not found, perhaps because a directory server is down. The task waits again,
-  // any number of times, with growing delays.
+  // A lease's process exists but did not take its GPUs, for example because it is suspended. Or the
+  // user was not found, perhaps because a directory server is down. The task waits again, any
+  // number of times, with growing delays.
   bool waits = false;
 };
 // The sharing method of this attempt, chosen by the shell. It is recorded with the task. Comes
@@ -119,7 +119,7 @@ struct TaskExited {
   ExitInfo exit;
   // For kOutOfMemory: the size of the failed allocation, from the task's output; 0: unknown.
   std::int64_t tried_mib = 0;
-  // When its process ended, perhaps while carmad was down. Empty: now.
+  // When its process exited, perhaps while carmad was down. Empty: now.
   std::optional<Time> ended = {};
 };
 struct CancelRequested {
@@ -141,7 +141,7 @@ struct PriorityChanged {
   TaskId id{};
   std::int64_t priority = 0;
 };
-// The task's new request, as edited by a user. Owner, array and hold of the task do not change. If
+// The task's new request, as edited by a user. The task's owner, array and hold do not change. If
 // the task holds GPUs, only its time limit, warning signal, priority and class change. If memory or
 // the number of GPUs has changed, the task is estimated again.
 struct TaskEdited {
@@ -157,7 +157,7 @@ struct DrainRequested {
   bool by_rule = false;
   std::optional<Time> empty_by = std::nullopt;
 };
-// A request by an administrator ends both drains. A request by the health rules ends only their own
+// An administrator's request lifts both drains. A request by the health rules lifts only their own
 // drain.
 struct ResumeRequested {
   GpuIndex gpu{};
@@ -165,8 +165,8 @@ struct ResumeRequested {
 };
 // The machine will shut down. No more tasks start, not even tasks without GPUs. Running tasks are
 // stopped and requeued at `empty_by`. Before that they are asked to checkpoint; the notice is the
-// longer of SlotRules::shutdown_notice and SlotRules::notice. Drains of single GPUs are independent
-// of this event.
+// longer of SlotRules::shutdown_notice and SlotRules::notice. Drains of individual GPUs are
+// independent of this event.
 struct ServerClosed {
   std::string why;  // "The server is ..." with who closed it and until when
   Time empty_by{};
@@ -178,13 +178,13 @@ struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };
 // A new, validated policy that applies from now on. The pacing must not change, nor may the mapper
-// change from sharing GPUs to not sharing them or back. Running tasks keep their GPUs and claims.
-// If the new policy ends tasks that do not use their GPUs, tasks already reported as idle are
-// ended.
+// change from sharing GPUs to not sharing them or vice versa. Running tasks keep their GPUs and
+// claims. If the new policy ends tasks that do not use their GPUs, tasks already reported as idle
+// are ended.
 struct PolicyChanged {
   PolicyConfig policy;
-  // If limits of gpu_hours now cover longer periods: all attempts that count, ordered by their
-  // ends. If empty, the core already has all attempts that count.
+  // If limits of gpu_hours now cover longer periods: all attempts that count, ordered by end time.
+  // If empty, the core already has all attempts that count.
   std::optional<std::vector<Taken>> ended = {};
 };
 struct WakeUp {};  // the time of the last WakeAt has come
@@ -254,7 +254,7 @@ struct AttemptEnded {
   int attempt = 0;
   Taken taken;
   std::vector<GpuIndex> gpus;
-  std::optional<Time> started;    // when its process began; empty: it never ran
+  std::optional<Time> started;    // when its process started; empty: it never ran
   Duration waited{};              // time in the queue before this attempt
   std::int64_t promised_mib = 0;  // memory promised on each GPU of the attempt
   std::int64_t peak_mib = 0;      // highest memory seen on one GPU so far

@@ -261,7 +261,7 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   std::vector<const TaskRecord*> line;
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kLongestTold + 1, newcomer))
     line.push_back(id == kNewcomer ? newcomer : &state.tasks.at(id));
-  // It cannot be predicted when the machine's cores and memory become free.
+  // There is no way to predict when the machine's cores and memory become free.
   const auto by_host = std::ranges::find_if(line, [&state](const TaskRecord* task) {
     return HostNeedOf(state.config, task->request) != HostNeed{};
   });

@@ -8,7 +8,7 @@ namespace carma::core {
 LineUp::Newcomer NewcomerOf(const State& state, const TaskRecord& task);
 // Whether only the head of the main queue may start.
 bool FirstOnly(const State& state);
-// The first queued tasks in order. Of the tasks with GPUs, those in the recovery queue come first.
+// The first queued tasks in order. Among tasks with GPUs, those in the recovery queue come first.
 std::vector<TaskId> InLine(const State& state, LineKind kind, std::size_t most,
                            const TaskRecord* newcomer = nullptr);
 // newcomer: a new task, which goes behind all tasks of its line; null: none.

@@ -22,7 +22,7 @@ constexpr int kFirst = 60;  // number of tasks at the beginning
 struct Figures {
   int told = 0;        // number of predicted latest starts
   int late = 0;        // number of later starts
-  double slack_s = 0;  // sum of predicted minus real starts
+  double slack_s = 0;  // sum of predicted minus actual starts
 };
 
 class Play {
@@ -71,10 +71,10 @@ class Play {
     int attempt = 0;
     Time started{};
     Time ends{};
-    std::optional<Time> saved_at;  // when it ends by itself after being asked to checkpoint
+    std::optional<Time> saved_at;  // when it exits by itself after being asked to checkpoint
     std::vector<GpuIndex> gpus;
     std::int64_t uses_mib = 0;
-    Time seen{};  // from then on samples show its memory and activity
+    Time seen{};  // samples show its memory and activity from then on
     double activity = 0.3;
   };
 
@@ -163,7 +163,7 @@ class Play {
   Scheduler core_;
   std::mt19937 random_;
   bool classes_;
-  // A time limit counts for each time slice, so a task may take this many limits in total.
+  // The time limit applies to each time slice, so a task may take this many limits in total.
   int parts_;
   Time now_ = base::FromMs(1'000'000'000);
   std::uint64_t last_ = 0;

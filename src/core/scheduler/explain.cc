@@ -90,7 +90,7 @@ Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   if (telling.empty()) {
     for (const Closed& each : closed) telling.push_back(&each);
   }
-  if (telling.empty()) return {ReasonCode::kResources, "No GPU is known."};
+  if (telling.empty()) return {ReasonCode::kResources, "No GPUs were found."};
   Reason reason{telling.front()->verdict.reason.code, before};
   for (const Closed* each : telling) {
     if (each->verdict.reason.code != reason.code) reason.code = ReasonCode::kResources;
@@ -188,8 +188,9 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   }
   const auto fitting = static_cast<int>(open.size());
   if (fitting < wanted) {
-    return Summary(
-        closed, wanted > 1 ? fmt::format("Needs {} GPUs, {} can take it. ", wanted, fitting) : "");
+    return Summary(closed, wanted > 1
+                               ? fmt::format("Needs {} GPUs, but {} can take it. ", wanted, fitting)
+                               : "");
   }
   if (fitting > 0 && not_first.size() == open.size()) {
     return Summary(not_first,
@@ -207,7 +208,7 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   if (state.launch_trouble.on()) return {ReasonCode::kMachineTrouble, state.launch_trouble.Text()};
   if (state.passes.waiting_pays && task.queue == QueueKind::kMain) {
     return {ReasonCode::kPriority,
-            "It could start, but all tasks end earlier if it waits until the next task ends."};
+            "It could start, but all tasks end earlier if it waits for the next task to end."};
   }
   return state.rules->WhyNotYet(task, at);
 }
@@ -261,7 +262,7 @@ Verdict VerdictOn(const State& state, const TaskRecord& task, const GpuView& vie
   if (verdict.fit == Fit::kFits) return verdict;
   Verdict as_other = VerdictOnPart(state, task, view, Part::kOther);
   if (as_other.fit != Fit::kFits) return as_other;
-  verdict.reason.text.Edit() += " It has enough memory for the other GPUs of the task.";
+  verdict.reason.text.Edit() += " It has enough memory for the task's other GPUs.";
   return verdict;
 }
 

@@ -132,7 +132,7 @@ TEST(WarmUp, IsExplainedOnceForAllGpus) {
 }
 
 // The task's own output must stay hidden whatever code the reason has later. For example, a
-// back-off replaces the code of the failure.
+// back-off replaces the failure's code.
 TEST(PublicReason, NeverContainsWhatATaskWroteToStderr) {
   using enum ExitKind;
   for (const bool always_oom : {false, true}) {

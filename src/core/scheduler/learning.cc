@@ -51,8 +51,8 @@ std::optional<double> ActivityNow(const State& state, TaskId id) {
 }
 
 // The peak on the GPUs other than the first, relative to the highest peak (Profile::others_share),
-// as observed in this attempt. Empty after a restart of the daemon, because then only the highest
-// peak of all GPUs is known.
+// as observed in this attempt. Empty after a daemon restart, because then only the highest peak of
+// all GPUs is known.
 std::optional<double> OthersShare(const State& state, TaskId id) {
   return state.LifeOf(id).restored ? std::nullopt : state.ledger.OthersShareOf(id);
 }
@@ -84,7 +84,7 @@ double UsesCpus(const State& state, const TaskRecord& task) {
   return gpus_of == 0 ? 0 : sum / gpus_of * task.request->gpus;
 }
 
-// Whether both the memory and the activity of the task are known.
+// Whether both the task's memory and its activity are known.
 bool IsKnown(const State& state, const TaskRecord& task) {
   return !task.attempt->placement.empty() && task.attempt->placement.front().claim_mib > 0 &&
          ProfileNow(state, task).sm_active;
@@ -208,8 +208,8 @@ std::optional<double> LeftS(const State& state, const TaskRecord& task) {
   return std::max(*alone_s - done_s, kLeast * *alone_s);
 }
 
-// Uses means over the whole attempt, because the last minutes are not representative: a program
-// then saves results.
+// Uses means over the whole attempt, because a program's last minutes, when it saves results, are
+// not representative.
 Profile SeenOf(const State& state, const TaskRecord& task) {
   Profile seen;
   const Life& life = state.LifeOf(task.id);
@@ -259,9 +259,9 @@ void CountIdleCpus(State& state) {
   state.machine.idle_cpus = idle;
 }
 
-// Shows the activity of the last sample, corrected for the tasks that run now. If the window began
-// before a task appeared, its mean is too low. A task of known activity need not have appeared at
-// all.
+// Shows the activity of the last sample, corrected for the tasks that are running now. If the
+// window began before a task appeared, its mean is too low. A task with known activity need not
+// have appeared at all.
 void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   const GpuSample& sample = *state.gpus.all[Number(index)].sample;
   view.sm_active = sample.sm_active;

@@ -9,18 +9,18 @@ namespace carma::core {
 // A task's promise is lowered if its memory has been stable since this time or longer.
 Time PlateauFrom(const State& state, Time at);
 void LearnPlateaus(State& state);
-// The memory that a waiting task requests because of lessons of its kind. Empty if there is no
-// lesson.
+// The memory that a waiting task requests because of lessons about its kind. Empty if there are
+// none.
 std::optional<std::int64_t> TaughtMib(const State& state, const TaskRecord& task);
 // Updates everything that is derived from a GPU's residents. Called after the residents or their
 // profiles have changed.
 void LookAtResidents(State& state, GpuIndex gpu);
-// Learns the activity of the tasks on a GPU from its last sample.
+// Learns the activity of a GPU's tasks from its last sample.
 void LearnActivity(State& state, GpuIndex gpu);
-// The predicted progress of a running task, in seconds of its run time alone.
+// The predicted progress of a running task, in seconds of its solo run time.
 double DoneS(const State& state, TaskId task);
-// The remaining part of the task's run time alone, in seconds, according to its own progress or
-// else to earlier runs. For a waiting task it is the full run time. Empty if unknown.
+// The remaining part of the task's solo run time, in seconds, according to its own progress or else
+// to earlier runs. For a waiting task it is the full run time. Empty if unknown.
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
 // What the ending attempt has shown about the task's profile.
 Profile SeenOf(const State& state, const TaskRecord& task);
@@ -37,7 +37,7 @@ void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task);
 // When the waiting task may begin to take turns with others (kTurnsAfter). Empty: it may already.
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
-// Records which changes may let the task start, although it cannot start now: Passes::next_turns
+// Records which changes could allow this task, which cannot start now, to start: Passes::next_turns
 // and Passes::lacks_cores.
 void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need);
 // Considers refused tasks again once one of them may take turns.

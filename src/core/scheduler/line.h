@@ -40,10 +40,10 @@ std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time
 Limits::Wants WantsOf(const State& state, const TaskRecord& task);
 Limits::Wants WantsOf(const State& state, const Need& need);
 bool IsLimited(const State& state, const TaskRecord& task);
-// Since when the task has waited as a head of its queue. In fair order the heads alternate. Each
-// keeps its own waiting time, which starts over when the task is held.
+// The time since which the task has been waiting as a head of its queue. In fair order the heads
+// alternate. Each keeps its own waiting time, which starts over when the task is held.
 Time HeadSince(State& state, TaskId id);
-// How many other tasks have started before the head of the main queue since the time HeadSince.
+// How many other tasks have overtaken the head of the main queue since HeadSince.
 int TimesPassed(const State& state);
 // Stops or resumes counting a head's waiting time, which excludes the time during which a limit
 // keeps the task from starting.
@@ -54,7 +54,8 @@ std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
 // Whether, since the snapshot, no GPU has become more suitable for the tasks considered then.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
-// For each GPU, whether it may now take a task that fitted on no GPU at the time of the snapshot.
+// For each GPU, whether it may now take a task that did not fit on any GPU at the time of the
+// snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
 // Whether the tasks considered now are the same as at the snapshot.
 bool SameLineSince(const State& state, const NoStartSnapshot& look);

@@ -125,7 +125,7 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
   } else if (!gpu.sample) {
     view.trouble = "no sample has arrived yet";
   } else if (age > state.config.stale_after) {
-    view.trouble = fmt::format("its last sample is {} s old, the limit is {} s", base::Seconds(age),
+    view.trouble = fmt::format("its last sample is {} s old; the limit is {} s", base::Seconds(age),
                                base::Seconds(state.config.stale_after));
   } else if (!gpu.sample_trouble.empty()) {
     view.trouble = gpu.sample_trouble;
@@ -154,7 +154,7 @@ Reason TooFewFit(const Need& need, int fitting, int chosen, std::int64_t largest
                         needs, largest)};
   }
   return {ReasonCode::kNeverFits,
-          fmt::format("{} fits on {} of {} GPUs, the task needs {}; the largest has {}.", needs,
+          fmt::format("{} fits on {} of {} GPUs, but the task needs {}; the largest has {}.", needs,
                       fitting, chosen, need.gpus, largest)};
 }
 
@@ -193,7 +193,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
                                                                       : std::nullopt,
                .at = at,
                .booked = state.reservations.On(index)};
-  // Builds no text for an open GPU, because every decision checks every GPU.
+  // Does not build a text for an open GPU, because every decision checks every GPU.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
                    : state.closing       ? state.closing->why
@@ -215,7 +215,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
 
 std::vector<GpuView> Views(const State& state, Time at) {
   // The conversion constructs each view inside the vector. Most decisions build all views, and
-  // moving the views took a tenth of the time of a decision about a sample.
+  // moving them took a tenth of the time of each decision triggered by a sample.
   struct Made {
     const State& state;
     GpuIndex index;
@@ -245,7 +245,7 @@ std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
   if (std::optional<Reason> divided = NeverTogether(state, request.gpus)) return divided;
   if (request.gpus < 0 || static_cast<std::size_t>(request.gpus) > state.gpus.all.size()) {
     return Reason{ReasonCode::kNeverFits,
-                  fmt::format("The task asks for {} GPUs, this server has {}.", request.gpus,
+                  fmt::format("The task asks for {} GPUs, but this server has {}.", request.gpus,
                               state.gpus.all.size())};
   }
   int fitting = 0;

@@ -18,8 +18,7 @@ namespace carma::core {
 namespace {
 
 // August 2025: a round consists of a recovery scan, a pause, a search for idle GPUs, another pause,
-// and the decision of the policy. The monitor publishes the values of a window when the next window
-// begins.
+// and the policy's decision. The monitor publishes a window's values when the next window begins.
 constexpr Duration kThesisScan{5'000};
 constexpr Duration kThesisPause{30'000};
 constexpr Duration kThesisPublish{92'000};
@@ -41,8 +40,8 @@ Time NextOnGrid(Time from, Duration step, Time now) {
   return from + rounds * step;
 }
 
-// The common part of both systems. A loop makes decisions only in its rounds. Crashed tasks are
-// queued once a scan of the loop has found them, and only the head of a queue is considered.
+// What both systems have in common. A loop makes decisions only in its rounds. Crashed tasks are
+// queued once the loop's scan has found them, and only the head of a queue is considered.
 class Loop : public Rules {
  public:
   Loop(State& core, Duration round) : Rules(core), round_(round) {}
@@ -199,7 +198,7 @@ class Thesis : public Loop {
     published_.resize(core_.gpus.all.size());
     published_[gpu] = {core_.ledger.SeenFreeMib(GpuIndex{gpu}), sample->sm_active};
   }
-  // The first sample of each GPU is published at once.
+  // The first sample of each GPU is published immediately.
   void PublishFirstSamples() {
     published_.resize(core_.gpus.all.size());
     for (std::uint32_t i = 0; i < core_.gpus.all.size(); ++i) {

@@ -141,13 +141,13 @@ void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib) {
     return state.Finish(
         task, TaskState::kOutOfMemory,
         {ReasonCode::kOutOfMemory,
-         "Ran out of GPU memory although it was alone on the largest GPU" + told + "."});
+         "Ran out of GPU memory even though it was alone on the largest GPU" + told + "."});
   }
   if (task.ooms >= task.request->max_recoveries) {
     ++task.ooms;
     return state.Finish(task, TaskState::kOutOfMemory,
                         {ReasonCode::kOutOfMemory,
-                         fmt::format("Ran out of GPU memory {} time{}, no retry is left{}.",
+                         fmt::format("Ran out of GPU memory {} time{}; no retries left{}.",
                                      task.ooms, task.ooms == 1 ? "" : "s", told)});
   }
   const std::string kept = KeptBelowGpu(state, task)

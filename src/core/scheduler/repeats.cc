@@ -9,14 +9,15 @@ namespace {
 
 constexpr Duration kEarly{60'000};
 
-// The number of the task's repetitions in a row, including this one. 0: this is not a repetition.
+// How many times in a row the task has been repeated, including this time. 0: this is not a
+// repetition.
 int NextRepeat(const State& state, const TaskRecord& task) {
   const bool early = state.now - task.attempt->launched.value_or(state.now) < kEarly;
   return early ? state.LifeOf(task.id).repeats + 1 : 0;
 }
 
 // The first repetition causes no pause, because a person may requeue a task once, and a script may
-// submit its next step at once.
+// submit its next step immediately.
 bool Pauses(State& state, TaskRecord& task) {
   const int repeats = state.LifeOf(task.id).repeats;
   if (repeats < 2) return false;

@@ -36,7 +36,7 @@ void AskEstimateAgain(State& state, TaskRecord& task) {
   if (state.LifeOf(task.id).unfit) state.EditLife(task.id).unfit = false;
   task.estimate.reset();
   task.queue = QueueKind::kMain;
-  task.retry_free_mib.reset();  // earlier attempts ran with another request
+  task.retry_free_mib.reset();  // earlier attempts ran with a different request
   task.retry_on_idle_gpu = false;
   state.Move(task, TaskState::kSubmitted);
   state.Keep(task);

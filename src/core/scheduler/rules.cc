@@ -24,7 +24,7 @@ Need Rules::OnIdleGpu(Need need) const {
 }
 
 Reason Rules::WhyNotYet(const TaskRecord&, Time) const {
-  return {ReasonCode::kResources, "GPUs have just become free for it."};
+  return {ReasonCode::kResources, "GPUs for it have just become free."};
 }
 
 }  // namespace carma::core

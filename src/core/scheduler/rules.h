@@ -22,7 +22,7 @@ class Rules {
   // When to decide again without an event. Empty: only events trigger decisions.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }
 
-  // Adjusts the view of a GPU that guards and mappers get.
+  // Adjusts a GPU's view before guards and mappers get it.
   virtual void Show(GpuView&) const {}
   // The need of a task that gets an idle GPU without involving the mapper.
   virtual Need OnIdleGpu(Need need) const;
@@ -33,8 +33,8 @@ class Rules {
   virtual bool Overlooks(const TaskRecord&) const { return false; }
   // Whether only the head of the given queue may start.
   virtual bool HeadOnly(QueueKind line) const { return line == QueueKind::kMain; }
-  // Why a task waits although enough GPUs would take it. Also called for tasks that Overlooks keeps
-  // out of the queue.
+  // Why a task waits even though enough GPUs would take it. Also called for tasks that Overlooks
+  // keeps out of the queue.
   virtual Reason WhyNotYet(const TaskRecord& task, Time at) const;
 
  protected:

@@ -43,7 +43,7 @@ struct HostVerdict {
 // When a waiting task is expected to start; empty: unknown.
 struct ExpectedStart {
   // The latest start, assuming that all tasks use their whole time limits, that no task behind this
-  // one goes first, and that the GPUs stay as they are.
+  // one overtakes it, and that the GPUs stay as they are.
   std::optional<Time> latest;
   // The likely start (LikelyStarts), based on the run times of earlier runs or else on time limits.
   std::optional<Time> likely;
@@ -87,7 +87,7 @@ class Scheduler {
   std::vector<Action> HandleAll(Time now, const std::vector<Event>& events);
 
   // Why this request could never run here, even if all GPUs were idle and healthy. Empty if it
-  // could. `carma submit` refuses such a request at once.
+  // could. `carma submit` refuses such a request immediately.
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
 
@@ -104,12 +104,12 @@ class Scheduler {
   // wait (kLimit). counted: as in Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                             const TaskRequest* counted = nullptr) const;
-  // The longest time limit allowed by the limits of the request's user, account and class. Empty:
+  // The longest time limit that the limits of the request's user, account and class allow. Empty:
   // any.
   std::optional<Duration> LongestAllowed(const TaskRequest& request) const;
 
-  // Returns null if the task is unknown. Final tasks are dropped at once; tasks that depend on them
-  // store the final state in Dependency::known_final.
+  // Returns null if the task is unknown. Final tasks are dropped immediately; tasks that depend on
+  // them store the final state in Dependency::known_final.
   const TaskRecord* Find(TaskId id) const;
   // Every task that is not final, by id.
   const TaskRecords& Tasks() const;
@@ -119,15 +119,15 @@ class Scheduler {
   // The reason at this moment. Cheaper than Explain. The task must be in the core.
   Reason ReasonFor(TaskId id, Time now) const;
 
-  // A sentence that explains why no task starts although GPUs may be free. Empty if tasks can
-  // start.
+  // A sentence that explains why no tasks are starting even though GPUs may be free. Empty if tasks
+  // can start.
   std::string MachineTrouble() const;
 
   // Queued tasks in the order that a decision made now would consider them, at most `most` of each
   // queue.
   TasksInLine InLine(std::size_t most) const;
   // The expected starts of the first `most` queued tasks. Tasks whose start cannot be estimated are
-  // left out.
+  // omitted.
   std::map<TaskId, ExpectedStart> ExpectedStarts(Time now, std::size_t most = kLongestTold) const;
   // The expected start of a new task.
   ExpectedStart ExpectedStartOf(const TaskRequest& request, const std::optional<Estimate>& estimate,

@@ -1,11 +1,11 @@
-// The state of the scheduler; private to core. Its members are the records, the event handlers (On)
-// and the steps of a task's life. Decisions are made by functions of the state, with one header for
+// The scheduler's state; private to core. Its members are the records, the event handlers (On) and
+// the steps of a task's life. Decisions are made by functions of the state, with one header for
 // each subject: waiting.h (the places of waiting tasks), line.h and best_first.h (which task starts
-// next), placement.h (on which GPUs), host_line.h (cores and memory of the machine), recovery.h
-// (out of memory), time_slices.h (time slices, preemption, shutdown of the server), learning.h
-// (lessons of running tasks), repeats.h (tasks that start again and again), expecting.h (expected
-// starts), explain.h (reasons), books.h (consistency). Independent parts have classes of their own:
-// Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
+// next), placement.h (on which GPUs), host_line.h (the machine's cores and memory), recovery.h (out
+// of memory), time_slices.h (time slices, preemption, server shutdown), learning.h (lessons from
+// running tasks), repeats.h (tasks that start again and again), expecting.h (expected starts),
+// explain.h (reasons), books.h (consistency). Independent parts have classes of their own: Queue,
+// LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
 // ReservationBook, LaunchTrouble, PreemptionPlan.
 #pragma once
 
@@ -51,14 +51,14 @@ inline constexpr std::size_t kRecoveryLooks = 64;
 // no notes.
 struct Life {
   bool shared = false;  // the current attempt has had neighbours
-  // Predicted progress of the current attempt: the work done by `done_at`, in seconds of the run
-  // time alone, and the speed since then.
+  // Predicted progress of the current attempt: the work done by `done_at`, in seconds of the solo
+  // run time, and the speed since then.
   double done_s = 0;
   double speed = 1;
   Time done_at{};
-  std::optional<double> alone_s;  // its run time alone, from its own progress
-  // SM activity of the current attempt, as if alone, integrated over time up to `active_at`, in
-  // seconds.
+  std::optional<double> alone_s;  // its solo run time, from its progress output
+  // SM activity of the current attempt (as if running alone), integrated over time up to
+  // `active_at`, in seconds.
   double activity_s = 0;
   std::optional<Time> active_from;  // when activity was first seen
   Time active_at{};
@@ -67,13 +67,13 @@ struct Life {
   // The task is from an earlier run of carmad and has not started since then.
   bool restored = false;
   std::optional<double> cpus;     // busy hardware threads of the task, in total
-  double usual_cpus = 0;          // sliding mean of `cpus` since cpus_from
+  double usual_cpus = 0;          // moving average of `cpus` since cpus_from
   Time cpus_from{}, cpus_at{};    // first and last reading
   std::optional<Time> stop_sent;  // when carmad stopped the current attempt
-  std::optional<Time> ended;      // when the process of the last attempt ended
+  std::optional<Time> ended;      // when the last attempt's process exited
   int repeats = 0;                // early requeues in a row (repeats.h)
-  // When the task first became the head of its queue, plus the time that a limit has kept it from
-  // starting. overtakes_before is the value of Heads::overtakes at that time.
+  // When the task first became the head of its queue, shifted by the time that a limit has kept it
+  // from starting. overtakes_before is the value of Heads::overtakes at that time.
   std::optional<Time> head_since;
   std::optional<Time> limited_since;  // a limit keeps it from starting now
   int overtakes_before = 0;
@@ -101,7 +101,7 @@ struct GpuState {
   double delivered = 0;
   double slowest = 1;
   bool limited = false;     // as GpuView::limited
-  std::uint64_t crowd = 0;  // counts changes of its residents
+  std::uint64_t crowd = 0;  // counts changes to its residents
   Time crowd_changed{};     // when `crowd` last changed
   bool Drained() const { return drained_by_person || drained_by_rule; }
 };
@@ -111,16 +111,16 @@ inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
 
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 
-// Tasks of equal priority and equal needs, in queue order. The first task that still waits stands
-// for all of them. In fair order all tasks of a group belong to one line.
+// Tasks of equal priority and equal needs, in queue order. The first task still waiting stands for
+// all of them. In fair order all tasks of a group belong to one line.
 struct Group {
   std::size_t hash = 0;
   std::int64_t priority = 0;
   std::size_t line = 0;  // LineUp::Next::line
   bool starving = false;
-  bool unplaceable = false;                 // no GPU took them in the last pass
-  Need need;                                // the need of the first task
-  std::optional<TaskId> first;              // the first that still waits; empty: none
+  bool unplaceable = false;                 // they did not fit on any GPU in the last pass
+  Need need;                                // the first task's need
+  std::optional<TaskId> first;              // the first task still waiting; empty: none
   std::vector<TaskId> behind;               // the further tasks in reverse order
   std::span<double> scores;                 // by GPU; kNotThere: the GPU does not take them now
   std::vector<bool> may_be_first;           // by GPU; only used with Need::others_mib
@@ -133,10 +133,10 @@ struct Group {
 // be reused.
 struct LineLook {
   std::vector<Group> groups;         // the groups of the last pass
-  std::vector<double> scores;        // the scores of each group on each GPU
+  std::vector<double> scores;        // each group's score on each GPU
   std::vector<std::uint32_t> slots;  // hash table of groups; 0: empty slot
   TaskSet looked_at;
-  TaskSet unplaceable;              // tasks in looked_at that no GPU takes
+  TaskSet unplaceable;              // tasks in looked_at that did not fit on any GPU
   std::vector<TaskId> passed_over;  // tasks in looked_at that were already refused
   void Clear() {
     groups.clear();
@@ -154,7 +154,7 @@ struct NoStartSnapshot {
   std::uint64_t limits = 0;         // Limits::changes
   std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
-  std::optional<Time> order_until;  // when the order may change without an event
+  std::optional<Time> order_until;  // when the order may next change without an event
   std::vector<GpuFingerprint> gpus;
 };
 
@@ -164,7 +164,7 @@ struct Pick {
   std::vector<std::size_t> gpus;
 };
 
-// The head of the main queue. Reset when another task becomes the head.
+// The head of the main queue. Reset when a different task becomes the head.
 struct Passed {
   std::optional<TaskId> task;
   Time since{};
@@ -187,13 +187,13 @@ struct Passes {
   std::optional<NoStartSnapshot> no_start;
   // Tasks that were considered and could not start. Used only for look-ups.
   TaskSet refused;
-  TaskSet unplaceable;  // refused tasks that no GPU took
+  TaskSet unplaceable;  // refused tasks that did not fit on any GPU
   // GPUs where a task has started since all GPUs were last checked. A waiting task may now have
   // better neighbours on these GPUs, and the start may allow tasks further back in the queue to be
   // considered.
   std::set<GpuIndex> taken_since;
   bool gave_up_place = false;  // a start in this pass freed GPUs that were kept for its task
-  bool waiting_pays = false;   // look-ahead starts no task although some fit
+  bool waiting_pays = false;   // look-ahead starts no task even though some fit
   // When one of the considered tasks may next begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
   // Whether one of the considered tasks waits for idle cores. Its expected use changes with each
@@ -212,8 +212,8 @@ struct Passes {
 };
 
 struct Preemptions {
-  std::set<TaskId> leaving;           // tasks asked to checkpoint that still run
-  std::map<TaskId, TaskId> room_for;  // the waiting task of each leaving task
+  std::set<TaskId> leaving;           // tasks asked to checkpoint that are still running
+  std::map<TaskId, TaskId> room_for;  // the task that each leaving task makes room for
   std::optional<Time> planned;        // when the plan was last made
   std::optional<Time> next_turn;      // when the next task may have to leave
 };
@@ -226,7 +226,7 @@ struct ServerGpus {
   std::vector<GpuState> all;
 };
 
-// Cores and memory of the machine.
+// The machine's cores and memory.
 struct Machine {
   HostBooks books;
   std::optional<HostSampled> use;   // the last sample
@@ -245,7 +245,7 @@ struct WholeLine {
   Pass pass = Pass::kInOrder;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // lowest priority in the queue
   std::optional<std::int64_t> preempting;                          // highest priority that preempts
-  bool by_turns = false;                                           // ends of time slices free GPUs
+  bool by_turns = false;                                           // expiring time slices free GPUs
 };
 
 // A choice of GPUs for a task, or the reason why none was made.
@@ -284,7 +284,7 @@ struct Scheduler::State : LineUp::Host {
   Heads heads;
   Passes passes;
   Preemptions preemptions;
-  // When a plateau may become a new lesson, at the earliest.
+  // The earliest time at which a plateau may become a new lesson.
   std::optional<Time> next_plateau;
 
   Output out;

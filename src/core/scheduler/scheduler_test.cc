@@ -395,8 +395,8 @@ TEST_F(SchedulerTest, ADrainByRuleKeepsItsReasonWithAnotherTrouble) {
   EXPECT_EQ(trouble(), "Xid 48: a double-bit error") << "once is enough";
 }
 
-// The job of a lease is suspended while the lease waits. The lease never fails, no matter how often
-// the job does not take its GPUs.
+// A lease's job is suspended while the lease waits. The lease never fails, no matter how often the
+// job does not take its GPUs.
 TEST_F(SchedulerTest, OffersGpusAgainIfALeaseDidNotTakeThem) {
   PolicyConfig config;
   config.settle = false;

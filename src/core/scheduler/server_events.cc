@@ -29,7 +29,7 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   return "";
 }
 
-// Length of the sliding mean of used cores, because a task may be busy loading data for a moment.
+// Averaging time for used cores, because a task may be busy loading data for a moment.
 constexpr Duration kUsualCpusOver{60'000};
 
 // Moves waiting tasks that can never fit to Place::kUnfit.
@@ -41,8 +41,8 @@ void SortOutUnfit(State& state) {
   }
 }
 
-// The number of CARMA's tasks that run on this GPU without having been placed there. They count as
-// foreign.
+// The number of CARMA's tasks that are running on this GPU without having been placed there. They
+// count as foreign.
 int TasksFromElsewhere(const State& state, const GpuSampled& event) {
   const std::span<const Resident> residents = state.ledger.ResidentsOf(event.gpu);
   return static_cast<int>(std::ranges::count_if(event.sample.tasks_mib, [&](const auto& seen) {
@@ -170,7 +170,7 @@ void State::On(const ReservationsChanged& event) {
 }
 
 void State::On(const PolicyChanged& event) {
-  CARMA_CHECK(event.policy.pacing == config.pacing, "a change of pacing needs a new core");
+  CARMA_CHECK(event.policy.pacing == config.pacing, "changing the pacing needs a new core");
   CARMA_CHECK(Shares(event.policy) == Shares(config),
               "tasks that run alone were promised to stay alone");
   const PolicyConfig before = std::exchange(config, event.policy);

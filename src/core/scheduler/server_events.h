@@ -5,7 +5,7 @@
 
 namespace carma::core {
 
-// Applies the shares, classes and limits of the configuration.
+// Applies the configured shares, classes and limits.
 void FollowEntitlements(State& state);
 
 }  // namespace carma::core

@@ -29,9 +29,9 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   const ReasonCode code = exit.signal != 0 ? ReasonCode::kSignal : ReasonCode::kNonZeroExit;
   if (exit.kind == ExitKind::kHostMemory) {
     const std::string limit =
-        fmt::format(" (it was promised {})", base::FormatMib(host.memory_mib));
+        fmt::format(" (the task was promised {})", base::FormatMib(host.memory_mib));
     return {ReasonCode::kHostMemory,
-            Told(fmt::format("Killed because the server's memory ran out{}",
+            Told(fmt::format("Killed because the server ran out of memory{}",
                              host.memory_mib > 0 ? limit : ""),
                  exit.detail)};
   }
@@ -41,15 +41,15 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 }
 
 void RequeueVictim(State& state, TaskRecord& task) {
-  const std::string why = "Ended by a fault of a neighbour or of the MPS server";
+  const std::string why = "Failed because of a fault in a neighbour or in the MPS server";
   // A task with neither requeue nor retries must not be started again. For example, the server
-  // cannot start the process of a lease.
+  // cannot start a lease's process.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {
     return state.Finish(task, TaskState::kFailed,
                         {ReasonCode::kVictim,
-                         fmt::format("{} {} time{}, no restart is left.", why, task.victim_restarts,
+                         fmt::format("{} {} time{}; no restarts left.", why, task.victim_restarts,
                                      task.victim_restarts == 1 ? "" : "s")});
   }
   task.not_before = state.now + RetryBackoff(1);
@@ -87,8 +87,8 @@ Time EndOf(const TaskRecord& task, Time reported, Time now) {
   return std::min(std::max(reported, begun), now);
 }
 
-// Whether the task had already succeeded when carmad stopped it. This happens above all after a
-// restart: the task's time to leave has passed, and the report of its end is read later.
+// Whether the task had already succeeded when carmad stopped it. This happens mostly after a
+// restart, when the task's time to leave has passed before the report of its exit is read.
 bool FinishedBeforeStop(const State& state, const TaskRecord& task) {
   const Life& life = state.LifeOf(task.id);
   return task.exit->kind == ExitKind::kSuccess && life.ended && life.stop_sent &&
@@ -206,7 +206,7 @@ void State::On(const LaunchFailed& event) {
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   if (event.interrupted) {
     // A non-empty text is the reason why the task ended immediately through no fault of its own.
-    const std::string why = event.text.empty() ? "The daemon ended before the task was started."
+    const std::string why = event.text.empty() ? "The daemon exited before the task was started."
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
   }
@@ -253,7 +253,7 @@ void State::On(const TaskExited& event) {
       return RequeueVictim(*this, *task);
     case ExitKind::kLost:
       return RequeueLost(*this, *task,
-                         {ReasonCode::kNodeFail, "Its process vanished without a report."});
+                         {ReasonCode::kNodeFail, "Its process disappeared without a report."});
     case ExitKind::kDeviceFault:
       return RequeueLost(*this, *task,
                          {ReasonCode::kNodeFail, Told("Its GPU failed", event.exit.detail)});

@@ -165,7 +165,7 @@ AttemptEnded AttemptOf(const State& state, const TaskRecord& task, Time to) {
   return ended;
 }
 
-// A task without GPUs is charged as if all cores or all memory of the machine were one whole GPU.
+// A task without GPUs is charged as if all of the machine's cores or memory were one whole GPU.
 double RateNow(const State& state, const TaskRecord& task) {
   const HostShare& share = task.attempt->host;
   if (task.request->gpus == 0) return state.machine.books.PartOf(share.cpus, share.memory_mib);

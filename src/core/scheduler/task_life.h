@@ -1,4 +1,4 @@
-// Changes of a task's state that several event handlers share.
+// Changes to a task's state that several event handlers share.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -24,7 +24,7 @@ constexpr Duration kLooksApart{1'000};
 // Running tasks are asked to leave for at most this many queued tasks.
 constexpr std::size_t kRoomLooks = 32;
 // How long freed GPUs are kept for a task after the last GPU has become free. The task may have to
-// wait for a sample, or until the activity window no longer includes the task that left.
+// wait for a sample, or for an activity window that no longer includes the task that left.
 constexpr Duration kPlaceKept{120'000};
 
 // Whether the policy uses time slices or preemption.
@@ -78,7 +78,7 @@ std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.request->checkpoint_signal) {
     if (task.cut_off == 1) return "";
     return fmt::format(
-        " It was sent {1} {0} times but did not end, so it repeats what it has not saved.",
+        " It was sent {1} {0} times but did not exit, so it repeats what it has not saved.",
         task.cut_off, CheckpointSignal(state.config.slots, task.request));
   }
   if (!state.config.slots.length || !TakesTurns(state.config.slots, task))
@@ -186,7 +186,7 @@ std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   return ids;
 }
 
-// If a task lacks cores of the machine, it would still wait after another task has left its GPU.
+// A task that lacks CPU cores would still have to wait after another task has left its GPU.
 bool WaitsForGpus(const State& state, const TaskRecord& task) {
   return !IsLimited(state, task) &&
          HostTakes(state, task.id, HostNeedOf(state.config, task.request));
@@ -251,7 +251,7 @@ void MakeRoom(State& state) {
 }
 
 // A freed GPU is kept until all tasks that make room for the same waiting task have left. The time
-// is no longer extended once another task is first in the queue.
+// is no longer extended once a different task is first in the queue.
 void KeepPlaces(State& state) {
   std::optional<std::vector<TaskId>> line;
   for (GpuState& gpu : state.gpus.all) {
@@ -311,12 +311,12 @@ Reason ReasonOfLeaving(const State& state, const TaskRecord& task) {
   const auto whom = state.preemptions.room_for.find(task.id);
   std::string why;
   if (whom != state.preemptions.room_for.end()) {
-    why = fmt::format(": task {} waits for its place", whom->second);
+    why = fmt::format(": task {} is waiting for its place", whom->second);
   } else if (state.closing) {
     why = fmt::format(", because the server is {}", state.closing->why);
   }
   return {ReasonToLeave(state, task).code,
-          fmt::format("It was asked to checkpoint and has to end by {}{}.",
+          fmt::format("It was asked to checkpoint and must exit by {}{}.",
                       base::FormatTimeIso(*task.attempt->leaves_by), why)};
 }
 

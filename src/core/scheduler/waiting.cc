@@ -5,9 +5,9 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks to sort in one step. Thousands of tasks may wait for the end of one task,
-// and the shell writes all changes of a step together. The remaining tasks are sorted right after
-// other events.
+// Maximum number of tasks to sort in one step. Thousands of tasks may be waiting for the same task
+// to end, and the shell writes all changes made in a step together. The remaining tasks are sorted
+// right after other events.
 constexpr std::size_t kMostSorted = 1'000;
 
 // The task's place in the queue if its array had no limit.
@@ -108,8 +108,8 @@ void AskForWake(State& state) {
   if (!state.unsorted.empty()) next = state.now;
   const bool anyone = !state.queue.Main().empty() || !state.queue.Recovery().empty() ||
                       !state.queue.Main(LineKind::kWithoutGpus).empty();
-  // No wake-up is needed for a trial that is already due. It waits for GPUs, and the release of a
-  // GPU is an event.
+  // No wake-up is needed for a trial that is already due. It waits for GPUs, and releasing a GPU is
+  // an event.
   std::optional<Time> trial = anyone ? state.launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= state.now) trial.reset();
   const std::optional<Time> plateau = anyone ? state.next_plateau : std::nullopt;

@@ -19,8 +19,8 @@ std::unexpected<base::Error> Expected(std::string_view what, std::string_view go
   return Invalid("expected {}, got '{}'", what, base::Printable(got, 100));
 }
 
-// Whether this can be the name of a user. '*' cannot, because it stands for all users. Nor can
-// '@vision', because it stands for an account.
+// Whether this can be a user name. '*' cannot, because it stands for all users. Nor can '@vision',
+// because it stands for an account.
 bool IsUserName(std::string_view name) {
   return !name.empty() && name.size() <= 256 && base::Printable(name, 1'000) == name &&
          name.front() != '@' && name.find_first_of("*=:, ") == std::string_view::npos;
@@ -69,7 +69,7 @@ bool SetHours(LimitRule& rule, std::string_view value) {
   return true;
 }
 
-// Applies one word of a rule to it. Returns false if the value is invalid.
+// Sets the field of the rule that `name` selects. Returns false if the value is invalid.
 bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   if (name == "user") return SetWhom(rule.user, value, &IsUserName);
   if (name == "account") return SetWhom(rule.account, value, &IsShareName);

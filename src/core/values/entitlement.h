@@ -27,7 +27,7 @@ inline constexpr std::pair<QueueOrder, std::string_view> kQueueOrderWords[] = {
     {QueueOrder::kFair, "fair"},
 };
 
-// A value of `--qos`. The priority of the class is added to the task's own priority.
+// A value of `--qos`. The class's priority is added to the task's own priority.
 struct QosClass {
   std::string name;
   std::int64_t priority = 0;
@@ -74,11 +74,11 @@ struct LimitRule {
   std::optional<std::int64_t> queued;           // tasks that are not final
   std::optional<double> gpu_hours;              // used by attempts within the period
   Duration period{};                            // the period of gpu_hours
-  std::optional<Duration> length;               // the longest time limit of a task
+  std::optional<Duration> length;               // maximum time limit of a task
   friend bool operator==(const LimitRule&, const LimitRule&) = default;
 };
 
-// What happens to a task that is not known to checkpoint when its time slice ends.
+// What happens to a task at the end of its time slice if it is not known to checkpoint.
 enum class WithoutCheckpoint {
   kNever,  // the task stays
   kOnce,   // the task leaves once, but not again if it did not save
@@ -102,8 +102,7 @@ struct SlotRules {
   std::string checkpoint_signal = "USR1";
   // Exit codes that mean that the task has saved and should be requeued.
   std::vector<int> exit_codes{85, 99};
-  // Classes whose tasks may opt out of time slices (--no-slots). Tasks of administrators always
-  // may.
+  // Classes whose tasks may opt out of time slices (--no-slots). Administrators' tasks always may.
   std::vector<std::string> exempt;
 };
 
@@ -123,7 +122,7 @@ std::string WhomOf(const LimitRule& rule);
 
 // The name of the request's class, or kUsualQos if it names no class.
 std::string QosOf(const TaskRequest& request);
-// The name of the request's user, or the user id if the name is unknown.
+// The name of the request's user, or the UID if the name is unknown.
 std::string UserOf(const TaskRequest& request);
 
 }  // namespace carma::core

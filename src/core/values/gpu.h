@@ -26,8 +26,8 @@ struct GpuInfo {
   // one task at a time (PolicyConfig::share_mig).
   bool mig = false;
   double compute = 1;  // share of a whole GPU's SMs; below 1 for a MIG instance
-  // Training speed relative to a reference GPU type that is the same for all GPUs of the server: 2
-  // is twice as fast. 0: unknown.
+  // Training speed relative to a reference GPU type that is the same for all of the server's GPUs:
+  // 2 is twice as fast. 0: unknown.
   double speed = 0;
   // Numbers of the hardware threads in the GPU's NUMA node; empty: unknown.
   std::vector<int> near_cpus;
@@ -51,7 +51,7 @@ struct GpuSample {
   // False if the memory of some process is not reported. Then tasks_mib is too low, so only
   // used_mib is trusted.
   bool attributed = true;
-  int foreign_processes = 0;  // processes that belong to no task of CARMA
+  int foreign_processes = 0;  // processes that belong to no CARMA task
   friend bool operator==(const GpuSample&, const GpuSample&) = default;
 };
 
@@ -59,7 +59,7 @@ struct GpuSample {
 // driver.
 inline constexpr std::string_view kDriverUpgradeText = "driver upgrade: ";
 
-// The state of a GPU at one moment, as guards and mappers see it.
+// A snapshot of a GPU, as guards and mappers see it.
 struct GpuView {
   GpuIndex index{};
   std::int64_t total_mib = 0;     // usable: total - reserved
@@ -77,9 +77,9 @@ struct GpuView {
   bool limited = false;                  // some resident limits its slowdown
   // Sum of the SM shares that its tasks have declared (TaskRequest::sm_share).
   double sm_shares = 0;
-  int tasks = 0;  // tasks of CARMA, including launching tasks
+  int tasks = 0;  // CARMA's tasks, including launching tasks
   int foreign_processes = 0;
-  bool exclusive_task = false;  // some resident may have no neighbours
+  bool exclusive_task = false;  // some resident must not have neighbours
   bool mig = false;             // GpuInfo::mig
   double compute = 1;           // GpuInfo::compute
   double pace = 1;              // from PacesOf() of the server's GPUs
@@ -88,10 +88,10 @@ struct GpuView {
   std::optional<Time> empty_by;    // the deadline of an administrator's drain
   bool settled = true;             // its samples already show the task placed last
   std::optional<Time> settles_by;  // latest time of settling; empty if settled
-  // Idle hardware threads of the machine; empty: unknown.
+  // The machine's idle hardware threads; empty: unknown.
   std::optional<double> idle_cpus;
   bool healthy = true;
-  std::string trouble;                 // why it is drained or unhealthy, for people
+  std::string trouble;                 // why it is drained or unhealthy, human-readable
   std::optional<TaskId> reserved_for;  // the recovering or passed task that the GPU is kept for
   bool room_made = false;              // kept because another task made room for reserved_for
   Time at{};                           // the time of this view

@@ -12,8 +12,7 @@ namespace {
 
 // Drivers report at least this share of a GPU's nominal memory, in percent.
 constexpr std::int64_t kTellsAtLeast = 92;
-// Length of the shortest prefix of a UUID that is accepted ("GPU-5d"). A shorter prefix is probably
-// a typing error.
+// Length of the shortest accepted UUID prefix ("GPU-5d"). A shorter prefix is probably a typo.
 constexpr std::size_t kLeastOfUuid = 6;
 
 // A run of letters or a run of digits. A word consists of one or more adjacent runs.
@@ -88,7 +87,7 @@ std::string WhyNotThis(const TaskRequest& request, std::size_t index, const GpuI
                        *request.gpu_type);
   }
   if (request.gpu_memory_min_mib && !HasMemory(gpu, *request.gpu_memory_min_mib)) {
-    return fmt::format("{} has {} of memory, the task asks for a GPU with at least {}.",
+    return fmt::format("{} has {} of memory, but the task asks for a GPU with at least {}.",
                        NameOf(index, gpu), base::FormatMib(gpu.total_mib),
                        base::FormatMib(*request.gpu_memory_min_mib));
   }

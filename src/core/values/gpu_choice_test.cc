@@ -72,8 +72,8 @@ TEST(GpuChoice, ReportsWhyAGpuIsNotChosen) {
   const std::vector<GpuInfo> gpus = MixedServer();
   const GpuChoice choice({.gpu_type = "a100", .gpu_memory_min_mib = 80 * 1024}, gpus);
   EXPECT_EQ(choice.WhyNot(GpuIndex{0}),
-            "GPU 0 (NVIDIA A100-SXM4-40GB) has 40.0G of memory, the task asks for a GPU with at "
-            "least 80.0G.");
+            "GPU 0 (NVIDIA A100-SXM4-40GB) has 40.0G of memory, but the task asks for a GPU with "
+            "at least 80.0G.");
   EXPECT_EQ(choice.WhyNot(GpuIndex{1}), "");
   EXPECT_EQ(choice.WhyNot(GpuIndex{2}),
             "GPU 2 (Tesla T4) is not of the type a100 that the task asks for.");

@@ -1,5 +1,4 @@
-// Strong types for the numbers of tasks, kinds of tasks and GPUs, and aliases for times and task
-// records.
+// Strong types for task, task kind and GPU numbers, and aliases for times and task records.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ enum class TaskId : std::uint64_t {};
 // Tasks of one user with the same KindId run the same program in the same way, so they need the
 // same memory. 0: unknown. The shell sets this id (docs/use/estimates.md).
 enum class KindId : std::uint64_t {};
-// Position in the server's list of GPUs, which is in PCI order. The store identifies GPUs by UUID
+// Position in the server's GPU list, which is in PCI order. The store identifies GPUs by UUID
 // instead.
 enum class GpuIndex : std::uint32_t {};
 

@@ -1,5 +1,5 @@
 // How tasks that share a GPU slow each other down. The core uses these pure functions for
-// predictions, and the simulated world uses them as the truth.
+// predictions, and the simulated world uses them as ground truth.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,12 @@ struct Load {
   friend bool operator==(const Load&, const Load&) = default;
 };
 
-// Set in Load::user of a task that is not an MPS client although its GPU is shared under MPS. Such
-// a task takes turns with all other tasks. The task number in the other bits makes the value
+// Set in Load::user of a task that is not an MPS client even though its GPU is shared under MPS.
+// Such a task takes turns with all other tasks. The task number in the other bits makes the value
 // unique.
 inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
 
-// SM activity and sensitivity that are assumed for an unknown task. Its pressure equals its
-// activity.
+// The SM activity and sensitivity assumed for an unknown task. Its pressure equals its activity.
 inline constexpr double kUsualActivity = 0.6;
 inline constexpr double kUsualSensitivity = 0.8;
 // The load of a task under MPS: measured values if available, else values derived from the activity
@@ -38,8 +37,8 @@ Load LoadOf(const Profile& profile);
 // docs/inside/simulator.md presents the evidence.
 struct Interference {
   double mps_saturation = 1.05;  // sum of u_i * speed_i never exceeds this under MPS
-  // Optional cost of oversubscription. It lowers the throughput limit of a GPU to 1.05 / (1 + cost
-  // * (sum of u_i - 1.05)). The value is 0, because the limit did not fall in the measured run.
+  // Optional cost of oversubscription. It lowers a GPU's throughput limit to 1.05 / (1 + cost *
+  // (sum of u_i - 1.05)). The value is 0, because the limit did not fall in the measured run.
   double mps_oversubscription = 0;
   double streams_a = 1.5;  // slowdown_i = 1 + a * g_i * sum g_j, g = 1 - (1-u)^q
   double streams_q = 1.7;
@@ -65,7 +64,7 @@ void Speeds(const Interference& model, SharingMethod sharing, std::span<const Lo
 // Whether the loads belong to more than one user.
 bool OfSeveralUsers(std::span<const Load> loads);
 
-// SM activity of the GPU, 0..1. MPS: 1 - prod (1 - u_i)^e. Streams: min(0.99, sum u_i * speed_i),
+// The GPU's SM activity, 0..1. MPS: 1 - prod (1 - u_i)^e. Streams: min(0.99, sum u_i * speed_i),
 // with the current speeds. The streams formula also holds under MPS when several users take turns.
 double SmActivity(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
                   std::span<const double> speeds);

@@ -30,8 +30,8 @@ struct MpsParameters {
 // has the errors for architectures that were left out of the fit.
 MpsParameters GuessMps(double sm_active, const TaskTraits& traits);
 
-// The kernel size g of a convolutional network whose batch size and layers are known, clamped to
-// the fitted range. For architectures that the fit does not cover, only guesses based on g were
+// The kernel size g of a convolutional network whose batch size and layer count are known, clamped
+// to the fitted range. For architectures that the fit does not cover, only guesses based on g were
 // accurate.
 std::optional<double> GrainOf(const TaskTraits& traits);
 MpsParameters GuessByGrain(double sm_active, double grain);

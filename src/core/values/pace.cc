@@ -36,7 +36,7 @@ Result<TypeSpeed> ParseTypeSpeed(std::string_view text) {
   const bool named = !type.empty() && type.size() <= kMostTypeBytes &&
                      std::ranges::all_of(type, [](char c) { return c >= ' ' && c != 0x7F; });
   if (!named || !speed || !(*speed >= kSlowest && *speed <= kFastest)) {
-    return Invalid("expected a type of GPU and its relative speed, like a6000=0.5, got '{}'",
+    return Invalid("expected a GPU type and its relative speed, like a6000=0.5, got '{}'",
                    base::Printable(text, 80));
   }
   return TypeSpeed{std::string(type), *speed};

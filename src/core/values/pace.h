@@ -1,4 +1,4 @@
-// Relative speeds of the GPUs of one server. Pure.
+// Relative speeds of one server's GPUs. Pure.
 #pragma once
 
 #include <span>

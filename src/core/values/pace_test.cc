@@ -34,7 +34,7 @@ TEST(TypeSpeed, ParsesBackFromItsText) {
                            "a6000=nan", "a6000=1e9", "a\nb=1"})
     EXPECT_FALSE(ParseTypeSpeed(text)) << text;
   EXPECT_EQ(ParseTypeSpeed("a6000").error().message,
-            "expected a type of GPU and its relative speed, like a6000=0.5, got 'a6000'");
+            "expected a GPU type and its relative speed, like a6000=0.5, got 'a6000'");
 }
 
 TEST(SpeedOf, UsesTheFirstEntryThatNamesTheModel) {

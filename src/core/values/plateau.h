@@ -1,4 +1,4 @@
-// Follows the memory of one task on one GPU: its peak, and since when the memory has been stable.
+// Tracks the memory of one task on one GPU: its peak, and since when it has been stable.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ std::int64_t NeedAfterPlateau(std::int64_t peak_mib);
 class Plateau {
  public:
   Plateau() = default;
-  // known_mib: memory that the task certainly held before the first sample.
+  // known_mib: memory that the task is known to have held before the first sample.
   explicit Plateau(std::int64_t known_mib) : peak_mib_(known_mib) {}
 
   // Records a sample. Returns true if memory has risen by more than 1 % since the last recorded

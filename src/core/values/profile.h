@@ -10,13 +10,13 @@
 namespace carma::core {
 
 struct Profile {
-  std::optional<double> sm_active;   // alone on its GPU, 0..1
+  std::optional<double> sm_active;   // when running alone, 0..1
   std::optional<MpsParameters> mps;  // sensitivity and pressure, if measured
   std::optional<double> grain;       // kernel size (mps_guess.h), if `mps` is unknown
   std::optional<double> cpus;        // busy hardware threads per GPU
   // The highest peak on any GPU except the first, divided by the highest peak on any GPU.
   std::optional<double> others_share;
-  std::optional<base::Duration> alone;  // run time alone on the fastest type
+  std::optional<base::Duration> alone;  // solo run time on the fastest GPU type
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 

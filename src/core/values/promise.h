@@ -1,4 +1,4 @@
-// The expected needs of a task, and the memory and cores that it is promised.
+// A task's expected needs, and the memory and cores that it is promised.
 #pragma once
 
 #include <cstdint>

@@ -11,12 +11,12 @@
 
 namespace carma::core {
 
-// Why a task waits or has its final state. Users see the name of the code: "(GpuMemory)".
+// Why a task waits or has its final state. Users see the code's name: "(GpuMemory)".
 enum class ReasonCode : std::uint8_t {
   kNone,
-  kPriority,         // tasks ahead in the queue wait too
+  kPriority,         // tasks ahead in the queue are waiting too
   kResources,        // too few eligible GPUs, for mixed reasons
-  kGpuMemory,        // memory of every GPU is claimed or used
+  kGpuMemory,        // every GPU's memory is claimed or used
   kSmBusy,           // SM activity above the cap
   kWarmUp,           // the GPU's samples do not yet show the last placement
   kHostBusy,         // the machine's cores are busy, so another task would starve
@@ -30,7 +30,7 @@ enum class ReasonCode : std::uint8_t {
   kBeginTime,
   kDependency,
   kDependencyNeverMet,
-  kArrayLimit,  // the array already runs as many tasks as it may
+  kArrayLimit,  // the array already has as many running tasks as allowed
   kBackoff,     // waits before its next attempt
   kPacing,      // "as published" mode sleeps between decisions
   kEstimating,
@@ -43,22 +43,22 @@ enum class ReasonCode : std::uint8_t {
   kCancelledByUser,
   kRequeuedByUser,
   kNodeFail,        // lost with its machine or its shim
-  kVictim,          // ended by a neighbour's fault, not its own
-  kGpuFault,        // ended by a fault on the GPU that its own program caused (an Xid of that kind)
-  kMigInstance,     // a MIG instance takes no task that needs several GPUs
+  kVictim,          // failed because of a neighbour's fault, not its own
+  kGpuFault,        // failed because its own program caused a GPU fault (an Xid of that kind)
+  kMigInstance,     // a MIG instance cannot take a task that needs several GPUs
   kGain,            // it would add too little to the GPU's throughput
   kSlowdown,        // the task or a neighbour would be slowed down too much
   kIdleHolder,      // held GPUs without using them
-  kMachineTrouble,  // launches on this machine fail at the moment
+  kMachineTrouble,  // launches on this machine are currently failing
   kFairShare,       // other users have used less
   kLimit,           // a limit of its user, account or class is reached
   kRule,            // a site rule excludes the GPU
   kTimeSlot,        // its time slice was over while other tasks waited for its GPUs
   kPreempted,       // a task of a preempting class needed its GPUs
-  kCpus,            // cores of the server are promised to others
-  kHostMemory,      // memory of the server is promised to others
+  kCpus,            // the server's cores are promised to others
+  kHostMemory,      // the server's memory is promised to others
   kGpuChoice,       // not a GPU that the task asks for
-  kNotLinked,       // the GPUs are not linked as the task asks
+  kNotLinked,       // the GPUs are not linked as the task requests
   kReserved,        // the GPUs are reserved for others
 };
 inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {

@@ -23,8 +23,8 @@ TEST(ReasonLine, CodeCanBeParsedBack) {
 }
 
 TEST(ReasonLine, AClauseBeginsInLowerCase) {
-  EXPECT_EQ(CanNeverRun("train", "The task asks for 9 GPUs, this server has 4."),
-            "task 'train' can never run here: the task asks for 9 GPUs, this server has 4");
+  EXPECT_EQ(CanNeverRun("train", "The task asks for 9 GPUs, but this server has 4."),
+            "task 'train' can never run here: the task asks for 9 GPUs, but this server has 4");
   EXPECT_EQ(CanNeverRun("a\n", "GPU 7 is none of them."),
             "task 'a?' can never run here: GPU 7 is none of them");
   EXPECT_EQ(AsSentence("exit code 1: ValueError"), "Exit code 1: ValueError.");
@@ -36,8 +36,8 @@ TEST(ReasonLine, PublicTextHasNoOutputOfTheTask) {
   EXPECT_EQ(PublicText(kNonZeroExit, "Exited with status 1."), "Exited with status 1.");
   EXPECT_EQ(PublicText(kGpuFault, "Failed because of a fault on its GPU: secret."),
             "Failed because of a fault on its GPU.");
-  EXPECT_EQ(PublicText(kOutOfMemory, "Ran out of GPU memory 3 times, no retry is left (a (b) c)."),
-            "Ran out of GPU memory 3 times, no retry is left.");
+  EXPECT_EQ(PublicText(kOutOfMemory, "Ran out of GPU memory 3 times; no retries left (a (b) c)."),
+            "Ran out of GPU memory 3 times; no retries left.");
   EXPECT_EQ(PublicText(kOutOfMemory, "Ran out of GPU memory (a line that is cu"),
             "Ran out of GPU memory.");
   EXPECT_EQ(PublicText(kOutOfMemory, "Ran out of GPU memory (tried (GPU 0; 1 GiB) secret, cu"),

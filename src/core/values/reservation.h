@@ -34,13 +34,13 @@ inline constexpr std::array<std::pair<Repeat, std::string_view>, 4> kRepeatWords
     {Repeat::kWeekly, "weekly"},
 }};
 
-// Shortest and longest length of a reservation. Use a drain for longer periods.
+// Minimum and maximum length of a reservation. Use a drain for longer periods.
 inline constexpr Duration kLeastBooked{60'000};
 inline constexpr Duration kMostBooked = std::chrono::hours(24 * 366);
 inline constexpr std::size_t kMaxReservations = 1000;
 
 struct Reservation {
-  ReservationId id{};   // set by the daemon, not a field of the JSON
+  ReservationId id{};   // set by the daemon, not a JSON field
   std::string made_by;  // the user; also set by the daemon
   // Users, accounts and classes whose tasks may run on the GPUs. If all three are empty, no task
   // may.

@@ -28,7 +28,7 @@ inline constexpr std::pair<SharingMethod, std::string_view> kSharingMethodWords[
 struct Sharing {
   SharingMethod method = SharingMethod::kUnknown;
   std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
-  int thread_percent = 0;             // limit on the SMs, enforced by the MPS server; 0: none
+  int thread_percent = 0;             // SM limit, enforced by the MPS server; 0: none
   // The task's SM partition (the value of CUDA_MPS_SM_PARTITION) and its number of SMs. Empty and 0
   // if the task has no partition.
   std::string partition = {};
@@ -37,8 +37,8 @@ struct Sharing {
   // not an MPS client.
   std::string server;
   std::string note;  // why this differs from the configuration, in one sentence; or empty
-  // Memory limit on each of the task's GPUs for all processes of the task together, enforced by the
-  // kernel; 0: none.
+  // Limit on the total memory of the task's processes on each of its GPUs, enforced by the kernel;
+  // 0: none.
   std::int64_t group_limit_mib = 0;
   // The smaller of the two limits; 0: none.
   std::int64_t LimitMib() const {

@@ -26,13 +26,13 @@ struct Attempt {
   HostShare host;
   Sharing sharing;
   std::optional<Time> launched;    // when the start was decided
-  std::optional<Time> started;     // when its process began
+  std::optional<Time> started;     // when its process started
   std::optional<Time> idle_since;  // since when it has held GPUs without using them
   // When it got the warning signal before its time limit (TaskRequest::signal_before).
   std::optional<Time> warned;
   std::optional<Time> slot_notice;  // when it was asked to checkpoint because it must leave
   StopCause notice_cause = StopCause::kNone;  // why it must leave
-  std::optional<Time> leaves_by;              // when it is stopped if it has not ended by itself
+  std::optional<Time> leaves_by;              // when it is stopped if it has not exited by then
   StopCause stopping = StopCause::kNone;
   // The part of this attempt that the task's record keeps once the task waits again.
   Attempt Past() const;
@@ -54,13 +54,13 @@ struct TaskRecord {
   KindId kind{};                       // known with the estimate
   base::CopyOnWrite<Profile> profile;  // predicted, arrives with the estimate; empty: unknown
   base::CopyOnWrite<Profile> seen;     // measured in its last attempt; not needed after a restart
-  base::CopyOnWrite<Attempt> attempt;  // the current or the last one
+  base::CopyOnWrite<Attempt> attempt;  // the current or last one
   int ooms = 0;
   int launch_failures = 0;
   int node_failures = 0;
   int victim_restarts = 0;  // restarts after neighbours' faults
-  int checkpoints = 0;      // how often it saved and ended when asked to
-  int cut_off = 0;          // how often it was stopped after it had been asked
+  int checkpoints = 0;      // how often it saved and exited when asked to
+  int cut_off = 0;          // how often it was stopped after being asked
   // For recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;
@@ -76,7 +76,7 @@ struct TaskRecord {
 
 // Resets a task so that it starts from the beginning. What its attempts have shown is kept (their
 // number, the peak, the last exit), but their failures no longer count. A final task also loses its
-// estimate and its hold. The caller sets the reason for waiting and its time.
+// estimate and its hold. The caller sets the reason for waiting and its start time.
 TaskRecord AsSubmitted(TaskRecord task);
 
 }  // namespace carma::core

@@ -1,4 +1,4 @@
-// The request of a task: what its submitter asked for, and the allowed range of each value.
+// A task's request: what its submitter asked for, and the allowed range of each value.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ struct Dependency {
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-// Allowed ranges of the values of a request. Every parser enforces them.
+// Allowed ranges for the values of a request. Every parser enforces them.
 inline constexpr int kMaxGpus = 1024;
 inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
 inline constexpr double kMinSmShare = 0.01;
@@ -55,7 +55,7 @@ inline constexpr int kMaxRecoveries = 1000;
 inline constexpr int kMaxCpus = 65'536;
 inline constexpr std::int64_t kMaxHostMemoryMib = std::int64_t{1} << 30;  // 1 PiB
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Whether the text can be the index or the UUID of a GPU.
+// Whether the text can be a GPU index or UUID.
 bool IsGpuName(std::string_view name);
 // Whether the text can be part of a GPU model's name: letters, digits, blanks and "-_.", as in
 // "a100" or "RTX 6000".
@@ -64,12 +64,14 @@ inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
                                            .max_items = kMaxGpus,
                                            .fits = IsGpuName,
                                            .unless_empty = true,
-                                           .expected = "the index or the UUID of a GPU"};
-// Whether an account or a class may have this name, which must be 1 to 64 letters, digits, or
-// "_-+.".
+                                           .expected = "a GPU index or UUID"};
+// Whether an account or a class may have this name, which must be 1 to 64 letters, digits or any of
+// '_', '-', '+', '.'.
 bool IsShareName(std::string_view name);
 inline constexpr base::FieldRule kShareName{
-    .max_bytes = 64, .fits = IsShareName, .expected = "1 to 64 letters, digits, or _-+."};
+    .max_bytes = 64,
+    .fits = IsShareName,
+    .expected = "1 to 64 letters, digits or any of '_', '-', '+', '.'"};
 
 // VisitFields lists the fields of a task's description in JSON (task/describe/spec.h). They are
 // also columns of the store (store/tables.h).
@@ -86,7 +88,7 @@ struct TaskRequest {
   bool linked_gpus = false;
   bool exclusive = false;
   std::optional<double> sm_share;
-  std::optional<double> max_slowdown;  // the smaller of this and the server's own limit counts
+  std::optional<double> max_slowdown;  // the smaller of this and the server's own limit applies
   std::int64_t priority = 0;
   std::uint32_t uid = 0;               // set by the daemon, not a field of the request
   std::string user;                    // the user's name, also set by the daemon; stored elsewhere
@@ -109,10 +111,9 @@ struct TaskRequest {
           {.low = 0, .high = kMaxGpus});
     field("memory_mib", task.memory_mib, "Expected peak memory per GPU, as stated by the user.",
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
-    field("cpus", task.cpus, "Cores of the server that are reserved for the task.",
-          {.low = 1, .high = kMaxCpus});
+    field("cpus", task.cpus, "Server cores reserved for the task.", {.low = 1, .high = kMaxCpus});
     field("host_memory_mib", task.host_memory_mib,
-          "Main memory of the server that is reserved for the task; the task may not use more.",
+          "Main memory of the server reserved for the task; the task may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
     field("own_cpus", task.own_cpus,
           "Dedicated cores: they do not change, and no other task may use them.",
@@ -137,7 +138,7 @@ struct TaskRequest {
           "Tasks with a higher value start first; only administrators may raise it above 0.",
           {.low = -kMaxPriority, .high = kMaxPriority});
     field("account", task.account, "Account to which the task's GPU usage is charged.", kShareName);
-    field("qos", task.qos, "Class of the task (a configured class): interactive …", kShareName);
+    field("qos", task.qos, "The task's class (a configured class): interactive …", kShareName);
     field("time_limit_s", task.time_limit, "The task is stopped after running this long.",
           {.low = 1,
            .high = kMaxTimeLimit.count(),
@@ -163,7 +164,7 @@ struct TaskRequest {
            .fits = base::IsSignalName,
            .expected = "the name of a signal such as USR1"});
     field("held", task.held, "Submitted on hold.");
-    field("array_limit", task.array_limit, "Maximum number of tasks of the array that run at once.",
+    field("array_limit", task.array_limit, "Maximum number of array tasks running at once.",
           {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});
   }
   friend bool operator==(const TaskRequest&, const TaskRequest&) = default;

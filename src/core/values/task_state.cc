@@ -42,7 +42,7 @@ struct Step {
   TaskState from;
   TaskState to;
 };
-// A process may end before its start has been reported. So every step that is allowed from running
+// A process may exit before its start has been reported. So every step that is allowed from running
 // is also allowed from launching.
 constexpr std::array kSteps{
     Step{TaskState::kSubmitted, TaskState::kEstimating},
@@ -69,7 +69,7 @@ constexpr std::array kSteps{
     Step{TaskState::kRunning, TaskState::kFailed},
     Step{TaskState::kRunning, TaskState::kOutOfMemory},
     Step{TaskState::kRunning, TaskState::kLost},
-    Step{TaskState::kStopping, TaskState::kSucceeded},  // it ended before it was stopped
+    Step{TaskState::kStopping, TaskState::kSucceeded},  // it exited before it was stopped
     Step{TaskState::kStopping, TaskState::kCancelled},
     Step{TaskState::kStopping, TaskState::kTimedOut},
     Step{TaskState::kStopping, TaskState::kQueued},  // it was requeued, or its GPU was lost

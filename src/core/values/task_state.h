@@ -11,7 +11,7 @@
 
 namespace carma::core {
 
-// The states of a task. Only a user's requeue leads out of a final state.
+// The states of a task. A task leaves a final state only if a user requeues it.
 enum class TaskState : std::uint8_t {
   kSubmitted,   // accepted; its estimate is not requested yet
   kEstimating,  // waiting for the estimator
@@ -19,13 +19,13 @@ enum class TaskState : std::uint8_t {
   kQueued,
   kLaunching,  // has its GPUs; its process is being started
   kRunning,
-  kStopping,  // asked to end (cancel, time limit, requeue), but its process still lives
+  kStopping,  // asked to end (cancel, time limit, requeue), but its process is still alive
   kSucceeded,
-  kFailed,       // ended by itself with a non-zero status or a signal, or could not be started
+  kFailed,       // failed by itself (non-zero status or signal) or could not be started
   kCancelled,    // cancelled by a user, or its dependency can never be met
   kTimedOut,     // reached its time limit
-  kOutOfMemory,  // ran out of GPU memory and no retry is left
-  kLost,         // its process vanished without a report (machine crash)
+  kOutOfMemory,  // ran out of GPU memory and has no retries left
+  kLost,         // its process disappeared without a report (machine crash)
   kRejected,     // can never fit this server
 };
 inline constexpr int kTaskStateCount = 13;

@@ -1,4 +1,4 @@
-// Predicts the throughput of a GPU and the slowdown of its tasks if one more task joins. Pure.
+// Predicts a GPU's throughput and its tasks' slowdowns if one more task joins. Pure.
 #pragma once
 
 #include <limits>
@@ -17,7 +17,7 @@ inline constexpr double kAnySlowdown = std::numeric_limits<double>::infinity();
 struct Neighbour {
   Load load;
   double max_slowdown = kAnySlowdown;  // relative to alone
-  // Safety factor on the predicted delay, which is the time beyond the run time alone. 1 if s and p
+  // Safety factor on the predicted delay, which is the time beyond the solo run time. 1 if s and p
   // were measured.
   double doubt = 1;
   // Run time without neighbours, relative to the run time on a whole GPU. Above 1 on a MIG instance
@@ -28,7 +28,7 @@ struct Neighbour {
 
 // The prediction for all tasks of one GPU together.
 struct ThroughputEstimate {
-  double delivered = 0;  // sum of activity times speed, in SM activity of one GPU
+  double delivered = 0;  // sum of activity times speed; 1 is one full GPU
   double newcomer = 1;   // slowdown of the added task
   double slowest = 1;    // highest slowdown of any task
   double doubt = 1;      // the largest Neighbour::doubt
@@ -38,7 +38,7 @@ struct ThroughputEstimate {
 // Highest total throughput of one GPU under that sharing method.
 double SaturationOf(const Interference& model, SharingMethod sharing);
 
-// Writes the slowdown of each task relative to running alone to `slowdowns`, in the same order.
+// Writes each task's slowdown relative to running alone to `slowdowns`, in the same order.
 void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
                  std::vector<double>& slowdowns);
 
@@ -47,7 +47,7 @@ void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
 ThroughputEstimate ThroughputOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
                                 double saturation);
 
-// Caches ThroughputOf for one GPU. Guards and mappers check one candidate after the other, and most
+// Caches ThroughputOf for one GPU. Guards and mappers check one candidate after another, and most
 // candidates are equal. Code that changes the residents in place must call Forget.
 class KeptThroughput {
  public:
