@@ -161,7 +161,7 @@ struct TaskRequest {
           "Signal that asks the task to save its work before it is stopped and requeued: USR1 …",
           {.max_bytes = 16,
            .fits = base::IsSignalName,
-           .expected = "the name of a signal such as USR1"});
+           .expected = "a signal name such as USR1"});
     field("held", task.held, "Submitted on hold.");
     field("array_limit", task.array_limit, "Maximum number of tasks of the array that run at once.",
           {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});

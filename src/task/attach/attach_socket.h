@@ -25,9 +25,9 @@ struct TerminalSize {
 struct AttachMessage {
   enum class Kind : char {
     // To the shim:
-    kHello = 'h',   // first message, with the terminal's size, or with the input as a descriptor
+    kHello = 'h',   // first message: the terminal size, or the input as a descriptor
     kInput = 'i',   // typed bytes
-    kWindow = 'w',  // the terminal's size has changed
+    kWindow = 'w',  // the terminal size has changed
     kSignal = 's',  // a signal for the task
     // From the shim:
     kOutput = 'o',
@@ -39,7 +39,7 @@ struct AttachMessage {
   std::string data;   // kInput, kOutput, kErrors: any bytes; kRefused: the reason
   TerminalSize size;  // kHello, kWindow
   int number = 0;     // kSignal: the signal; kEnded: the exit code
-  int signal = 0;     // kEnded: the signal that ended the attempt; 0: it exited
+  int signal = 0;     // kEnded: the signal that killed the attempt; 0: it exited
   friend bool operator==(const AttachMessage&, const AttachMessage&) = default;
 };
 // Maximum bytes of data in one message.

@@ -37,8 +37,7 @@ Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
       !(name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0))
     return Unit{};
   return Invalid(
-      "{}: $HOME is the only variable replaced here: write the path, with %j for the task "
-      "number",
+      "{}: only $HOME is expanded here: write out the path, with %j for the task number",
       base::Printable(path, 200));
 }
 
@@ -88,7 +87,7 @@ std::optional<std::string> ShownScriptPath(const std::string& path,
 Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   const bool file_or_command = spec.script || !spec.command.empty();
   if (draft.wrap && file_or_command)
-    return Invalid("--wrap already is the command: leave out the other one");
+    return Invalid("--wrap is already the command: omit the other one");
   if (!draft.wrap && !file_or_command)
     return Invalid("nothing to run: give a script, -- COMMAND, or --wrap");
   // Otherwise the task would have an empty name.
@@ -119,7 +118,7 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   }
 }
 
-// Returns the names of variables that had to be left out.
+// Returns the names of variables that had to be omitted.
 std::vector<std::string> FillEnvironment(const ExportPlan& plan, const SubmitterContext& context,
                                          TaskSpec& spec) {
   std::vector<std::string> left_out;
@@ -243,7 +242,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     file.path = Absolute(file.path, context.cwd, context.home);
   spec.umask = context.umask;
   for (const std::string& name : FillEnvironment(draft_.exported, context, spec))
-    Warn("environment variable " + name + " is not UTF-8 and is left out");
+    Warn("environment variable " + name + " is not UTF-8 and is omitted");
   if (draft_.begin) {
     const Result<base::Time> begin = ParseBegin(*draft_.begin, context.now);
     if (!begin) return base::Wrap(begin.error(), "--begin");
@@ -255,7 +254,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     if (!draft_.gpus_counted && spec.on_gpus.empty() && !spec.gpu_type)
       Warn("no #SBATCH line asks for a GPU: the task gets 1 (-G 0: none)");
     if (spec.stdout_path.empty() && !spec.attach)
-      Warn("no #SBATCH line names the output: it is carma-%j-%B.out, not slurm-%j.out");
+      Warn("no #SBATCH line names the output file: it is carma-%j-%B.out, not slurm-%j.out");
   }
   FillDefaults(spec);
   CARMA_TRY(Validate(spec));

@@ -15,7 +15,7 @@
 namespace carma::task {
 
 enum class NotifyEvent {
-  kStart,        // the task's process runs
+  kStart,        // the task's process has started
   kEnd,          // the task has ended in any way
   kFail,         // the task neither succeeded nor was cancelled
   kOutOfMemory,  // an attempt ran out of GPU memory, retried or not

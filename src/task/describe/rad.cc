@@ -101,7 +101,7 @@ class Parser {
         read = ReadConda(i + 1, line);
       } else if (!key.empty()) {
         if (std::ranges::find(seen, key) != seen.end())
-          return Wrong(i + 1, "'" + std::string(key) + ":' for the second time");
+          return Wrong(i + 1, "'" + std::string(key) + ":' is given twice");
         seen.push_back(key);
         read = ReadKey(i + 1, key, base::Trim(line.substr(line.find(':') + 1)));
       } else if (!file_.command.empty()) {

@@ -36,7 +36,7 @@ TEST(ReadDirectives, ReadsTheLeadingCommentBlock) {
       {"blank lines and plain comments in between",
        "#!/bin/sh\n\n# hello\n   \n#CARMA --gpus 2\n## CARMA --gpus 3\n##SBATCH -t 1\n",
        "5:gpus=2 "},
-      {"DOS line ends", "#!/bin/sh\r\n#CARMA --gpus=2\r\n#SBATCH -t 5\r\ntrue\r\n",
+      {"DOS line endings", "#!/bin/sh\r\n#CARMA --gpus=2\r\n#SBATCH -t 5\r\ntrue\r\n",
        "2:gpus=2 3:time=5 "},
       {"indented directives", "#!/bin/sh\n  #CARMA --gpus=2\n", "2:gpus=2 "},
       {"no newline at the end", "#!/bin/sh\n#CARMA --gpus=2", "2:gpus=2 "},

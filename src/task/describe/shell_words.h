@@ -18,7 +18,8 @@ enum class WordRules { kWords, kCommand };
 // Errors: kInvalid: an unclosed quote, a trailing backslash, text that the rules refuse.
 Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
 
-// Whether a shell's variable may have this name: letters, digits and _, not beginning with a digit.
+// Whether this is a valid name for a shell variable: letters, digits and _, not beginning with a
+// digit.
 bool IsVariableName(std::string_view name);
 
 }  // namespace carma::task

@@ -1,5 +1,5 @@
-// Describes MPS by plain values: control daemons by user and GPU, their folders, their answers, and
-// the environment of their clients. docs/server/collocation.md has the facts and rules.
+// Describes MPS with plain values: control daemons by user and GPU, their folders, their replies,
+// and the environment of their clients. docs/server/collocation.md has the facts and rules.
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +23,8 @@ enum class MpsScope {
   kShared,  // one for all users and all whole GPUs
 };
 
-// One control daemon with one server of one user, for one GPU or several. With one server per GPU,
-// a fault does not affect other GPUs. With one server for all GPUs, a task on several GPUs can be a
+// One control daemon with one server, for one user and one or more GPUs. With one server per GPU, a
+// fault does not affect other GPUs. With one server for all GPUs, a task on several GPUs can be a
 // client. Users do not share a server, except for the shared server: it belongs to root, runs in
 // multi-user mode, and does not isolate the users' processes from each other.
 struct MpsServerId {
@@ -40,18 +40,18 @@ MpsServerId SharedMpsServer(std::string gpus);
 std::string MpsServerName(const MpsServerId& id);
 MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::string& name);
 
-// Last part of the path of a server's folder: the last letters of the (last) UUID, and the number
-// of GPUs if there are several. The name is short because the folder contains a Unix socket, whose
-// path may have at most 107 bytes.
+// Last component of the path of a server's folder: the last characters of the (last) UUID, and the
+// GPU count if there are several. The name is short because the folder contains a Unix socket,
+// whose path may have at most 107 bytes.
 std::string MpsFolderName(const std::string& gpus);
-// First part of the path: the user's id, or kSharedMpsFolder for the shared server.
+// First component of the path: the UID, or kSharedMpsFolder for the shared server.
 inline constexpr char kSharedMpsFolder[] = "shared";
 std::string MpsOwnerFolder(const MpsServerId& id);
 // <dir>/<owner>/<folder name>, the pipe directory: only NVIDIA's programs put files there.
 std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
 // <dir>/<owner>/<folder name>.log, beside the pipe directory.
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
-std::string MpsLogName(const std::string& gpus);  // last part of the log directory's path
+std::string MpsLogName(const std::string& gpus);  // last component of the log directory's path
 
 // Whether MPS can enforce a memory limit per process. This requires a server with one GPU, which is
 // then device 0 in every process. CUDA silently ignores a list of limits for several devices in a

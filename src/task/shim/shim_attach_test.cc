@@ -158,7 +158,7 @@ TEST_F(ShimAttachTest, RunsNothingWithoutAWaitingClient) {
   listener_ = AttachListener::Open().value();
   launcher_->Start(std::move(order));
   const ShimEvent failed = NextFailed();
-  EXPECT_THAT(failed.text, HasSubstr("the 'carma run' that waited for the task is gone"));
+  EXPECT_THAT(failed.text, HasSubstr("the 'carma run' waiting for the task is gone"));
   EXPECT_FALSE(failed.retryable);
 }
 

@@ -146,7 +146,7 @@ TEST_F(ShimLauncherTest, ReportsWhyAProgramCannotRun) {
       {"output below a file", {"true"}, root_, root_ + "/plain/out", {}, "/plain/out': Not a dir"},
       {"output onto a folder", {"true"}, root_, root_, {}, "': Is a directory"},
       {"a script without #!", {}, root_, out, "echo\n", "this is not a batch script"},
-      {"a script with DOS line ends", {}, root_, out, "#!/bin/sh\r\n", "DOS line ends"},
+      {"a script with DOS line endings", {}, root_, out, "#!/bin/sh\r\n", "DOS line endings"},
       {"a script's interpreter is missing", {}, root_, out, "#!/bin/none\n", "/bin/none': No such"},
       {"a relative working directory", {"true"}, "here", out, {}, "/workdir: expected an absolute"},
   };
