@@ -68,8 +68,8 @@ std::map<std::string, std::string> WithoutMpsEnvironment();
 
 // ---- answers; the control program exits with 0 for every answer ----
 
-// Parses processes, one per line, as in the answers of get_server_list and get_client_list. With
-// protocol 3, a process is the first value of each CSV line of `client list`. Errors: kInvalid with
+// Parses PIDs, one per line, as in the replies to get_server_list and get_client_list. With
+// protocol 3, the PID is the first value of each CSV line of `client list`. Errors: kInvalid with
 // the malformed line; kInvalid beyond 4096 lines.
 Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
 
@@ -79,7 +79,7 @@ enum class MpsServerState {
   kFault,    // after a client's fault: no new clients join until the affected clients are gone
   kUnknown,  // it runs; drivers before branch 550 report nothing more
 };
-// Errors: kNotFound: there is no such server (any more); kInvalid: an unknown answer.
+// Errors: kNotFound: there is no such server (any more); kInvalid: an unknown reply.
 Result<MpsServerState> ParseMpsServerState(std::string_view text);
 
 // A named server of protocol 3, from a line of `server list`: name, user, process, state and more.
@@ -106,17 +106,17 @@ struct MpsPartitions {
   int used_chunks = 0;
   std::vector<MpsPartition> partitions;
 };
-// gpu: the GPU's UUID; the answer contains only a prefix of it. Errors: kInvalid with the malformed
-// line; kUnavailable with the answer if it has no line for this GPU.
+// gpu: the GPU's UUID; the reply contains only a prefix of it. Errors: kInvalid with the malformed
+// line; kUnavailable with the reply if it has no line for this GPU.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
-// The id of a new partition, from the answer of `sm_partition add`. Errors: kUnavailable with the
-// answer.
+// The id of a new partition, from the reply to `sm_partition add`. Errors: kUnavailable with the
+// reply.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
 // Number of chunks for this share of the SMs, 0..1. At least one; otherwise rounded down, so that
 // shares that add up to at most 1 also fit as chunks.
 int MpsChunks(double share, const MpsPartitions& of);
 
-// Checks the answer of terminate_client, which is empty or 0 on success. Errors: kUnavailable with
+// Checks the reply to terminate_client, which is empty or 0 on success. Errors: kUnavailable with
 // its text.
 Result<Unit> ParseMpsTermination(std::string_view text);
 
@@ -126,7 +126,7 @@ Result<Unit> ParseMpsTermination(std::string_view text);
 std::string LastMpsLogText(std::string_view log);
 // Whether control.log reports that this server accepts clients.
 bool SaysMpsServerReady(std::string_view log, pid_t server);
-// Whether control.log reports that a server has ended. Both logs are written in order, so
+// Whether control.log reports that a server has exited. Both logs are written in order, so
 // server.log is then complete.
 bool SaysMpsServerEnded(std::string_view log);
 

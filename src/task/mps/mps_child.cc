@@ -36,7 +36,7 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
   if (::fstat(fd.get(), &st) != 0) return FailErrno(errno, dir);
   if (st.st_uid != ::geteuid() || (st.st_mode & kOthersMayWrite) != 0) {
     return Denied(dir +
-                  " must belong to the user of carmad and must not be writable by others "
+                  " must belong to carmad's user and must not be writable by others "
                   "(collocation.mps_dir)");
   }
   return fd;

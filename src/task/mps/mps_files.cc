@@ -21,7 +21,7 @@ constexpr char kControlLog[] = "control.log";
 constexpr char kServerLog[] = "server.log";
 constexpr off_t kMostRead = 64 << 10;
 constexpr off_t kMostKept = 8 << 20;
-// The files that a control daemon may leave behind, however it ends.
+// The files that a control daemon may leave behind, however it exits.
 constexpr std::array kLeft = {"control", "control_privileged", kLock, "log",
                               "nvidia-cuda-mps-control.pid"};
 

@@ -417,7 +417,7 @@ TEST_F(ShimLauncherTest, TheTaskOfADeletedUserWaits) {
   order.user = "somebody-else";
   launcher_->Start(order);
   const ShimEvent failed = NextFailed();
-  EXPECT_EQ(failed.text, "there is no user somebody-else any more");
+  EXPECT_EQ(failed.text, "user somebody-else no longer exists");
   EXPECT_TRUE(failed.waits) << "the machine is not at fault";
 }
 
