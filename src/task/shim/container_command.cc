@@ -98,7 +98,7 @@ Words Apptainer(const ContainerRun& run) {
   return words;
 }
 
-// The server's values of these variables would break programs of the image.
+// The server's values of these variables would break programs in the image.
 constexpr std::array<std::string_view, 14> kOfTheServer{
     "PATH",       "LD_LIBRARY_PATH", "LD_PRELOAD", "SHELL",         "TMPDIR",
     "PYTHONHOME", "VIRTUAL_ENV",     "MANPATH",    "HOSTNAME",      "MAIL",

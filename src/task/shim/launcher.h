@@ -25,7 +25,7 @@ struct LaunchOrder {
   TaskSpec spec;            // paths already expanded
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string user;                   // the user's name at the submission; empty: not checked
+  std::string user;                   // the user name at submission; empty: not checked
   std::optional<core::TaskId> array;  // first task of its array
   std::vector<std::string> gpu_uuids;
   std::map<std::string, std::string>
@@ -77,7 +77,7 @@ struct ShimEvent {
   std::string text;  // kLaunchFailed: why. kExited: what else went wrong (lost output), or empty
   bool retryable = false;
   bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
-  bool interrupted = false;  // kLaunchFailed: adopted, but carmad had ended before the start
+  bool interrupted = false;  // kLaunchFailed: adopted, but carmad had exited before the start
   // kLaunchFailed: the task is tried again later. Either the process of its lease has not taken the
   // GPUs, or its user does not exist.
   bool waits = false;
@@ -98,9 +98,9 @@ class Launcher {
   // Starts an attempt that the caller has already stored. Never blocks for long. An event reports
   // the outcome.
   virtual void Start(LaunchOrder order) = 0;
-  // Lets the shim send TERM to the whole group and, after the grace period, KILL. If the shim fails
-  // to do so, it is later killed together with its task, and the attempt is lost. Unknown attempts
-  // are ignored.
+  // Makes the shim send TERM to the whole group and, after the grace period, KILL. If the shim
+  // fails to do so, it is later killed together with its task, and the attempt is lost. Unknown
+  // attempts are ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
   // Restricts the attempt's processes to these cores (LaunchOrder::cores) if their group supports
   // this. Unknown attempts are ignored.
@@ -127,7 +127,7 @@ class Launcher {
   virtual void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) = 0;
   // An epoll descriptor that is readable when Poll() has something to do; -1 for fakes.
   virtual int PollFd() const = 0;
-  // Passes pending events to the sink; returns at once.
+  // Passes pending events to the sink; returns immediately.
   virtual void Poll(const Sink& sink) = 0;
 };
 

@@ -15,8 +15,8 @@
 
 namespace carma::task {
 
-// Every call except the constructor needs the rights of the task's user. Memory use is fixed. The
-// task waits only while the disk is slow, never because the disk is full.
+// Every call except the constructor needs the privileges of the task's user. Memory use is fixed.
+// The task waits only while the disk is slow, never because the disk is full.
 class OutputPump {
  public:
   // A first attempt empties its files; later attempts append to them. Streams with equal paths

@@ -74,11 +74,11 @@ class Shim {
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();
   std::expected<Unit, LaunchError> FindUser();
-  // Opens output files, terminal and conda environment with the user's rights.
+  // Opens output files, terminal and conda environment with the user's privileges.
   std::expected<Unit, LaunchError> OpenUserFiles();
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
-  // Called after the script is written. Turns the command into a command of the container tool.
+  // Called after the script is written. Turns the command into an invocation of the container tool.
   std::expected<Unit, LaunchError> EnterContainer();
   void EndContainer(const ShimReport* report);
   void LeaveCheckpoints();

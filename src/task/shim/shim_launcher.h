@@ -17,10 +17,10 @@ struct ShimLauncherOptions {
   base::Duration hang_margin{15'000};
 };
 
-// The launcher is for one thread. Destroying the launcher stops monitoring, while shims and tasks
-// continue. As root, it gives the attempts' folders mode 0711, so that a user's interpreter can
-// open its own script by path if the folders above allow it; everything else in the attempts'
-// folders is readable only by root. Errors: kUnavailable: no free descriptors.
+// The launcher must be used from one thread only. Destroying the launcher stops monitoring, while
+// shims and tasks continue. As root, it gives the attempts' folders mode 0711, so that a user's
+// interpreter can open its own script by path if the folders above allow it; everything else in the
+// attempts' folders is readable only by root. Errors: kUnavailable: no free descriptors.
 Result<std::unique_ptr<Launcher>> MakeShimLauncher(ShimLauncherOptions options);
 
 }  // namespace carma::task

@@ -105,7 +105,7 @@ TEST_F(ShimLauncherTest, TheTaskStartsInACleanEnvironment) {
   LaunchOrder order = Order(
       "pwd; umask; echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; ls /proc/self/fd; "
       "readlink /proc/$$/fd/0; env | wc -l; "
-      // The shell reads this file itself, because it blocks signals for a moment when it forks.
+      // The shell reads this file itself, because it briefly blocks signals when it forks.
       "while read -r line; do case $line in SigBlk*|SigIgn*|NoNewPrivs*) echo \"$line\";; esac; "
       "done < /proc/self/status");
   ::signal(SIGUSR2, SIG_IGN);
@@ -264,7 +264,7 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
     NextStarted();
     EXPECT_EQ(Told(), "ready");
     launcher_->Warn(id, 1);
-    if (!main_only) Go();  // a shell runs its trap once its read has ended
+    if (!main_only) Go();  // a shell runs its trap once its read has returned
     EXPECT_EQ(Told(), main_only ? "shell" : "program");
     if (main_only) Go();
     Go();
@@ -347,7 +347,7 @@ TEST_F(ShimLauncherTest, AsksAProcessWithAHandlerToSave) {
   NextStarted();
   EXPECT_EQ(Told(), "up");
   launcher_->AskToSave(kTask, 1);
-  Go();  // a shell runs its trap once its read has ended
+  Go();  // a shell runs its trap once its read has returned
   EXPECT_EQ(NextExited().exit_code, 85);
   EXPECT_EQ(base::ReadFile(root_ + "/carma-5.ckpt/state", 100).value_or(""), "kept\n");
 }
@@ -405,7 +405,7 @@ TEST_F(ShimLauncherTest, RefusesAnotherUserWithTheSubmittersNumber) {
   EXPECT_EQ(Run(order).exit_code, 0);
 
   launcher_->Forget(kTask, 1, Dir());
-  // The name if the user database did not answer at the submission.
+  // The name if the user database did not answer at submission.
   order.user = std::to_string(order.uid);
   EXPECT_EQ(Run(order).exit_code, 0);
 }

@@ -1,5 +1,5 @@
-// `scontrol`, `sbatch` and `scancel` inside a task, for scripts written for Slurm. Each becomes a
-// call of `carma`. carma-shim puts them and srun first into the PATH of such scripts.
+// `scontrol`, `sbatch` and `scancel` inside a task, for scripts written for Slurm. Each becomes an
+// invocation of `carma`. carma-shim puts them and srun first into the PATH of such scripts.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace carma::task {
 
-// One call of `carma`.
+// One invocation of `carma`.
 struct CarmaCall {
-  std::vector<std::string> words;  // arguments of the call; empty: no call
-  std::string text;                // printed before the call
+  std::vector<std::string> words;  // its arguments; empty: nothing is run
+  std::string text;                // printed before it is run
   enum class Show {
     kAsItIs,
     kJob,     // a task's JSON as `scontrol show job` prints it

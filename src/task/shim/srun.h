@@ -17,7 +17,7 @@ struct GpuBinding {
   int gpus = 0;          // number of GPUs per process, assigned in turn; 0: all
   int processes = 1;     // number of processes that share these GPUs
   std::vector<int> map;  // alternatively, the position of each rank's GPU
-  bool counts = false;   // whether the binding also determines the step's number of GPUs
+  bool counts = false;   // whether the binding also determines the step's GPU count
 };
 
 struct SrunPlan {
