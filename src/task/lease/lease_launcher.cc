@@ -373,7 +373,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // The lease could not be ended, because its process now belongs to another user or hangs in the
-  // kernel. From now on, its GPU use counts as that of a program outside CARMA.
+  // kernel. From now on, its GPU use counts as that of a foreign process.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", Find(id)->members.front().process.process.pid}});

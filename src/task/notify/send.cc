@@ -68,7 +68,7 @@ std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   if (ran.flood) return "wrote more than 64 MiB";
   const std::string said = LastLine(ran.errors);
   const std::string tail = said.empty() ? "" : ": " + said;
-  if (ran.signal != 0) return fmt::format("ended by signal {}{}", ran.signal, tail);
+  if (ran.signal != 0) return fmt::format("killed by signal {}{}", ran.signal, tail);
   if (ran.exit_code != 0) return fmt::format("exit status {}{}", ran.exit_code, tail);
   return "";
 }

@@ -51,7 +51,7 @@ std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan,
 std::map<std::string, std::string> SrunVariables(
     const SrunPlan& plan, int rank, const std::map<std::string, std::string>& environment);
 
-// Runs all copies to their end and forwards signals. Returns the highest exit code, where signal n
+// Runs all copies to completion and forwards signals. Returns the highest exit code, where signal n
 // counts as 128 + n.
 int RunSrun(const SrunPlan& plan, const std::map<std::string, std::string>& environment);
 

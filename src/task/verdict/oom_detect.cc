@@ -38,7 +38,7 @@ constexpr std::array kSignatures{
     Signature{{"torch.cuda.OutOfMemoryError", ""}, Strength::kCertain},
     Signature{{"CUDA out of memory", ""}, Strength::kCertain},
     Signature{{"CUDA error: out of memory", ""}, Strength::kCertain},
-    // CUDA's driver and run time
+    // CUDA's driver and runtime
     Signature{{"CUDA_ERROR_OUT_OF_MEMORY", ""}, Strength::kCertain},
     Signature{{"cudaErrorMemoryAllocation", ""}, Strength::kCertain},
     Signature{{"cudaMalloc", "out of memory"}, Strength::kCertain},
@@ -60,8 +60,8 @@ constexpr std::array kSignatures{
 };
 
 // Faults of the MPS server that affect its clients, because a neighbour broke the server or because
-// the server was asked to end them (CUDA run-time errors 806, 807, 810). A refused connection or
-// client slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
+// the server was asked to terminate them (CUDA runtime errors 806, 807, 810). A refused connection
+// or client slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
 constexpr std::array<std::string_view, 9> kMpsFaults{
     "cudaErrorMpsRpcFailure",
     "cudaErrorMpsServerNotReady",
@@ -74,9 +74,9 @@ constexpr std::array<std::string_view, 9> kMpsFaults{
     "MPS client has been terminated by the server",
 };
 
-// The forms in which CUDA reports a fault on the GPU (run-time errors 700, 710, 714 to 719): as a
-// sentence, and by the error names of the run time and of the driver. A failed launch (719) may
-// also have other causes, such as a broken MPS server.
+// The forms in which CUDA reports a fault on the GPU (runtime errors 700, 710, 714 to 719): as a
+// sentence, and by the runtime's and the driver's error names. A failed launch (719) may also have
+// other causes, such as a broken MPS server.
 struct FaultText {
   std::array<std::string_view, 3> forms;
   bool by_program;  // only the program's own code can cause it

@@ -1,5 +1,6 @@
-// Decides why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a fault
-// of its GPU, a fault of its own program on the GPU, a neighbour's fault, or another cause.
+// Decides why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a
+// device fault of its GPU, a GPU fault caused by its own program, a neighbour's fault, or another
+// cause.
 #pragma once
 
 #include <cstdint>
@@ -55,16 +56,16 @@ std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);
 // Whether the last lines contain any error of CUDA or its libraries. Programs print such errors if
 // their GPU is lost.
 bool SpeaksOfCudaError(std::string_view stderr_tail);
-// The last line about an MPS server that failed or ended its client (CUDA errors 806, 807 and 810)
-// in printable form, or empty.
+// The last line about an MPS server that failed or terminated its client (CUDA errors 806, 807 and
+// 810) in printable form, or empty.
 std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 
 // The verdict, with the deciding line or number. For an abnormal end that was neither a stop by
 // CARMA nor due to a lack of host memory, the first matching rule decides:
-//   kOutOfMemory: the output reports a lack of GPU memory. A log line of TensorFlow counts only if
-//     no Python exception of another kind and no text of a broken MPS server follows. A failed
-//     allocation of cuBLAS or cuDNN counts only if the device was at least 90 % full (or this is
-//     unknown).
+//   kOutOfMemory: the output reports a lack of GPU memory. A TensorFlow log line counts only if it
+//     is followed neither by a Python exception of a different kind nor by a message about a broken
+//     MPS server. A failed cuBLAS or cuDNN allocation counts only if the device was at least 90 %
+//     full (or this is unknown).
 //   kDeviceFault: device_fault is set.
 //   kVictim: never if made_fault. Otherwise one of: the output reports an MPS server fault;
 //     server_broke, unless the last line names an error unrelated to GPUs, or names the fault
@@ -73,7 +74,7 @@ std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 //   kGpuFault: the output names a fault that only a program can cause, or any fault together with
 //     program_fault. Without such a text: made_fault, or program_fault without neighbours.
 //   kOutOfMemory: the device was at least 98 % full, unless the last line names another error or
-//     the task was ended from outside (HUP, INT, QUIT, KILL, TERM).
+//     the task was killed from outside (HUP, INT, QUIT, KILL, TERM).
 //   kFailed: otherwise.
 // An exit code of 128 + n counts as abnormal like any other non-zero code.
 core::ExitInfo ClassifyExit(const ExitEvidence& evidence);
