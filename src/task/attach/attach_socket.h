@@ -1,6 +1,6 @@
-// The socket between `carma run` and the shim of its task. carmad is not involved and may even
-// restart in the meantime. `carma run` listens under a name that appears only in the task's
-// description. The shim connects once per attempt.
+// The socket between `carma run` and its task's shim. carmad is not involved and may even restart
+// in the meantime. `carma run` listens under a name that appears only in the task's description.
+// The shim connects once per attempt.
 #pragma once
 
 #include <sys/types.h>

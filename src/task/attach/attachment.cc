@@ -18,7 +18,7 @@ using base::UniqueFd;
 using Kind = AttachMessage::Kind;
 using SteadyClock = std::chrono::steady_clock;
 
-// The user's `carma run` does nothing but wait for its task to start, so it answers soon.
+// The user's `carma run` does nothing but wait for its task to start, so it responds quickly.
 constexpr std::chrono::milliseconds kHelloPatience{10'000};
 
 // Returns false if the descriptor was not ready before the deadline.

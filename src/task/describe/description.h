@@ -1,4 +1,4 @@
-// Builds the description of a task from a file, submit options and facts about the submitter.
+// Builds a task description from a file, submit options and facts about the submitter.
 #pragma once
 
 #include <cstdint>

@@ -146,7 +146,7 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
     return rule;
   }
   const Result<NotifyTarget> target = ParseWritten(text);
-  // Any path may be the name of a program, but a word at the end of a URL is a misspelt event.
+  // Any path may name a program, but a word at the end of a URL is a misspelt event.
   if (target && target->kind != NotifyKind::kWebhook) return rule;
   const bool words = !last.empty() && std::ranges::all_of(last, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';

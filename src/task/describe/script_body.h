@@ -1,4 +1,4 @@
-// Finds problems in the commands of a batch script before it runs.
+// Finds problems in a batch script's commands before it runs.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ namespace carma::task {
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
-// An option of sbatch (and usually srun) that matters only in a cluster. It is listed so that its
+// An option of sbatch (and usually srun) that matters only on a cluster. It is listed so that its
 // value is not mistaken for another word.
 struct SlurmOption {
   std::string_view name;

@@ -110,7 +110,7 @@ Result<Unit> CheckCondaEnv(const TaskSpec& spec) {
                     !env.starts_with('-') && env.size() <= kMaxNameBytes && !env.empty() &&
                     IsOneLine(env);
   if (name || IsAbsolutePath(env)) return Unit{};
-  return Bad("conda_env", "the name of an environment or its absolute path");
+  return Bad("conda_env", "an environment name or absolute path");
 }
 
 Result<Unit> CheckDependencies(const TaskSpec& spec) {

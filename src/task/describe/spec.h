@@ -107,7 +107,7 @@ struct TaskSpec : core::TaskRequest {
     field("command", task.command, "argv, run without a shell; absent when there is a script.",
           {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
     field("script", task.script,
-          "Text of a batch script; its first line is #! and the path of its interpreter.",
+          "Batch script text; its first line must be #! and the interpreter's path.",
           {.max_bytes = kMaxScriptBytes});
     field("script_path", task.script_path,
           "Absolute path that the script was read from; for display only, never opened.",

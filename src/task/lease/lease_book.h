@@ -62,7 +62,7 @@ class LeaseBook {
 // disk errors.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
-// The environment variables for the process of a granted lease.
+// The environment variables for a granted lease's process.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
 
 // The end to assume for a lease whose processes exited without reporting to carmad.

@@ -338,8 +338,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // Records this immediately, because the process and the cause of its end cannot be queried for
-  // long.
+  // Records this immediately, because the process and how it exited cannot be queried for long.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {
@@ -372,8 +371,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     poll_.Wake();
   }
 
-  // The lease could not be ended, because its process now belongs to another user or hangs in the
-  // kernel. From now on, its GPU use counts as that of a foreign process.
+  // The lease could not be ended, because its process now belongs to another user or is stuck in
+  // the kernel. From now on, its GPU use counts as that of a foreign process.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", Find(id)->members.front().process.process.pid}});

@@ -56,8 +56,8 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   struct Listener {
     std::function<void(core::TaskId)> gone;     // a waiting process has exited
     std::function<void(core::TaskId)> granted;  // Granted() is true from now on
-    // Descendants of this process also belong to the task. Called after the event that reports the
-    // start of the process.
+    // Descendants of this process also belong to the task. Called after the event that reports that
+    // the process has started.
     std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 
@@ -65,7 +65,7 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   static Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
                                                      Options options);
   virtual void Listen(Listener listener) = 0;
-  // Watches the process of a waiting lease. Call it once the lease is durable, and again after a
+  // Watches a waiting lease's process. Call it once the lease is durable, and again after a
   // restart.
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;

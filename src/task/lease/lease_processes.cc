@@ -1,4 +1,4 @@
-// Finds the processes of a lease and decides which of them may be sent a signal.
+// Finds a lease's processes and decides which of them may be signalled.
 #include "task/lease/lease_processes.h"
 
 #include <fcntl.h>

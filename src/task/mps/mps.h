@@ -40,9 +40,9 @@ MpsServerId SharedMpsServer(std::string gpus);
 std::string MpsServerName(const MpsServerId& id);
 MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::string& name);
 
-// Last component of the path of a server's folder: the last characters of the (last) UUID, and the
-// GPU count if there are several. The name is short because the folder contains a Unix socket,
-// whose path may have at most 107 bytes.
+// Last component of a server folder's path: the last characters of the (last) UUID, and the GPU
+// count if there are several. The name is short because the folder contains a Unix socket, whose
+// path may have at most 107 bytes.
 std::string MpsFolderName(const std::string& gpus);
 // First component of the path: the UID, or kSharedMpsFolder for the shared server.
 inline constexpr char kSharedMpsFolder[] = "shared";
@@ -57,8 +57,8 @@ std::string MpsLogName(const std::string& gpus);  // last component of the log d
 // then device 0 in every process. CUDA silently ignores a list of limits for several devices in a
 // process that sees fewer of them, such as a launcher's worker.
 bool MpsLimitHolds(const std::string& gpus);
-// Environment of a client task. It includes the task's limits and its priority among the clients of
-// its server: normal for a latency-sensitive task, otherwise below normal.
+// Environment of a client task. It includes the task's limits and its priority among its server's
+// clients: normal for a latency-sensitive task, otherwise below normal.
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
                                                         const core::Sharing& sharing, bool serves);

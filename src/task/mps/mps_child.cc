@@ -43,7 +43,7 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
 }
 
 // Makes the folder if it is missing. Only its owner may have access, except that all users may pass
-// through the folder of a shared server.
+// through a shared server's folder.
 Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid,
                          bool shared = false) {
   if (::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST)

@@ -359,8 +359,8 @@ Result<MpsPartition> MpsControl::AddPartition(double share, Deadline deadline) c
   return Unavailable("the MPS control daemon does not list the SM partition that it has created");
 }
 
-// Success is not checked here, because the text of the reply is not documented. The list of
-// partitions shows whether the partition is gone.
+// Success is not checked here, because the reply text is not documented. The partition list shows
+// whether the partition is gone.
 Result<Unit> MpsControl::RemovePartition(const std::string& partition, Deadline deadline) const {
   const Result<std::string> said = Ask("sm_partition rm " + id_.gpus + " " + partition, deadline);
   if (!said) return std::unexpected(said.error());

@@ -32,9 +32,9 @@ struct MpsServer {
 
 // Features of MPS, found by briefly starting a control daemon.
 struct MpsAbilities {
-  bool tells_state = false;  // reports the state of a server; only from branch 550 on
+  bool tells_state = false;  // reports a server's state; branch 550 and newer
   bool logs = false;         // writes lines to its log
-  bool partitions = false;   // can start with static SM partitions; from CUDA 13.1 on
+  bool partitions = false;   // can start with static SM partitions; CUDA 13.1 and newer
 };
 
 class MpsControl {

@@ -21,7 +21,7 @@
 
 namespace carma::task {
 
-// The process that holds the lock of this pipe directory. Never blocks.
+// The process that holds this pipe directory's lock. Never blocks.
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 
 // Whether a control daemon uses protocol 3 (branch 615 and newer), according to its environment or,

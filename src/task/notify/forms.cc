@@ -36,7 +36,7 @@ std::string ForSlack(std::string_view text) {
   return escaped;
 }
 
-// The client API of Matrix expects a PUT to a URL that ends in a number of our choice. The server
+// Matrix's client API expects a PUT to a URL that ends in a number of our choice. The server
 // accepts each number only once.
 std::string MatrixUrl(const std::string& url, const std::string& key) {
   constexpr std::string_view kSend = "/send/m.room.message";

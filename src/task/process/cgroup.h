@@ -1,6 +1,6 @@
 // Control groups (version 2). Each task's processes are in a group, so that all of them can be
 // killed and the kernel's memory kills can be counted. Groups are optional: without a writable
-// tree, process groups and the search for descendants are used instead.
+// tree, process groups and a search for descendants are used instead.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The progress of a program, as shown by its output.
+// A program's progress, as shown by its output.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Follows the output of a program and extracts its latest progress. Memory use is fixed, and equal
+// Follows a program's output and extracts its latest progress. Memory use is fixed, and equal
 // output gives equal results.
 #pragma once
 

@@ -70,7 +70,7 @@ std::optional<Counter> ReadPair(Scan& scan);
 // nothing to translate.
 std::optional<std::string> InEnglish(std::string_view line);
 
-// The phase according to the description of a bar or the beginning of a line.
+// The phase according to a bar's description or the beginning of a line.
 Phase PhaseOf(std::string_view label);
 
 }  // namespace carma::task

@@ -54,8 +54,8 @@ std::string SlicesOf(const std::string& group) {
   return "carma.slice/" + group.substr(0, group.rfind('-')) + ".slice/" + group;
 }
 
-// Makes the folders of this path below the root of the v2 tree. Enables the GPU memory controller,
-// which kernels before 6.14 do not have, in each group except the last.
+// Makes this path's folders below the root of the v2 tree. Enables the GPU memory controller, which
+// kernels before 6.14 do not have, in each group except the last.
 bool MakeGroups(const std::string& path) {
   std::string folder = kRoot;
   for (const std::string_view name : base::Split(path, '/')) {

@@ -78,7 +78,7 @@ void BindMps(Environment& environment) {
   if (binds.find(folder) == std::string::npos) binds += (binds.empty() ? "" : ",") + folder;
 }
 
-const std::string kParameter = "CARMA_PARAM_";  // followed by the name of a sweep's parameter
+const std::string kParameter = "CARMA_PARAM_";  // followed by a sweep parameter's name
 
 // Sets variables of Slurm's own batch step, as far as they make sense on one server.
 // docs/use/environment.md lists them.

@@ -1,4 +1,4 @@
-// Builds the environment of a task without running a shell.
+// Builds a task's environment without running a shell.
 #pragma once
 
 #include <functional>

@@ -37,8 +37,8 @@ struct LaunchOrder {
   // no limit.
   std::int64_t max_processes = 0;
   core::HostShare host;  // promised cores and memory, enforced if the task's group can do so
-  // Command that sets GPU memory limits of the task's group (task/process/group_limiter.h) before
-  // the start, and removes them after the end; empty if there is none.
+  // Command that sets the GPU memory limits of the task's group (task/process/group_limiter.h)
+  // before the task starts, and removes them after it has ended; empty if there is none.
   std::vector<std::string> limiter;
   std::vector<std::string> memory_limits;
   bool cpu_cap = false;  // `host.cpus` is a hard limit, not a share when all cores are busy
@@ -78,7 +78,7 @@ struct ShimEvent {
   bool retryable = false;
   bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
   bool interrupted = false;  // kLaunchFailed: adopted, but carmad had exited before the start
-  // kLaunchFailed: the task is tried again later. Either the process of its lease has not taken the
+  // kLaunchFailed: the task is tried again later. Either its lease's process has not taken the
   // GPUs, or its user does not exist.
   bool waits = false;
   // The remaining fields are only for kExited.
@@ -118,7 +118,7 @@ class Launcher {
   // Asks the task to checkpoint: sends the checkpoint signal (LaunchOrder) to all its processes
   // that have a handler for it. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt) = 0;
-  // Finds the attempt of an earlier run by its folder, and reports events as if carmad had never
+  // Finds an earlier run's attempt by its folder, and reports events as if carmad had never
   // stopped: kStarted and later kExited; only kExited if it has already ended;
   // kLaunchFailed{retryable} if it never began (and now never will); kExited{lost} if the shim or
   // the folder is gone without a report.

@@ -348,7 +348,7 @@ void ShimLauncher::ReadAnswers(Attempt& attempt) {
     if (attempt.unread.size() > kMaxEarlyBytes) break;
   }
   const bool open = n < 0 && (errno == EAGAIN || errno == EINTR);
-  // The answers have ended; the pidfd shows when the shim itself exits.
+  // The pipe for answers is closed; the pidfd shows when the shim itself exits.
   if (!open) attempt.answers.reset();
 }
 

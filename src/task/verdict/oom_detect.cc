@@ -108,7 +108,7 @@ constexpr std::array<std::string_view, 7> kCudaErrors{
 
 struct Finding {
   std::string_view line;
-  std::size_t index = 0;  // position among the lines of the tail
+  std::size_t index = 0;  // position among the tail's lines
   Strength strength = Strength::kCertain;
 };
 
@@ -157,8 +157,8 @@ std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
   return found;
 }
 
-// Whether Python may have ended with this line: "ValueError: …",
-// "torch.cuda.OutOfMemoryError: …", "KeyboardInterrupt".
+// Whether this may be Python's last line: "ValueError: …", "torch.cuda.OutOfMemoryError: …",
+// "KeyboardInterrupt".
 bool IsExceptionLine(std::string_view line) {
   const std::string_view name = line.substr(0, line.find(':'));
   const bool dotted_name = !name.empty() && std::ranges::all_of(name, [](char c) {
