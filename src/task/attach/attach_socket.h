@@ -82,8 +82,8 @@ class AttachListener {
   // The name for TaskSpec::attach.
   const std::string& name() const { return name_; }
   int fd() const { return fd_.get(); }
-  // The connection of the next shim; empty if none is waiting. Only peers that run as our user or
-  // as root are accepted.
+  // Accepts the next shim's connection; empty if none is waiting. Only peers that run as our user
+  // or as root are accepted.
   std::optional<AttachSocket> Accept();
 
  private:
@@ -91,8 +91,8 @@ class AttachListener {
   base::UniqueFd fd_;
 };
 
-// Connects from the shim's side. The listener must belong to `owner`. Errors: kNotFound: the
-// listener is gone; kDenied: it belongs to another user; kUnavailable: too many connections are
+// Connects from the shim's side. The listener must belong to `owner`. Errors: kNotFound if the
+// listener is gone; kDenied if it belongs to another user; kUnavailable if too many connections are
 // waiting.
 Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
 

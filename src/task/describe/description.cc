@@ -109,8 +109,8 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
-    // No amount of memory is stated, so by default the task gets whole GPUs of any size. If its
-    // user allows sharing, only the measured memory use of the GPU counts.
+    // No memory size is given, so by default the task gets whole GPUs of any size. If its user
+    // allows sharing, only the measured memory use of the GPU counts.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;
@@ -259,7 +259,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   FillDefaults(spec);
   CARMA_TRY(Validate(spec));
   for (const std::string& path : {spec.stdout_path, spec.stderr_path}) {
-    if (sweeps && path.find('{') != path.npos) continue;  // the path contains a value of the sweep
+    if (sweeps && path.find('{') != path.npos) continue;  // the path contains a sweep value
     if ((draft_.array || sweeps) && !path.empty() && IsOnePathForAll(path))
       Warn("all tasks of the array write to " + base::Printable(path) +
            ": add %a to separate them");

@@ -19,7 +19,7 @@ struct LeaseProcess {
 };
 
 // Converts to and from the text in TaskSpec::lease, such as "4711 88213 0f6c…". Parsing returns
-// empty for a text that is not of this form.
+// empty if the text does not have this form.
 std::string TextOf(const LeaseProcess& process);
 std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text);
 bool IsLeaseProcess(std::string_view text);
@@ -48,7 +48,7 @@ struct LeaseKey {
 };
 
 // Converts to and from the text in TaskSpec::lease_key, such as "bed 4711 batch 0 0". Parsing
-// returns empty for a text that is not of this form.
+// returns empty if the text does not have this form.
 std::string TextOf(const LeaseKey& key);
 std::optional<LeaseKey> ParseLeaseKey(std::string_view text);
 bool IsLeaseKey(std::string_view text);

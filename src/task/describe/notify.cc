@@ -18,7 +18,7 @@ std::unexpected<base::Error> BadTarget(std::string_view text) {
   return Invalid("expected {}, not '{}'", kForms, base::Printable(text, 80));
 }
 
-// Allows printable ASCII except blanks and other characters that make a mailer read several
+// Allows printable ASCII except blanks and other characters that would make a mailer see several
 // addresses.
 bool IsAddress(std::string_view text) {
   constexpr std::string_view kMarks = "!#$%&'*+-/=?^_`{|}~.@";

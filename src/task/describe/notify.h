@@ -98,7 +98,7 @@ bool Wants(const NotifyRule& rule, NotifyEvent event);
 // The rule without secrets: "me: end, fail".
 std::string ShownRule(const NotifyRule& rule);
 
-// The value of Slurm's --mail-type: events, and words without effect in CARMA.
+// The value of Slurm's --mail-type: events, and words that have no effect in CARMA.
 struct MailTypes {
   std::vector<std::string> events;
   bool each_task = false;

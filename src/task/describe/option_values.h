@@ -1,4 +1,4 @@
-// Parsers for the values of submit options.
+// Parsers for submit option values.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ struct Constraint {
   std::optional<std::string> gpu_type;
   std::vector<std::string> others;  // words that are not a known GPU type
 };
-// Parses Slurm's node features, such as "a100" or "a100&ib". Only GPU types have a meaning on a
+// Parses Slurm's node features, such as "a100" or "a100&ib". Only GPU types are meaningful on a
 // single server.
 Constraint ParseConstraint(std::string_view text);
 

@@ -106,7 +106,7 @@ TEST(ReadDirectives, RefusesWithThePlace) {
       {"#!/bin/sh\n\n#CARMA gpus=2\n", "x.sh:3: 'gpus=2' is not an option"},
       {"#!/bin/sh\n#CARMA --gpus\n", "x.sh:2: --gpus: expected a value"},
       {"#!/bin/sh\n#CARMA --hold=1\n", "x.sh:2: --hold: takes no value"},
-      {"#!/bin/sh\n#CARMA --wrap x\n", "x.sh:2: --wrap: a script needs no other command"},
+      {"#!/bin/sh\n#CARMA --wrap x\n", "x.sh:2: --wrap: a script is already the command"},
       {"#!/bin/sh\n#CARMA -J 'a\n", "x.sh:2: a ' is not closed"},
       {"#!/bin/sh\n#CARMA -J " + std::string(9000, 'x') + "\n", "x.sh:2: a directive longer"},
       {std::string("#!/bin/sh\ntrue\0\n", 16), "x.sh:2: a NUL byte"},

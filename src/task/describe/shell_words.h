@@ -15,7 +15,7 @@ namespace carma::task {
 // brace or parenthesis outside '…', and a leading VAR=value. File patterns (*.csv) stay unchanged.
 enum class WordRules { kWords, kCommand };
 
-// Errors: kInvalid: an unclosed quote, a trailing backslash, text that the rules refuse.
+// Errors: kInvalid for an unclosed quote, a trailing backslash, or text that the rules refuse.
 Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
 
 // Whether this is a valid name for a shell variable: letters, digits and _, not beginning with a

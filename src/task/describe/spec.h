@@ -1,4 +1,5 @@
-// A task as its user describes it by options, by a script with directives, or by a .rad file.
+// A task as its user describes it: with options, with a script that contains directives, or with a
+// .rad file.
 #pragma once
 
 #include <sys/types.h>
@@ -41,7 +42,7 @@ inline constexpr std::size_t kMaxMounts = 64;
 // streams.
 inline constexpr double kServeSlowdown = 1.25;
 
-// Rules for texts in fields.
+// Rules for text fields.
 bool HasNoNul(std::string_view text);
 bool IsOneLine(std::string_view text);  // UTF-8 without control characters (base::HasControls)
 bool IsWord(std::string_view text);     // 1 to 64 letters, digits, and "_-+."
@@ -251,7 +252,7 @@ class SpecWriter {
   std::string environment_text_;  // environment_ as JSON
 };
 // common: values of absent fields. Refuses unknown fields and applies Validate(). Errors: kInvalid
-// with JSON pointer.
+// with a JSON pointer.
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
 // Values of the placeholders in a task's file names.

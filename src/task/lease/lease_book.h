@@ -31,7 +31,7 @@ class LeaseBook {
   std::optional<LeaseKey> KeyOf(core::TaskId id) const;
   // The process that requested the lease, or its first adopter.
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
-  // Errors: kConflict: the process cannot have a lease.
+  // Errors: kConflict if the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const;
   // Takes the pids of processes that use the GPUs of a step's lease, as reported by the driver. For
   // each new process of the lease, records the files that it writes to, because Outputs() needs
@@ -58,7 +58,7 @@ class LeaseBook {
 };
 
 // Writes the new member to disk together with the earlier members. The keeper of a waiting lease
-// stays a member. Errors: kConflict: the process has exited, or the lease has too many processes;
+// stays a member. Errors: kConflict if the process has exited or the lease has too many processes;
 // disk errors.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 

@@ -1,6 +1,6 @@
 // The record of a granted lease in its attempt's folder, and the reports that keepers leave while
-// no carmad runs. Lines are appended to one file per lease, because creating files would be the
-// main cost of a lease.
+// no carmad is running. Lines are appended to one file per lease, because creating files would be
+// the main cost of a lease.
 #pragma once
 
 #include <chrono>
@@ -67,8 +67,8 @@ struct Lease {
   std::chrono::milliseconds look_in{};
 };
 
-// Stores the grant. As long as the machine runs, readers see a whole line or nothing. The file is
-// not synced, because a power failure would also kill the lease's processes. Errors: system errors;
+// Stores the grant. While the machine is up, readers see a whole line or nothing. The file is not
+// synced, because a power failure would also kill the lease's processes. Errors: system errors;
 // nothing is stored in that case.
 Result<Unit> KeepGrant(const Lease& lease);
 // Appends members to the stored ones.

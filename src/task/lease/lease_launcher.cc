@@ -283,7 +283,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // A stopped process loses its grant and waits again. If the process was stopped when it got the
-  // grant and has continued since, its time to adopt the grant starts now.
+  // grant and has been resumed since, its time to adopt the grant starts now.
   void NotTaken(core::TaskId id, Lease& lease) {
     const bool stopped = IsStopped(lease);
     if (!stopped && lease.stopped) return Grant(id, lease);

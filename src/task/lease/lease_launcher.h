@@ -70,16 +70,16 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;
   // Lets another step of the same job share an adopted lease that has a key. keeper: identifies the
-  // step. Errors: kConflict: the lease is not adopted or has no key, or the process has exited;
-  // disk errors.
+  // step. Errors: kConflict if the lease is not adopted or has no key, or if the process has
+  // exited; disk errors.
   virtual Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
   // Makes the process the task and returns its environment. The same process may repeat the call.
-  // Errors: kConflict: the lease is not granted, was adopted by another process or has ended, or
-  // this process cannot have a lease; kDenied: the process is not below a keeper of the lease; disk
-  // errors (nothing has changed in that case).
+  // Errors: kConflict if the lease is not granted, was adopted by another process or has ended, or
+  // if this process cannot have a lease; kDenied if the process is not below a keeper of the lease;
+  // disk errors (nothing has changed in that case).
   virtual Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
-  // Records the owner's report of how the lease ended. Errors: kConflict: the lease is not adopted;
-  // disk errors.
+  // Records the owner's report of how the lease ended. Errors: kConflict if the lease is not
+  // adopted; disk errors.
   virtual Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
 
  protected:

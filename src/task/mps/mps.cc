@@ -183,7 +183,7 @@ Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::strin
     }
   }
   if (listed) return found;
-  return Unavailable("the MPS control daemon lists no SMs of its GPU: '" +
+  return Unavailable("the MPS control daemon lists no SMs for its GPU: '" +
                      base::Printable(FirstLine(text), 100) + "'");
 }
 

@@ -49,7 +49,7 @@ inline constexpr char kSharedMpsFolder[] = "shared";
 std::string MpsOwnerFolder(const MpsServerId& id);
 // <dir>/<owner>/<folder name>, the pipe directory: only NVIDIA's programs put files there.
 std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
-// <dir>/<owner>/<folder name>.log, beside the pipe directory.
+// <dir>/<owner>/<folder name>.log, next to the pipe directory.
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogName(const std::string& gpus);  // last component of the log directory's path
 
@@ -79,7 +79,7 @@ enum class MpsServerState {
   kFault,    // after a client's fault: no new clients join until the affected clients are gone
   kUnknown,  // it runs; drivers before branch 550 report nothing more
 };
-// Errors: kNotFound: there is no such server (any more); kInvalid: an unknown reply.
+// Errors: kNotFound if there is no such server (any more); kInvalid if the reply is unknown.
 Result<MpsServerState> ParseMpsServerState(std::string_view text);
 
 // A named server of protocol 3, from a line of `server list`: name, user, process, state and more.

@@ -36,7 +36,7 @@ constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// How long a control daemon may take to lock its folder after its start. This is short, because
+// How long a control daemon may take to lock its folder after it starts. This is short, because
 // callers wait for it after their deadline (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
 // Time between two queries. Each query starts a process and adds lines to the control daemon's log.
@@ -44,7 +44,7 @@ constexpr int kAskAgainMs = 100;
 // How long to wait for the control daemon to log that a server has exited. The server's own log is
 // complete at that point.
 constexpr milliseconds kLastWords{300};
-// How long to wait for a control daemon that no longer responds to exit.
+// How long an unresponsive control daemon may take to exit.
 constexpr milliseconds kUnaskedEnd{2'000};
 
 int MsUntil(Deadline deadline) {
@@ -154,7 +154,7 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
         "(collocation.mps_servers)");
   }
   const std::string help = CARMA_TRY(Run({"-h"}, "", deadline));
-  // The manual of protocol 3 uses the second name.
+  // The protocol 3 manual uses the second name.
   for (const std::string option : {"--multiuser-server", "--multiuser"}) {
     if (help.find(option) != std::string::npos) return option;
   }
@@ -368,7 +368,7 @@ Result<Unit> MpsControl::RemovePartition(const std::string& partition, Deadline 
 }
 
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline) {
-  setup.dir = "/tmp/carma-mps-XXXXXX";  // short, because paths of sockets must be short
+  setup.dir = "/tmp/carma-mps-XXXXXX";  // short, because socket paths must be short
   if (::mkdtemp(setup.dir.data()) == nullptr) return FailErrno(errno, setup.dir);
   const std::string dir = setup.dir;
   // No server is started, so any GPU will do.

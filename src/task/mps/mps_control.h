@@ -68,8 +68,8 @@ class MpsControl {
   // Whether the running daemon divides the SMs, so that each client needs a partition.
   bool DividesSms() const;
   Result<MpsPartitions> Partitions(Deadline deadline) const;
-  // Makes a new partition with this share of the SMs. Errors: kConflict: other partitions leave too
-  // few SMs; kUnavailable: refused for a different reason, or no reply.
+  // Makes a new partition with this share of the SMs. Errors: kConflict if other partitions leave
+  // too few SMs; kUnavailable if the daemon refuses for a different reason or does not reply.
   Result<MpsPartition> AddPartition(double share, Deadline deadline) const;
   // Errors: kUnavailable.
   Result<Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
@@ -84,8 +84,8 @@ class MpsControl {
   Result<Unit> Start(Deadline deadline, bool partitions) const;
   // Whether the control program offers static SM partitions, according to its help.
   bool OffersPartitions(Deadline deadline) const;
-  // The control program's option for a shared server. Errors: kDenied: the program has no such
-  // option, or this process is not root; other errors: its help could not be read.
+  // The control program's option for a shared server. Errors: kDenied if the program has no such
+  // option or this process is not root; other errors if its help could not be read.
   Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
   // asked: log positions from before the server was requested. said: the daemon's reply.
@@ -105,7 +105,7 @@ class MpsControl {
 };
 
 // Whether MPS works: runs MpsControl::Try() as this process's user in a temporary folder and
-// ignores setup.dir. shared: tests a server for all users. Errors: kDenied: this driver or this
+// ignores setup.dir. shared: tests a server for all users. Errors: kDenied if this driver or this
 // user cannot have a server of this kind.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 

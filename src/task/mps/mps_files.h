@@ -32,7 +32,7 @@ bool MpsSpeaksThree(pid_t daemon);
 // cannot change while it runs.
 bool MpsDividesSms(pid_t daemon);
 
-// The lengths of the two logs at some moment, so that later additions can be read.
+// The lengths of the two logs at a point in time, so that later additions can be read.
 struct MpsLogMark {
   std::int64_t control = 0;
   std::int64_t server = 0;

@@ -26,7 +26,7 @@ struct NoticeOrder {
   // Additional variables, such as the proxies for webhooks.
   std::map<std::string, std::string> environment;
   std::string sendmail = "/usr/sbin/sendmail";
-  base::Duration limit{30'000};  // real time limit of one attempt to send
+  base::Duration limit{30'000};  // time limit per attempt to send (real time)
   // Maximum number of the user's processes and threads, as for a task; 0: no limit.
   std::int64_t max_processes = 0;
 

@@ -166,7 +166,7 @@ CgroupControls EnableControls(const CgroupBase& base) {
     controls.why_not = base.path + " does not allow its controllers to be enabled";
   } else {
     controls.why_not = fmt::format(
-        "carmad itself is in the group that should contain the groups of tasks, and {} is not "
+        "carmad itself is in the group that should contain the task groups, and {} is not "
         "running",
         kTasksUnit);
   }

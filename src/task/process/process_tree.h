@@ -1,4 +1,4 @@
-// Finds processes of an attempt that cannot be found by their process group.
+// Finds an attempt's processes that cannot be found by their process group.
 #pragma once
 
 #include <sys/types.h>

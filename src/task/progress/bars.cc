@@ -430,7 +430,7 @@ std::optional<Reading> ReadBar(string_view line) {
     for (const auto read : {TqdmAt, FastProgressAt, KerasAt, XluaAt, MmcvAt}) {
       std::optional<Reading> bar = read(line, at);
       if (!bar) continue;
-      // If a line has several bars, the last bar counts.
+      // If a line has several bars, the last one is used.
       const std::size_t end = line.find(']', at);
       const std::optional<Reading> next =
           end == string_view::npos ? std::nullopt : ReadBar(line.substr(end + 1));

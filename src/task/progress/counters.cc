@@ -15,7 +15,8 @@ using std::string_view;
 struct Key {
   string_view word;
   string_view unit;
-  // Installers print this word too. So a small counter counts only if its line also has a loss.
+  // Installers print this word too. So a small counter is accepted only if its line also has a
+  // loss.
   bool plain = false;
 };
 constexpr std::array<Key, 21> kKeys{
@@ -131,8 +132,8 @@ bool Trains(string_view line) {
          HasWord(line, "expectation iteration");
 }
 
-// Recognises lines of reinforcement-learning programs, which print no loss, and of TensorFlow's
-// object detection.
+// Recognises lines printed by reinforcement-learning programs, which print no loss, and by
+// TensorFlow's object detection.
 bool HasReward(string_view line) {
   return HasWord(line, "episodic_return") || HasWord(line, "reward") ||
          HasWord(line, "per-step time");

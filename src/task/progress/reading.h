@@ -1,4 +1,4 @@
-// The state of a loop as one line of output shows it.
+// A loop's state as shown by one line of output.
 #pragma once
 
 #include <optional>

@@ -10,7 +10,7 @@ namespace {
 
 using std::string_view;
 
-// Reads the lines of XGBoost and LightGBM ("[12] train-rmse:0.12"), clu ("[100] loss=0.5") and
+// Reads lines from XGBoost and LightGBM ("[12] train-rmse:0.12"), clu ("[100] loss=0.5") and
 // CatBoost ("100: learn: 0.5 … remaining: 10.8s").
 std::optional<Reading> ReadBoosting(string_view line) {
   // The counter may follow the head of a log line: "… writer.py:48] [1200] loss=2.4", "[10:00:00]
@@ -83,7 +83,7 @@ std::optional<Reading> ReadTimm(string_view line) {
   return std::nullopt;
 }
 
-// Reads the lines of Keras without a bar ("391/391 - 14s - loss: 0.8 - 36ms/step"), MONAI ("12/41,
+// Reads lines from Keras without a bar ("391/391 - 14s - loss: 0.8 - 36ms/step"), MONAI ("12/41,
 // train_loss: 0.5"), PyTorch's tutorials ("loss: 2.3  [ 6464/60000]" and "[1,  2000] loss: 2.2")
 // and Detectron2's evaluation ("Inference done 11/5000. … ETA=0:05:53").
 std::optional<Reading> ReadHead(string_view line) {

@@ -200,7 +200,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   const Result<ShimOwner> read = ReadOwner(dir);
   if (!read) return Unknown(read.error());
   const ShimOwner& owner = *read;
-  if (owner.abandoned) return NeverBegan("it was abandoned before the task began");
+  if (owner.abandoned) return NeverBegan("it was abandoned before the task started");
   // Check whether the shim is alive before reading the report. If the shim reports and exits in
   // between, its end is noticed later.
   const bool lives = OwnerLives(owner);

@@ -173,7 +173,7 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   if (order.host.cpus > 0) environment["CARMA_CPUS"] = std::to_string(order.host.cpus);
   if (order.host.memory_mib > 0)
     environment["CARMA_HOST_MEMORY_MIB"] = std::to_string(order.host.memory_mib);
-  environment.erase("CARMA_ARRAY_INDEX");  // may be left from a task that submitted this one
+  environment.erase("CARMA_ARRAY_INDEX");  // may be inherited from a task that submitted this one
   if (order.spec.array_index)
     environment["CARMA_ARRAY_INDEX"] = std::to_string(*order.spec.array_index);
   std::erase_if(environment, [](const auto& each) { return each.first.starts_with(kParameter); });

@@ -17,7 +17,7 @@
 
 namespace carma::task {
 
-// One start of one task.
+// The order to start one attempt of a task.
 struct LaunchOrder {
   core::TaskId id{};
   int attempt = 1;

@@ -272,7 +272,7 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
   }
 }
 
-// In `python train.py | tee log`, the training would die with tee before it has saved.
+// In `python train.py | tee log`, the training would die with tee before saving.
 TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitSparesProgramsWithoutAHandler) {
   LaunchOrder order = Order("");
   order.spec.command.clear();

@@ -73,7 +73,7 @@ struct ShimOrder : LaunchOrder {
     constexpr base::FieldRule kArguments{.max_bytes = kMaxArgBytes,
                                          .max_items = kMaxArgs,
                                          .fits = HasNoNul,
-                                         .expected = "texts without NUL"};
+                                         .expected = "texts without NUL bytes"};
     constexpr base::FieldRule kFolder{.max_bytes = kMaxPathBytes};
     constexpr base::FieldRule kFile{.max_bytes = kMaxPathBytes,
                                     .fits = IsAbsolutePath,

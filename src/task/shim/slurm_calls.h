@@ -1,5 +1,5 @@
 // `scontrol`, `sbatch` and `scancel` inside a task, for scripts written for Slurm. Each becomes an
-// invocation of `carma`. carma-shim puts them and srun first into the PATH of such scripts.
+// invocation of `carma`. carma-shim puts them and srun first in the PATH of such scripts.
 #pragma once
 
 #include <map>
@@ -41,7 +41,7 @@ Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 
 // Expands "n[1-3,7],login" to n1 n2 n3 n7 login; numbers keep their leading zeros. Errors:
-// kInvalid; more than 65536 hosts.
+// kInvalid, also for more than 65536 hosts.
 Result<std::vector<std::string>> ExpandHosts(std::string_view list);
 
 // Makes the text of `scontrol show job` from `carma show --json`. Errors: kInvalid if the JSON is

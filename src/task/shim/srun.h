@@ -1,5 +1,5 @@
 // `srun` for scripts written for Slurm: starts copies of a program on this server. carma-shim puts
-// srun first into the PATH of such scripts.
+// srun first in the PATH of such scripts.
 #pragma once
 
 #include <map>
@@ -22,8 +22,7 @@ struct GpuBinding {
 
 struct SrunPlan {
   int ntasks = 1;
-  // The task's GPUs, as in CUDA_VISIBLE_DEVICES. TakeGpus() reduces this list to the GPUs of the
-  // step.
+  // The task's GPUs, as in CUDA_VISIBLE_DEVICES. TakeGpus() reduces this list to the step's GPUs.
   std::vector<std::string> gpus;
   std::optional<int> step_gpus;  // number of GPUs that the step requests; empty: all of the task's
   GpuBinding binding;
@@ -36,8 +35,8 @@ struct SrunPlan {
 };
 
 // arguments: without the program's name. environment: SLURM_NTASKS and the like. Options that
-// choose nodes of a cluster are ignored. Errors: kInvalid, one line: several nodes, an unknown
-// option, no command.
+// choose cluster nodes are ignored. Errors: kInvalid (one line) for several nodes, an unknown
+// option or a missing command.
 Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
                           const std::map<std::string, std::string>& environment);
 

@@ -182,7 +182,7 @@ void Supervisor::Reap() {
     report_.ended_ms = WallMs();
     report_.ended_boot_ns = base::BootTimeNs();
   }
-  // Orphans become children of the shim, so "no child" means that the task has no process left.
+  // Orphans become children of the shim, so "no child" means that the task has no processes left.
   if (!status_ || childless_) return;
   BeginStop();
   if (container_) HurryHelpers();
@@ -231,7 +231,7 @@ void Supervisor::Warn() {
     return;
   }
   if (SignalHandlers(warning_.number, warning_.spares_main) > 0) return;
-  // The task may have only just begun, and programs need a while before they handle signals.
+  // The task may have only just begun, and programs take a while to install signal handlers.
   warn_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
   const std::string name = ::sigabbrev_np(warning_.number);

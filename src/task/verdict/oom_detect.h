@@ -39,22 +39,22 @@ struct ExitEvidence {
   bool neighbour_blamed = false;  // another task of this server was held responsible
 };
 
-// The last line about a lack of GPU memory in printable form, or empty. Recognises the forms of
-// PyTorch, TensorFlow, JAX, CUDA and cuBLAS/cuDNN in docs/use/tasks.md. Reads only the last 16 KiB
-// and 200 lines, because the program survived anything earlier. TensorFlow's harmless warnings are
-// returned too; ClassifyExit decides whether they count.
+// The last line about a lack of GPU memory in printable form, or empty. Recognises the messages of
+// PyTorch, TensorFlow, JAX, CUDA and cuBLAS/cuDNN listed in docs/use/tasks.md. Reads only the last
+// 16 KiB and 200 lines, because the program survived anything earlier. TensorFlow's harmless
+// warnings are returned too; ClassifyExit decides whether they count.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
-// The size of the failed allocation in an out-of-memory line of PyTorch or JAX, in MiB rounded up.
-// 0 if it is not given, or is more than any GPU has.
+// The size of the failed allocation in a PyTorch or JAX out-of-memory line, in MiB rounded up. 0 if
+// it is not given, or is more than any GPU has.
 std::int64_t TriedToAllocateMib(std::string_view oom_text);
 
 // The last line in which CUDA reports a fault on the GPU (an illegal address, a failed assertion, a
 // failed launch) in printable form, or empty. Under MPS, every client on the GPU may get the same
 // message.
 std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);
-// Whether the last lines contain any error of CUDA or its libraries. Programs print such errors if
-// their GPU is lost.
+// Whether the last lines contain any error from CUDA or its libraries. Programs print such errors
+// if their GPU is lost.
 bool SpeaksOfCudaError(std::string_view stderr_tail);
 // The last line about an MPS server that failed or terminated its client (CUDA errors 806, 807 and
 // 810) in printable form, or empty.
