@@ -92,7 +92,8 @@ class Supervisor {
   void SignalAll(std::initializer_list<int> numbers);
   // Processes in the container, without the tool and its helpers.
   std::vector<base::ProcessStat> Inside() const;
-  // Called when the tool has exited. Kills its helpers without a grace period.
+  // Called when the tool has exited. Gives its helpers only a short time to exit, without a grace
+  // period.
   void HurryHelpers();
   // Sends KILL to every process. Called repeatedly until no process is left.
   void KillAll();
