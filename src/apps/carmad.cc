@@ -208,8 +208,7 @@ int Run(int argc, char** argv) {
   app.add_option("--simulate", flags.simulate,
                  "run on simulated GPUs, for example 4xA100-40GB, with a separate database")
       ->type_name("SHAPE");
-  app.add_flag("--beside", flags.beside,
-               "start even if root's carmad manages this server's GPUs");
+  app.add_flag("--beside", flags.beside, "start even if root's carmad manages this server's GPUs");
   app.add_option("--parent", flags.parent, "exit when this parent process exits (carma pilot)")
       ->type_name("PID");
   app.add_flag("--check-config", flags.check_only, "read and check the configuration, then exit");

@@ -233,14 +233,12 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
     verbs[i].app->add_flag("--driver", arguments.driver, "the whole driver");
   }
   CLI::App& xid = *verbs[4].app;
-  xid.add_option("gpu", arguments.gpu, "GPU or instance number, as shown by 'show'")
-      ->required();
+  xid.add_option("gpu", arguments.gpu, "GPU or instance number, as shown by 'show'")->required();
   xid.add_option("xid", arguments.xid, "the error's number")->required()->check(CLI::Range(1, 999));
   AddDamage(*verbs[5].app, arguments);
   verbs[6].app->add_option("gpu", arguments.gpu, "GPU number")->required();
   CLI::App& hold = *verbs[7].app;
-  hold.add_option("--gpu", arguments.gpu, "GPU or instance number, as shown by 'show'")
-      ->required();
+  hold.add_option("--gpu", arguments.gpu, "GPU or instance number, as shown by 'show'")->required();
   hold.add_option("--mib", arguments.mib, "amount of memory")
       ->required()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));

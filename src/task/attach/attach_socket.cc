@@ -217,7 +217,8 @@ Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner) {
     return FailErrno(errno, "connecting to the task's terminal");
   }
   const uid_t peer = CARMA_TRY(PeerOf(fd.get()));
-  if (peer != owner) return Denied("the task's terminal belongs to user {}, not to user {}", peer, owner);
+  if (peer != owner)
+    return Denied("the task's terminal belongs to user {}, not to user {}", peer, owner);
   return AttachSocket(std::move(fd));
 }
 

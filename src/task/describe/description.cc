@@ -36,9 +36,8 @@ Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
   if (name.size() < 2 ||
       !(name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0))
     return Unit{};
-  return Invalid(
-      "{}: only $HOME is expanded here: write out the path, with %j for the task number",
-      base::Printable(path, 200));
+  return Invalid("{}: only $HOME is expanded here: write out the path, with %j for the task number",
+                 base::Printable(path, 200));
 }
 
 void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {

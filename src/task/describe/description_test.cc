@@ -57,8 +57,9 @@ TEST(Description, OnlyHomeIsReplacedInPaths) {
   EXPECT_EQ(spec.workdir, "/home/eve");
   EXPECT_EQ(spec.stderr_path, "/home/eve/$5");
   for (const char* path : {"$SCRATCH/a", "/x/${USER}", "$HOMER/a"}) {
-    EXPECT_EQ(ErrorOf({{"output", path}}), std::string(path) +
-                                               ": only $HOME is expanded here: write out the path, with %j for the task number");
+    EXPECT_EQ(ErrorOf({{"output", path}}),
+              std::string(path) +
+                  ": only $HOME is expanded here: write out the path, with %j for the task number");
   }
   SubmitterContext inside = Eve();
   inside.cwd = "/data/a$b";

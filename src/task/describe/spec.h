@@ -117,8 +117,7 @@ struct TaskSpec : core::TaskRequest {
           {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
     field("workdir", task.workdir, "Absolute working directory.", kPath);
     field("environment", task.environment,
-          "Task environment: the variables that the submitter exports.",
-          {.unless_empty = true});
+          "Task environment: the variables that the submitter exports.", {.unless_empty = true});
     field("conda_env", task.conda_env,
           "Conda environment to activate (PATH and CONDA_* variables): name or absolute path.",
           {.max_bytes = kMaxPathBytes});
@@ -156,8 +155,8 @@ struct TaskSpec : core::TaskRequest {
     field("batch_size", task.batch_size, "Training batch size.", {.low = 1, .high = kMaxBatchSize});
     field("optimizer", task.optimizer,
           "Training optimiser, one word: sgd, sgd-momentum, adam, adamw …", kOneWord);
-    field("precision", task.precision, "Number format used in training, one word: fp32, amp, bf16 …",
-          kOneWord);
+    field("precision", task.precision,
+          "Number format used in training, one word: fp32, amp, bf16 …", kOneWord);
     field(
         "training", task.training,
         "How a transformer is trained, for the memory estimate. If a name occurs twice, the later "
@@ -169,7 +168,8 @@ struct TaskSpec : core::TaskRequest {
           "A script written for Slurm; it gets the environment variables that Slurm would set.",
           {.unless_empty = true});
     field("parameters", task.parameters,
-          "The task's sweep values by parameter name: set as variables CARMA_PARAM_NAME, and inserted for {NAME} in its command, name and output files.",
+          "The task's sweep values by parameter name: set as variables CARMA_PARAM_NAME, and "
+          "inserted for {NAME} in its command, name and output files.",
           {.max_items = kMaxParameters, .unless_empty = true});
     field("notify", task.notify, "Notifications: targets and events.",
           {.max_items = kMaxNotifyRules, .unless_empty = true});
@@ -183,9 +183,7 @@ struct TaskSpec : core::TaskRequest {
           {.unless_empty = true});
     field("signal", task.signal,
           "Name of the signal sent signal_before_s seconds before the time limit: USR1, INT …",
-          {.max_bytes = 16,
-           .fits = base::IsSignalName,
-           .expected = "a signal name such as USR1"});
+          {.max_bytes = 16, .fits = base::IsSignalName, .expected = "a signal name such as USR1"});
     field("signal_main", task.signal_main,
           "Send that signal only to the main process (with a script: its shell); otherwise to all "
           "processes except a script's shell.",
@@ -204,10 +202,9 @@ struct TaskSpec : core::TaskRequest {
           "For a workload manager's lease: cluster, job, step, rank and restart; set in the "
           "same way.",
           {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
-    field(
-        "lease_retries", task.lease_retries,
-        "For a job's lease: how often the job may be restarted after running out of GPU memory.",
-        {.low = 0, .high = core::kMaxRecoveries});
+    field("lease_retries", task.lease_retries,
+          "For a job's lease: how often the job may be restarted after running out of GPU memory.",
+          {.low = 0, .high = core::kMaxRecoveries});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };

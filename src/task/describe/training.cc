@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::array kOptions{
     TrainingOption{"seq-len", "N", "tokens per sample (of the longest one if lengths vary)"},
-    TrainingOption{"target-len", "N",
-                   "tokens of the decoder sequence in an encoder-decoder model (default: --seq-len)"},
+    TrainingOption{
+        "target-len", "N",
+        "tokens of the decoder sequence in an encoder-decoder model (default: --seq-len)"},
     TrainingOption{"mean-len", "N",
                    "mean token count of samples other than the longest, if batches are not padded"},
     TrainingOption{"tokenizer-len", "N",
@@ -60,9 +61,9 @@ constexpr std::array kOptions{
     TrainingOption{"expandable-segments", "",
                    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set (less fragmentation)"},
     TrainingOption{"dp", "NAME", "ddp (default), fsdp, zero1, zero2, zero3"},
-    TrainingOption{
-        "megatron", "",
-        "Megatron or NeMo: fp32 gradients and master weights; with zero1: its distributed optimizer"},
+    TrainingOption{"megatron", "",
+                   "Megatron or NeMo: fp32 gradients and master weights; with zero1: its "
+                   "distributed optimizer"},
     TrainingOption{"offload", "LIST", "moved to host memory: optimizer, params, activations"},
     TrainingOption{"tp", "N", "GPUs that share each matrix (default: 1)"},
     TrainingOption{"sequence-parallel", "", "with --tp: also split norms and residual stream"},
@@ -70,8 +71,7 @@ constexpr std::array kOptions{
     TrainingOption{"pp", "N", "pipeline stages (default: 1)"},
     TrainingOption{"micro-batches", "N",
                    "micro-batches that a pipeline splits --batch-size into (default: one)"},
-    TrainingOption{"schedule", "NAME",
-                   "pipeline schedule: 1f1b (default), interleaved, gpipe"},
+    TrainingOption{"schedule", "NAME", "pipeline schedule: 1f1b (default), interleaved, gpipe"},
     TrainingOption{"stages-per-gpu", "N", "stages per GPU in an interleaved schedule (default: 2)"},
     TrainingOption{"cp", "N", "GPUs that share each sample (default: 1)"},
     TrainingOption{"batch", "N", "samples per GPU and step", true},

@@ -115,8 +115,7 @@ Result<std::vector<pid_t>> ParseMpsPids(std::string_view text) {
     if (line.empty() || line == "\r") continue;
     const std::optional<std::int64_t> pid = base::ParseInt(line.substr(0, line.find(',')));
     if (!pid || *pid <= 0 || *pid > std::numeric_limits<pid_t>::max()) {
-      return Invalid("expected a PID, found '" + base::Printable(line, 100) +
-                     "'");
+      return Invalid("expected a PID, found '" + base::Printable(line, 100) + "'");
     }
     if (pids.size() == kMaxLines)
       return Invalid("more than " + std::to_string(kMaxLines) + " processes");

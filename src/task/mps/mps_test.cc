@@ -279,7 +279,8 @@ TEST_F(MpsControlTest, ReportsEveryFailureInASentence) {
   EXPECT_EQ(nowhere.Ready(Soon()).error().message,
             "there is no program 'no-such-control' in carmad's $PATH (collocation.mps_control)");
   MpsControl silent({fake_.setup.shim_path, "/bin/false", fake_.setup.dir, {}}, fake_.id);
-  EXPECT_THAT(silent.Ready(Soon()).error().message, HasSubstr("exited with code 1 and printed nothing"));
+  EXPECT_THAT(silent.Ready(Soon()).error().message,
+              HasSubstr("exited with code 1 and printed nothing"));
   fake_.Write("/refuse");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("no MPS on this device"));
   fake_.Remove("/refuse");

@@ -158,7 +158,8 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   // A shim is started only after its folder has been made.
   if (!base::Exists(dir)) return NeverBegan("carmad exited before the task was started");
   const std::string complaint = LastComplaint(dir);
-  const std::string text = complaint.empty() ? "its shim exited before the task started" : complaint;
+  const std::string text =
+      complaint.empty() ? "its shim exited before the task started" : complaint;
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;

@@ -208,7 +208,8 @@ Result<Shebang> ParseShebang(std::string_view script) {
   }
   const std::string_view line = script.substr(2, std::min(script.find('\n'), script.size()) - 2);
   if (line.ends_with('\r'))
-    return Invalid("the script has DOS line endings (\\r\\n): convert it, for example with dos2unix");
+    return Invalid(
+        "the script has DOS line endings (\\r\\n): convert it, for example with dos2unix");
   const std::string_view text = base::Trim(line);
   const std::size_t blank = text.find_first_of(" \t");
   const std::string_view interpreter = text.substr(0, blank);
