@@ -109,7 +109,7 @@ class NvidiaMps : public Branch {
     const auto server = Control().Ready(Soon());
     if (server && DriverHere()) return;
     ASSERT_FALSE(server);
-    EXPECT_THAT(server.error().message, HasSubstr("the MPS server ended while starting"));
+    EXPECT_THAT(server.error().message, HasSubstr("the MPS server exited during startup"));
     ASSERT_TRUE(Control().Daemon());
   }
   // Sends a command directly to the control daemon.
@@ -256,7 +256,7 @@ TEST_P(NvidiaMpsWithoutDriver, ExplainsAControlProgramThatDoesNotStart) {
   const auto server = Control().Ready(Soon());
   ASSERT_FALSE(server);
   EXPECT_THAT(server.error().message,
-              HasSubstr("the MPS control program failed: it ended with exit code"));
+              HasSubstr("the MPS control program failed: it exited with code"));
 }
 
 // Control programs of earlier branches do not support servers for several users, so carmad refuses
@@ -274,7 +274,7 @@ TEST_P(NvidiaMultiUser, AServerForAllUsersIsRecognisedInTheHelp) {
   EXPECT_THAT(server.error().message,
               HasSubstr(std::string(GetParam()) < "580"
                             ? "needs driver branch 580 or newer"
-                            : "the MPS control program failed: it ended with exit code"));
+                            : "the MPS control program failed: it exited with code"));
 }
 
 class NvidiaNvml : public Branch {};

@@ -43,7 +43,7 @@ struct LeaseView {
     field("pid", lease.pid, "Process that requested the lease.", {.low = 0});
     field("gpu_uuids", lease.gpu_uuids, "GPUs that the lease holds.");
     field("cluster", lease.cluster, "For a job of a workload manager: the name of its cluster.");
-    field("job", lease.job, "Number of the job.");
+    field("job", lease.job, "Job number.");
     field("step", lease.step, "Step of the job: batch, interactive, or a number.");
     field("restart", lease.restart, "How often the job had been restarted before.");
     field(

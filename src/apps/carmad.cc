@@ -117,7 +117,7 @@ bool EndsWithParent(pid_t parent) {
   return ::prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && ::getppid() == parent;
 }
 
-// Redirects standard error to this file, for our log and for messages of libraries.
+// Redirects standard error to this file, for our log and for library messages.
 Result<Unit> UseLog(const std::string& path) {
   const carma::base::UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
@@ -146,8 +146,8 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
   }
   const auto daemon = carma::daemon::Daemon::Make(std::move(options));
   if (!daemon) return Refuse(daemon.error(), 1);
-  // Standard error is not redirected earlier, so that errors during the start appear in the
-  // terminal where carmad was started.
+  // Standard error is not redirected earlier, so that startup errors appear in the terminal where
+  // carmad was started.
   if (!flags.log.empty()) {
     if (const Result<Unit> used = UseLog(flags.log); !used) return Refuse(used.error(), 1);
   }
@@ -167,13 +167,13 @@ int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
       kLongestStart);
   if (!started) return Refuse(started.error(), 1);
   if (started->serves) {
-    fmt::print("carmad serves {} in the background: process {}, its log is {}\n",
+    fmt::print("carmad is serving {} in the background (process {}, log {})\n",
                loaded.settings.socket, started->pid, flags.log);
     return 0;
   }
   if (WIFSIGNALED(started->status)) {
     return Refuse({carma::base::ErrorCode::kUnavailable,
-                   fmt::format("ended by signal {} during startup", WTERMSIG(started->status))},
+                   fmt::format("killed by signal {} during startup", WTERMSIG(started->status))},
                   1);
   }
   const int code = WEXITSTATUS(started->status);
@@ -208,12 +208,11 @@ int Run(int argc, char** argv) {
   app.add_option("--simulate", flags.simulate,
                  "run on simulated GPUs, for example 4xA100-40GB, with a separate database")
       ->type_name("SHAPE");
-  app.add_flag("--beside", flags.beside,
-               "start even if root's carmad manages the GPUs of this server");
+  app.add_flag("--beside", flags.beside, "start even if root's carmad manages this server's GPUs");
   app.add_option("--parent", flags.parent, "exit when this parent process exits (carma pilot)")
       ->type_name("PID");
   app.add_flag("--check-config", flags.check_only, "read and check the configuration, then exit");
-  app.footer("SIGHUP rereads the configuration. SIGTERM ends carmad; tasks continue without it.");
+  app.footer("SIGHUP rereads the configuration. SIGTERM stops carmad; tasks continue without it.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

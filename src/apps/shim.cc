@@ -22,7 +22,7 @@ int Notify(int argc, char** argv) {
     return 0;
   }
   if (argc != 1) {
-    std::fputs("carma-notify is started by carmad and reads from standard input what to send\n",
+    std::fputs("carma-notify is started by carmad and reads what to send from standard input\n",
                stderr);
     return 2;
   }

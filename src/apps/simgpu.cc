@@ -106,7 +106,7 @@ constexpr std::array<std::string_view, 5> kRecoveries = {"none", "reset", "reboo
 int Damage(Arguments& arguments, Server* server) {
   const int gpu = arguments.gpu.value_or(0);
   if (gpu < 0 || gpu >= server->gpu_count())
-    return Complain({ErrorCode::kInvalid, "damage: expected the number of a GPU"});
+    return Complain({ErrorCode::kInvalid, "damage: expected a GPU number"});
   auto condition = server->ConditionOf(gpu);
   if (!condition) return Complain(condition.error());
   condition->ecc_corrected = arguments.ecc_corrected.value_or(condition->ecc_corrected);
@@ -170,7 +170,7 @@ struct Verb {
 
 void AddDamage(CLI::App& damage, Arguments& arguments) {
   const CLI::Range count(std::int64_t{0}, std::int64_t{1} << 40);
-  damage.add_option("gpu", arguments.gpu, "number of the GPU")->required();
+  damage.add_option("gpu", arguments.gpu, "GPU number")->required();
   damage.add_option("--ecc-corrected", arguments.ecc_corrected, "corrected memory errors")
       ->check(count);
   damage.add_option("--ecc-uncorrected", arguments.ecc_uncorrected, "uncorrectable memory errors")
@@ -202,7 +202,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
       add("show", "show GPUs, processes and faults", true, Show),
       add("fault", "inject a fault into a GPU or the driver", true, SetFault),
       add("clear", "clear faults", true, Clear),
-      add("xid", "make the driver report a critical error (Xid) of a GPU", true, Xid),
+      add("xid", "make the driver report a critical error (Xid) for a GPU", true, Xid),
       add("damage", "give a GPU errors that last until it is reset", true, Damage),
       add("reset", "clear a GPU's faults as a reset would", true, Reset),
       add("hold", "act as a foreign process that holds memory until it is killed", true, Hold),
@@ -216,7 +216,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
                   "keep an existing server if it has this shape, otherwise fail");
   create.add_option("--time-scale", arguments.options.time_scale,
                     "simulated seconds per real second");
-  create.add_option("--seed", arguments.options.seed, "seed of the UUIDs");
+  create.add_option("--seed", arguments.options.seed, "seed for the UUIDs");
   create.add_flag("--memory-limits", arguments.options.memory_limits,
                   "let the driver limit the memory of cgroups, as r615 and newer do");
   create.add_option("--origin-time-ms", arguments.origin_time_ms,
@@ -224,23 +224,21 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   verbs[1].app->add_flag("--json", arguments.json, "print JSON");
   CLI::App& fault = *verbs[2].app;
   fault.add_option("--kind", arguments.kind, std::string(carma::simgpu::kFaultKinds))->required();
-  fault.add_option("--code", arguments.code, "name or number of the NVML error (--kind error)")
+  fault.add_option("--code", arguments.code, "NVML error name or number (--kind error)")
       ->capture_default_str();
   fault.add_option("--function", arguments.function,
                    "only this NVML function fails (--kind error)");
   for (const std::size_t i : {2u, 3u}) {
-    verbs[i].app->add_option("--gpu", arguments.gpu, "number of the GPU");
+    verbs[i].app->add_option("--gpu", arguments.gpu, "GPU number");
     verbs[i].app->add_flag("--driver", arguments.driver, "the whole driver");
   }
   CLI::App& xid = *verbs[4].app;
-  xid.add_option("gpu", arguments.gpu, "number of the GPU or instance, as shown by 'show'")
-      ->required();
+  xid.add_option("gpu", arguments.gpu, "GPU or instance number, as shown by 'show'")->required();
   xid.add_option("xid", arguments.xid, "the error's number")->required()->check(CLI::Range(1, 999));
   AddDamage(*verbs[5].app, arguments);
-  verbs[6].app->add_option("gpu", arguments.gpu, "number of the GPU")->required();
+  verbs[6].app->add_option("gpu", arguments.gpu, "GPU number")->required();
   CLI::App& hold = *verbs[7].app;
-  hold.add_option("--gpu", arguments.gpu, "number of the GPU or instance, as shown by 'show'")
-      ->required();
+  hold.add_option("--gpu", arguments.gpu, "GPU or instance number, as shown by 'show'")->required();
   hold.add_option("--mib", arguments.mib, "amount of memory")
       ->required()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));

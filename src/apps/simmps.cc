@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
                  "protocol 2 or 3; the daemon's environment takes precedence")
       ->check(CLI::IsMember({"2", "3"}));
   bool quit = false;
-  app.add_flag("-q,--quit", quit, "end the daemon (protocol 3)");
+  app.add_flag("-q,--quit", quit, "stop the daemon (protocol 3)");
   const carma::simgpu::MpsFolders folders = carma::simgpu::MpsFoldersFromEnvironment();
   carma::simgpu::MpsDaemonOptions options;
   const bool r590 = carma::simgpu::MpsBehaves(folders, "r590");

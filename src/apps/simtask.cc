@@ -16,7 +16,7 @@ const CLI::Range kSpan(0.0, 1e9);
 
 void AddWork(CLI::App& app, TrainingOptions& options) {
   app.add_option("--memory-mib", options.memory_mib,
-                 "memory per GPU; the last value applies to all further GPUs")
+                 "memory per GPU; the last value applies to all remaining GPUs")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   app.add_option("--sm-active", options.sm_active, "SM activity when running alone, 0..1, per GPU")
@@ -44,11 +44,11 @@ void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework
   app.add_option("--framework", framework,
                  "framework whose messages to print: pytorch, tensorflow, jax");
   app.add_option("--crash-s", options.crash_s,
-                 "seconds from a failed allocation until the task ends")
+                 "seconds from a failed allocation until the task exits")
       ->check(kSpan);
   app.add_option("--grow-at", options.grow_at, "share of the work after which memory grows")
       ->check(kShare);
-  app.add_option("--grow-mib", options.grow_mib, "growth of memory per GPU (--grow-at)")
+  app.add_option("--grow-mib", options.grow_mib, "memory growth per GPU (--grow-at)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   app.add_option("--fail-at", options.fail_at, "share of the work after which the task fails")
       ->check(kShare);
@@ -57,7 +57,7 @@ void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework
   app.add_option("--kill-self-at", options.kill_self_at,
                  "share of the work after which a signal kills the task")
       ->check(kShare);
-  app.add_option("--signal", options.signal, "number of the signal (--kill-self-at)")
+  app.add_option("--signal", options.signal, "signal number (--kill-self-at)")
       ->check(CLI::Range(1, 64));
   app.add_option("--hang-at", options.hang_at, "share of the work after which the task hangs")
       ->check(kShare);

@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   if (name == "scontrol") return carma::task::RunScontrol(words, environment);
   auto plan = carma::task::PlanSrun(words, environment);
   if (!plan) {
-    std::fprintf(stderr, "srun (of CARMA): %s\n", plan.error().message.c_str());
+    std::fprintf(stderr, "srun (CARMA's): %s\n", plan.error().message.c_str());
     return 2;
   }
   const auto held = carma::task::TakeGpus(*plan, environment);

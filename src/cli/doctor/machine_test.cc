@@ -140,7 +140,7 @@ TEST_F(DoctorMps, ReportsTheTrialOfAControlDaemon) {
   EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("--sm-share only limits the SMs"));
   trial_->value().partitions = true;
   EXPECT_EQ(Worst(Check()), Level::kOk);
-  trial_ = Unavailable("it ended with exit code 100");
+  trial_ = Unavailable("it exited with code 100");
   EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstMachineTrouble(Check()).text,
               HasSubstr("exit code 100: all tasks share GPUs through streams"));
@@ -161,13 +161,13 @@ TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNothing) {
   EXPECT_THAT(FirstMachineTrouble(Check()).remedy,
               HasSubstr("set collocation.mps_servers to \"user\""));
   for (const Finding& each : Check()) EXPECT_THAT(each.text, Not(HasSubstr("isolates")));
-  trial_ = Unavailable("it ended with exit code 100");
+  trial_ = Unavailable("it exited with code 100");
   EXPECT_THAT(FirstMachineTrouble(Check()).remedy, HasSubstr("-d -M"));
 }
 
 TEST_F(DoctorMps, AutoDoesNotNeedAControlDaemon) {
   settings_.collocation.reset();
-  trial_ = Unavailable("it ended with exit code 100");
+  trial_ = Unavailable("it exited with code 100");
   EXPECT_EQ(Worst(Check()), Level::kWarn);
   EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("all tasks share GPUs through streams"));
   settings_.mps_control = "/opt/none";

@@ -160,9 +160,7 @@ struct TaskRequest {
           {.unless_empty = true});
     field("checkpoint_signal", task.checkpoint_signal,
           "Signal that asks the task to save its work before it is stopped and requeued: USR1 …",
-          {.max_bytes = 16,
-           .fits = base::IsSignalName,
-           .expected = "the name of a signal such as USR1"});
+          {.max_bytes = 16, .fits = base::IsSignalName, .expected = "a signal name such as USR1"});
     field("held", task.held, "Submitted on hold.");
     field("array_limit", task.array_limit, "Maximum number of array tasks running at once.",
           {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});

@@ -312,7 +312,7 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
     warnings.push_back(fmt::format("few measured runs use {}, so the bound is wider", unseen));
   if (plan.rollout_share > 0 && !plan.gpu_mib)
     warnings.emplace_back(
-        "the engine that generates answers is not counted: the GPU's memory is unknown");
+        "the engine that generates completions is not counted: the GPU's memory is unknown");
   if (plan.variable_length)
     warnings.emplace_back(
         "lengths vary: the sequence length is taken as the maximum, and varying lengths leave "

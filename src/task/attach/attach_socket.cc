@@ -46,7 +46,7 @@ Result<uid_t> PeerOf(int fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-    return FailErrno(errno, "peer of the terminal's socket");
+    return FailErrno(errno, "peer credentials of the terminal socket");
   return peer.uid;
 }
 
@@ -133,7 +133,7 @@ Result<AttachMessage> ParseAttachMessage(std::string_view bytes) {
   AttachMessage message;
   if (!bytes.empty()) message.kind = static_cast<Kind>(bytes.front());
   if (bytes.empty() || bytes.size() > kMaxAttachBytes + 1 || !Take(bytes.substr(1), message))
-    return Invalid("terminal's socket: expected a message from carma run");
+    return Invalid("terminal socket: expected a message from carma run");
   return message;
 }
 
@@ -156,7 +156,7 @@ Result<bool> AttachSocket::Send(const AttachMessage& message, int descriptor) {
   while (::sendmsg(fd_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == ENOBUFS) return false;
-    return FailErrno(errno, "terminal's socket");
+    return FailErrno(errno, "terminal socket");
   }
   return true;
 }
@@ -175,8 +175,8 @@ Result<std::optional<AttachSocket::Received>> AttachSocket::Receive() {
     n = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (n < 0 && errno == EINTR);
   if (n < 0 && errno == EAGAIN) return std::nullopt;
-  if (n < 0 && errno != ECONNRESET) return FailErrno(errno, "terminal's socket");
-  if (n <= 0) return NotFound("terminal's socket: the other side is gone");
+  if (n < 0 && errno != ECONNRESET) return FailErrno(errno, "terminal socket");
+  if (n <= 0) return NotFound("terminal socket: the other side is gone");
   Received received;
   received.descriptor = DescriptorOf(header);
   received.message = CARMA_TRY(ParseAttachMessage({bytes.data(), static_cast<std::size_t>(n)}));
@@ -195,7 +195,7 @@ Result<AttachListener> AttachListener::Open() {
   if (!listener.fd_ ||
       ::bind(listener.fd_.get(), reinterpret_cast<const sockaddr*>(&at.address), at.length) != 0 ||
       ::listen(listener.fd_.get(), SOMAXCONN) != 0)
-    return FailErrno(errno, "socket for the task's terminal");
+    return FailErrno(errno, "creating the task's terminal socket");
   return listener;
 }
 
@@ -210,14 +210,15 @@ std::optional<AttachSocket> AttachListener::Accept() {
 
 Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner) {
   UniqueFd fd = NewSocket();
-  if (!fd) return FailErrno(errno, "socket for the task's terminal");
+  if (!fd) return FailErrno(errno, "creating the task's terminal socket");
   const Address at = AddressOf(name);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&at.address), at.length) != 0) {
-    if (errno == ECONNREFUSED) return NotFound("the 'carma run' that waited for the task is gone");
-    return FailErrno(errno, "terminal of the task");
+    if (errno == ECONNREFUSED) return NotFound("the 'carma run' waiting for the task is gone");
+    return FailErrno(errno, "connecting to the task's terminal");
   }
   const uid_t peer = CARMA_TRY(PeerOf(fd.get()));
-  if (peer != owner) return Denied("its terminal belongs to user {}, not to user {}", peer, owner);
+  if (peer != owner)
+    return Denied("the task's terminal belongs to user {}, not to user {}", peer, owner);
   return AttachSocket(std::move(fd));
 }
 

@@ -1,6 +1,6 @@
-// The socket between `carma run` and the shim of its task. carmad is not involved and may even
-// restart in the meantime. `carma run` listens under a name that appears only in the task's
-// description. The shim connects once per attempt.
+// The socket between `carma run` and its task's shim. carmad is not involved and may even restart
+// in the meantime. `carma run` listens under a name that appears only in the task's description.
+// The shim connects once per attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -25,9 +25,9 @@ struct TerminalSize {
 struct AttachMessage {
   enum class Kind : char {
     // To the shim:
-    kHello = 'h',   // first message, with the terminal's size, or with the input as a descriptor
+    kHello = 'h',   // first message: the terminal size, or the input as a descriptor
     kInput = 'i',   // typed bytes
-    kWindow = 'w',  // the terminal's size has changed
+    kWindow = 'w',  // the terminal size has changed
     kSignal = 's',  // a signal for the task
     // From the shim:
     kOutput = 'o',
@@ -39,7 +39,7 @@ struct AttachMessage {
   std::string data;   // kInput, kOutput, kErrors: any bytes; kRefused: the reason
   TerminalSize size;  // kHello, kWindow
   int number = 0;     // kSignal: the signal; kEnded: the exit code
-  int signal = 0;     // kEnded: the signal that ended the attempt; 0: it exited
+  int signal = 0;     // kEnded: the signal that killed the attempt; 0: it exited
   friend bool operator==(const AttachMessage&, const AttachMessage&) = default;
 };
 // Maximum bytes of data in one message.
@@ -82,8 +82,8 @@ class AttachListener {
   // The name for TaskSpec::attach.
   const std::string& name() const { return name_; }
   int fd() const { return fd_.get(); }
-  // The connection of the next shim; empty if none is waiting. Only peers that run as our user or
-  // as root are accepted.
+  // Accepts the next shim's connection; empty if none is waiting. Only peers that run as our user
+  // or as root are accepted.
   std::optional<AttachSocket> Accept();
 
  private:
@@ -91,8 +91,8 @@ class AttachListener {
   base::UniqueFd fd_;
 };
 
-// Connects from the shim's side. The listener must belong to `owner`. Errors: kNotFound: the
-// listener is gone; kDenied: it belongs to another user; kUnavailable: too many connections are
+// Connects from the shim's side. The listener must belong to `owner`. Errors: kNotFound if the
+// listener is gone; kDenied if it belongs to another user; kUnavailable if too many connections are
 // waiting.
 Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
 

@@ -130,7 +130,7 @@ TEST(AttachSockets, WaitsForRoomInAFullQueue) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
   ASSERT_EQ(::listen(listener.get(), 0), 0);
-  const timeval limit{.tv_sec = 10, .tv_usec = 0};  // time limit of accept
+  const timeval limit{.tv_sec = 10, .tv_usec = 0};  // timeout of accept()
   ASSERT_EQ(::setsockopt(listener.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
   const Result<AttachSocket> first = ConnectAttach(name, ::geteuid());
   ASSERT_TRUE(first) << first.error().message;

@@ -18,7 +18,7 @@ using base::UniqueFd;
 using Kind = AttachMessage::Kind;
 using SteadyClock = std::chrono::steady_clock;
 
-// The user's `carma run` does nothing but wait for its task to start, so it answers soon.
+// The user's `carma run` does nothing but wait for its task to start, so it responds quickly.
 constexpr std::chrono::milliseconds kHelloPatience{10'000};
 
 // Returns false if the descriptor was not ready before the deadline.
@@ -38,13 +38,13 @@ Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
   while (WaitFor(socket.fd(), POLLIN, deadline)) {
     std::optional<AttachSocket::Received> heard = CARMA_TRY(socket.Receive());
     if (heard && heard->message.kind == Kind::kHello) return std::move(*heard);
-    if (heard) return Invalid("terminal's socket: expected a greeting first");
+    if (heard) return Invalid("terminal socket: expected a greeting first");
   }
-  return Unavailable("the 'carma run' that waited for the task does not answer");
+  return Unavailable("the 'carma run' waiting for the task does not respond");
 }
 
-// Retries for a while: connections of other users may fill the listener's queue until the listener
-// has refused them.
+// Retries for a while: other users' connections may fill the listener's queue until it has rejected
+// them.
 Result<AttachSocket> Reach(const std::string& name, uid_t owner) {
   constexpr int kPauseMs = 20;
   const auto deadline = SteadyClock::now() + kHelloPatience;
@@ -68,7 +68,7 @@ Result<Attachment> Attachment::Open(const std::string& name, bool terminal, uid_
   } else if (hello.descriptor) {
     attachment.task_end_ = std::move(hello.descriptor);
   } else {
-    return Invalid("terminal's socket: expected the task's input");
+    return Invalid("terminal socket: expected the task's input");
   }
   return attachment;
 }
@@ -113,7 +113,7 @@ void Attachment::Flush() {
   while (socket_ && !unsent_.empty()) {
     const Result<bool> sent = socket_.Send(unsent_.front());
     if (sent && !*sent) return;
-    // The next call of Handle() notices that the client is gone.
+    // The next call to Handle() notices that the client is gone.
     if (!sent) return unsent_.clear();
     unsent_.pop_front();
   }
@@ -156,8 +156,8 @@ Attachment::Asked Attachment::Handle() {
       unsent_.clear();
     }
   }
-  // The socket is not read while typed input is pending. A hang-up would then make poll() return at
-  // once every time.
+  // The socket is not read while typed input is pending. A hang-up would then make poll() return
+  // immediately every time.
   pollfd hangup{socket_.fd(), 0, 0};
   if (socket_ && !typed_.empty() && ::poll(&hangup, 1, 0) == 1 &&
       (hangup.revents & (POLLHUP | POLLERR)) != 0) {

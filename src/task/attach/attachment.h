@@ -16,13 +16,13 @@
 
 namespace carma::task {
 
-// All calls must be made with the rights of the task's user. Only Open() and Finish() block, and
-// only briefly.
+// All calls must be made with the privileges of the task's user. Only Open() and Finish() block,
+// and only briefly.
 class Attachment {
  public:
-  // Connects to the client under this name and receives the size of its terminal, or its input.
-  // terminal: whether the task gets its own terminal. Errors: no client, a client of another user,
-  // no terminal left on the machine.
+  // Connects to the client that listens under this name, and receives its terminal size or its
+  // input. terminal: whether the task gets its own terminal. Errors: no client, a client of another
+  // user, no free terminal on the machine.
   static Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
   // The task's end of its input. With a terminal, this is also the end of its output and errors.
@@ -39,7 +39,7 @@ class Attachment {
   short socket_events() const;
   int terminal_fd() const { return typed_.empty() ? -1 : master_.get(); }
 
-  // Returns false while the client is slow; then the task's output is not read.
+  // Returns false while the client cannot keep up. The task's output must not be read then.
   bool Ready() const { return unsent_.empty(); }
   // Sends the message immediately or later, in order. Messages are dropped once the client is gone.
   void Tell(AttachMessage message);
@@ -49,7 +49,7 @@ class Attachment {
   };
   // Sends and receives as much as possible without blocking.
   Asked Handle();
-  // Waits until the client has received everything, but at most for `patience`.
+  // Waits up to `patience` for the client to receive everything.
   void Finish(std::chrono::milliseconds patience);
 
  private:
@@ -64,7 +64,7 @@ class Attachment {
   base::UniqueFd master_;  // the shim's end of the terminal
   base::UniqueFd task_end_;
   std::deque<AttachMessage> unsent_;
-  std::string typed_;  // typed bytes that the terminal has not yet taken
+  std::string typed_;  // typed bytes that the terminal has not accepted yet
 };
 
 }  // namespace carma::task

@@ -41,7 +41,7 @@ struct ContainerMount {
 // Parses "SOURCE[:DESTINATION][:ro]". The default destination is the source. Errors: kInvalid.
 Result<ContainerMount> ParseMount(std::string_view text);
 
-// Whether the text is a valid container or mount. Used by the field rules of a description.
+// Whether the text is a valid container or mount. Used by a description's field rules.
 bool IsContainer(std::string_view text);
 bool IsMount(std::string_view text);
 

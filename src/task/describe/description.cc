@@ -36,10 +36,8 @@ Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
   if (name.size() < 2 ||
       !(name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0))
     return Unit{};
-  return Invalid(
-      "{}: $HOME is the only variable replaced here: write the path, with %j for the task "
-      "number",
-      base::Printable(path, 200));
+  return Invalid("{}: only $HOME is expanded here: write out the path, with %j for the task number",
+                 base::Printable(path, 200));
 }
 
 void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
@@ -88,7 +86,7 @@ std::optional<std::string> ShownScriptPath(const std::string& path,
 Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   const bool file_or_command = spec.script || !spec.command.empty();
   if (draft.wrap && file_or_command)
-    return Invalid("--wrap already is the command: leave out the other one");
+    return Invalid("--wrap is already the command: omit the other one");
   if (!draft.wrap && !file_or_command)
     return Invalid("nothing to run: give a script, -- COMMAND, or --wrap");
   // Otherwise the task would have an empty name.
@@ -110,8 +108,8 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
-    // No amount of memory is stated, so by default the task gets whole GPUs of any size. If its
-    // user allows sharing, only the measured memory use of the GPU counts.
+    // No memory size is given, so by default the task gets whole GPUs of any size. If its user
+    // allows sharing, only the measured memory use of the GPU counts.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;
@@ -119,7 +117,7 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   }
 }
 
-// Returns the names of variables that had to be left out.
+// Returns the names of variables that had to be omitted.
 std::vector<std::string> FillEnvironment(const ExportPlan& plan, const SubmitterContext& context,
                                          TaskSpec& spec) {
   std::vector<std::string> left_out;
@@ -243,7 +241,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     file.path = Absolute(file.path, context.cwd, context.home);
   spec.umask = context.umask;
   for (const std::string& name : FillEnvironment(draft_.exported, context, spec))
-    Warn("environment variable " + name + " is not UTF-8 and is left out");
+    Warn("environment variable " + name + " is not UTF-8 and is omitted");
   if (draft_.begin) {
     const Result<base::Time> begin = ParseBegin(*draft_.begin, context.now);
     if (!begin) return base::Wrap(begin.error(), "--begin");
@@ -255,12 +253,12 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     if (!draft_.gpus_counted && spec.on_gpus.empty() && !spec.gpu_type)
       Warn("no #SBATCH line asks for a GPU: the task gets 1 (-G 0: none)");
     if (spec.stdout_path.empty() && !spec.attach)
-      Warn("no #SBATCH line names the output: it is carma-%j-%B.out, not slurm-%j.out");
+      Warn("no #SBATCH line names the output file: it is carma-%j-%B.out, not slurm-%j.out");
   }
   FillDefaults(spec);
   CARMA_TRY(Validate(spec));
   for (const std::string& path : {spec.stdout_path, spec.stderr_path}) {
-    if (sweeps && path.find('{') != path.npos) continue;  // the path contains a value of the sweep
+    if (sweeps && path.find('{') != path.npos) continue;  // the path contains a sweep value
     if ((draft_.array || sweeps) && !path.empty() && IsOnePathForAll(path))
       Warn("all tasks of the array write to " + base::Printable(path) +
            ": add %a to separate them");

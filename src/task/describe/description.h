@@ -1,4 +1,4 @@
-// Builds the description of a task from a file, submit options and facts about the submitter.
+// Builds a task description from a file, submit options and facts about the submitter.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct PlanFile {
 struct Draft {
   TaskSpec spec;  // paths are as written, so they may be relative
   std::optional<bool> exclusive;
-  bool gpus_counted = false;     // the number of GPUs was given
+  bool gpus_counted = false;     // the GPU count was given
   bool type_with_count = false;  // the number was given with the type: "a100:2"
   std::optional<std::string> array;
   std::optional<std::string> wrap;
@@ -50,7 +50,7 @@ struct Draft {
   const RadColumn* rad_column = kRadColumns.data();  // column to use; null: none
   bool reads_training = true;
   std::optional<SlurmWords> slurm;  // set for a script with #SBATCH lines
-  // Values of a sweep by parameter.
+  // Sweep values by parameter.
   std::vector<std::pair<std::string, std::vector<std::string>>> parameters;
   std::string sweep_file;  // as written; empty: none
   std::optional<MailTypes> mail_types;

@@ -57,9 +57,9 @@ TEST(Description, OnlyHomeIsReplacedInPaths) {
   EXPECT_EQ(spec.workdir, "/home/eve");
   EXPECT_EQ(spec.stderr_path, "/home/eve/$5");
   for (const char* path : {"$SCRATCH/a", "/x/${USER}", "$HOMER/a"}) {
-    EXPECT_EQ(ErrorOf({{"output", path}}), std::string(path) +
-                                               ": $HOME is the only variable replaced here: "
-                                               "write the path, with %j for the task number");
+    EXPECT_EQ(ErrorOf({{"output", path}}),
+              std::string(path) +
+                  ": only $HOME is expanded here: write out the path, with %j for the task number");
   }
   SubmitterContext inside = Eve();
   inside.cwd = "/data/a$b";
@@ -162,8 +162,8 @@ TEST(Description, TheLastSettingWins) {
 TEST(Description, ReportsMistakesWithTheirPlace) {
   const std::vector<std::pair<std::vector<Setting>, const char*>> cases{
       {{{"gpuz", "1"}}, "--gpuz: unknown option 'gpuz'"},
-      {{{"gpu", "first"}}, "--gpu: expected indices or UUIDs of GPUs such as 2,3, not 'first'"},
-      {{{"gpu-type", "a:b"}}, "--gpu-type: expected a part of a GPU's name such as a100, or any"},
+      {{{"gpu", "first"}}, "--gpu: expected GPU indices or UUIDs such as 2,3, not 'first'"},
+      {{{"gpu-type", "a:b"}}, "--gpu-type: expected part of a GPU name such as a100, or any"},
       {{{"gpus", ""}}, "--gpus: expected a value ([TYPE:]N)"},
       {{{"gpus", "-1"}}, "--gpus: expected a number of GPUs from 0 to 1024, not '-1'"},
       {{{"cpus", "0"}}, "--cpus: expected a number from 1 to 65536"},
@@ -182,7 +182,7 @@ TEST(Description, ReportsMistakesWithTheirPlace) {
       {{{"max-slowdown", "1001"}}, "--max-slowdown: expected a number from 1 to 1000"},
       {{{"max-slowdown", "nan"}}, "--max-slowdown: expected a number from 1 to 1000"},
       {{{"time", "soon"}}, "--time: expected a time span"},
-      {{{"array", "0-1999999"}}, "--array: an array of more than 10000 tasks"},
+      {{{"array", "0-1999999"}}, "--array: an array may have at most 10000 tasks"},
       {{{"array", "5-1"}}, "--array: expected indices"},
       {{{"array", "0-9%0"}}, "--array: expected a number of tasks"},
       {{{"array", "1000000001"}}, "--array: array index 1000000001 is above"},
@@ -196,7 +196,7 @@ TEST(Description, ReportsMistakesWithTheirPlace) {
       {{{"job-name", std::string(1 << 20, 'x')}}, "name: expected 1 to 256 bytes"},
       {{{"job-name", "\xff"}}, "name: expected"},
       {{{"priority", "1e9"}}, "--priority: expected a number"},
-      {{{"wrap", "true"}}, "--wrap already is the command"},
+      {{{"wrap", "true"}}, "--wrap is already the command"},
   };
   for (const auto& [settings, error] : cases) {
     const std::string message = ErrorOf(settings);

@@ -11,7 +11,7 @@
 
 namespace carma::task {
 
-// Identifies a process uniquely, even across restarts of the machine.
+// Identifies a process uniquely, even across reboots.
 struct LeaseProcess {
   base::ProcessId process;
   std::string boot_id;
@@ -19,28 +19,28 @@ struct LeaseProcess {
 };
 
 // Converts to and from the text in TaskSpec::lease, such as "4711 88213 0f6c…". Parsing returns
-// empty for a text that is not of this form.
+// empty if the text does not have this form.
 std::string TextOf(const LeaseProcess& process);
 std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text);
 bool IsLeaseProcess(std::string_view text);
 
-// How a workload manager identifies a step of a job that it starts on this machine. There is at
-// most one unfinished lease per key.
+// How a workload manager identifies a job step that it starts on this machine. There is at most one
+// unfinished lease per key.
 struct LeaseKey {
   std::string cluster;
   std::uint64_t job = 0;
   std::string step;  // "batch", "interactive", or its number
   int rank = 0;      // rank of this machine within the step
-  int restart = 0;   // number of restarts of the job
+  int restart = 0;   // how often the job has been restarted
 
   static void VisitFields(auto& field, auto& key) {
-    field("cluster", key.cluster, "Name of the cluster: letters, digits and _-+.",
+    field("cluster", key.cluster, "Cluster name: letters, digits and any of '_', '-', '+', '.'",
           {.max_bytes = 64, .required = true});
-    field("job", key.job, "Number of the job.", {.low = 1, .required = true});
-    field("step", key.step, "batch, interactive, or the number of the step.",
+    field("job", key.job, "Job number.", {.low = 1, .required = true});
+    field("step", key.step, "batch, interactive, or the step number.",
           {.max_bytes = 64, .required = true});
-    field("rank", key.rank, "Rank of this machine among those of the step.", {.low = 0});
-    field("restart", key.restart, "Number of restarts of the job.", {.low = 0});
+    field("rank", key.rank, "Rank of this machine within the step.", {.low = 0});
+    field("restart", key.restart, "How often the job has been restarted.", {.low = 0});
   }
   // Whether the step is the job's own script or shell, which starts all other steps.
   bool IsBase() const { return step == "batch" || step == "interactive"; }
@@ -48,14 +48,14 @@ struct LeaseKey {
 };
 
 // Converts to and from the text in TaskSpec::lease_key, such as "bed 4711 batch 0 0". Parsing
-// returns empty for a text that is not of this form.
+// returns empty if the text does not have this form.
 std::string TextOf(const LeaseKey& key);
 std::optional<LeaseKey> ParseLeaseKey(std::string_view text);
 bool IsLeaseKey(std::string_view text);
 
-// Identifies a running process of this machine. Empty if no such process runs.
+// Identifies a running process on this machine. Empty if there is no such process.
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
-// Whether this process still runs. Returns false if another process has reused its pid.
+// Whether this process is still running. Returns false if another process has reused its pid.
 bool Alive(const LeaseProcess& process);
 
 // A process that has adopted a lease counts as not started as long as it has this name. Its name

@@ -18,7 +18,7 @@ std::unexpected<base::Error> BadTarget(std::string_view text) {
   return Invalid("expected {}, not '{}'", kForms, base::Printable(text, 80));
 }
 
-// Allows printable ASCII except blanks and other characters that make a mailer read several
+// Allows printable ASCII except blanks and other characters that would make a mailer see several
 // addresses.
 bool IsAddress(std::string_view text) {
   constexpr std::string_view kMarks = "!#$%&'*+-/=?^_`{|}~.@";
@@ -146,7 +146,7 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
     return rule;
   }
   const Result<NotifyTarget> target = ParseWritten(text);
-  // Any path may be the name of a program, but a word at the end of a URL is a misspelt event.
+  // Any path may name a program, but a word at the end of a URL is a misspelt event.
   if (target && target->kind != NotifyKind::kWebhook) return rule;
   const bool words = !last.empty() && std::ranges::all_of(last, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';

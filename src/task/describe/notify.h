@@ -15,11 +15,11 @@
 namespace carma::task {
 
 enum class NotifyEvent {
-  kStart,        // the task's process runs
+  kStart,        // the task's process has started
   kEnd,          // the task has ended in any way
   kFail,         // the task neither succeeded nor was cancelled
   kOutOfMemory,  // an attempt ran out of GPU memory, retried or not
-  kRequeue,      // the task was requeued for another reason
+  kRequeue,      // the task was requeued for a different reason
 };
 inline constexpr std::array<std::pair<NotifyEvent, std::string_view>, 5> kNotifyEventWords{{
     {NotifyEvent::kStart, "start"},
@@ -98,7 +98,7 @@ bool Wants(const NotifyRule& rule, NotifyEvent event);
 // The rule without secrets: "me: end, fail".
 std::string ShownRule(const NotifyRule& rule);
 
-// The value of Slurm's --mail-type: events, and words without effect in CARMA.
+// The value of Slurm's --mail-type: events, and words that have no effect in CARMA.
 struct MailTypes {
   std::vector<std::string> events;
   bool each_task = false;

@@ -51,7 +51,7 @@ Time FromTm(std::tm parts, bool utc) {
   return base::FromMs(static_cast<std::int64_t>(seconds) * 1000);
 }
 
-// The local time `clock` on the day that is `days` days after today.
+// The local time `clock`, `days` days from today.
 Time LocalDayTime(Time now, const ClockTime& clock, int days) {
   const std::time_t seconds = static_cast<std::time_t>(base::ToMs(now) / 1000);
   std::tm parts{};
@@ -123,8 +123,8 @@ std::optional<Duration> ParseOffset(std::string_view text) {
   return *span;
 }
 
-// Whether sites use this node feature as the name of a GPU type. Any other feature may be something
-// else, such as a rack.
+// Whether sites use this node feature as a GPU type name. Any other feature may be something else,
+// such as a rack.
 bool IsKnownGpuType(std::string_view word) {
   constexpr std::string_view kModels[] = {
       "a2",   "a10",  "a16",  "a30",   "a40",  "a100", "a800", "a4000", "a4500", "a5000", "a6000",
@@ -162,7 +162,7 @@ Result<Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& indices)
   // The numbers are counted before the list is made, because a range may contain millions.
   const auto count = static_cast<std::size_t>((*last - *first) / *step) + 1;
   if (indices.size() + count > kMaxArrayTasks)
-    return Invalid("an array of more than " + std::to_string(kMaxArrayTasks) + " tasks");
+    return Invalid("an array may have at most " + std::to_string(kMaxArrayTasks) + " tasks");
   for (std::int64_t index = *first; index <= *last; index += *step) indices.insert(index);
   return Unit{};
 }
@@ -203,7 +203,7 @@ Result<ArrayPlan> ParseArray(std::string_view text) {
     list = text.substr(0, percent);
     plan.limit = ParseInt(text.substr(percent + 1));
     if (!plan.limit || *plan.limit < 1 || *plan.limit > core::kMaxArrayIndex)
-      return Expected("a number of tasks from 1 after '%'", text);
+      return Expected("a number of tasks, at least 1, after '%'", text);
   }
   std::set<std::int64_t> indices;
   for (std::string_view piece : base::Split(list, ',')) CARMA_TRY(AddIndices(piece, indices));
@@ -285,7 +285,7 @@ Result<std::vector<std::string>> ParseGpuNames(std::string_view text) {
   for (const std::string_view piece : base::Split(text, ',')) {
     const std::string name(base::Trim(piece));
     if (!core::IsGpuName(name) || name.size() > core::kGpuNames.max_bytes)
-      return Expected("indices or UUIDs of GPUs such as 2,3", text);
+      return Expected("GPU indices or UUIDs such as 2,3", text);
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   if (names.size() > static_cast<std::size_t>(core::kMaxGpus))
@@ -297,7 +297,7 @@ Result<std::optional<std::string>> ParseGpuType(std::string_view text) {
   const std::string type(base::Trim(text));
   if (base::ToLower(type) == "any") return std::nullopt;
   if (type.empty() || type.size() > 64 || !core::IsGpuTypeWord(type))
-    return Expected("a part of a GPU's name such as a100, or any", text);
+    return Expected("part of a GPU name such as a100, or any", text);
   return type;
 }
 

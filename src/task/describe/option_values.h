@@ -1,4 +1,4 @@
-// Parsers for the values of submit options.
+// Parsers for submit option values.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct GpuCount {
   int gpus = 1;
   std::optional<std::string> type;   // GPU model: "a100"
   std::vector<std::string> remarks;  // ignored parts of the text, for a warning
-  bool counted = true;               // false if the text gives no number of GPUs
+  bool counted = true;               // false if the text gives no GPU count
 };
 // Parses "2" or "a100:2".
 Result<GpuCount> ParseGpus(std::string_view text);
@@ -48,14 +48,14 @@ Result<GpuCount> ParseGres(std::string_view text);
 
 // Parses a list of GPUs without duplicates, such as "2,3" or "GPU-5d6e…".
 Result<std::vector<std::string>> ParseGpuNames(std::string_view text);
-// Parses a part of a GPU's name: "a100", "RTX 6000". Returns empty for "any".
+// Parses part of a GPU name: "a100", "RTX 6000". Returns empty for "any".
 Result<std::optional<std::string>> ParseGpuType(std::string_view text);
 
 struct Constraint {
   std::optional<std::string> gpu_type;
   std::vector<std::string> others;  // words that are not a known GPU type
 };
-// Parses Slurm's node features, such as "a100" or "a100&ib". Only GPU types have a meaning on a
+// Parses Slurm's node features, such as "a100" or "a100&ib". Only GPU types are meaningful on a
 // single server.
 Constraint ParseConstraint(std::string_view text);
 

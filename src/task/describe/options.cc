@@ -212,7 +212,7 @@ Result<Unit> SetMailUser(Draft& draft, std::string_view value) {
   const std::string target = "mail:" + std::string(value);
   if (const Result<NotifyTarget> parsed = ParseNotifyTarget(target);
       !parsed || parsed->kind != NotifyKind::kMail)
-    return Expected("a mail address or a user's name", value);
+    return Expected("a mail address or a user name", value);
   draft.mail_user = target;
   return Unit{};
 }
@@ -230,7 +230,7 @@ Result<Unit> SetProgress(Draft& draft, std::string_view value) {
 }
 
 // Parses [B:]SIGNAL[@SECONDS], as in Slurm. Without SECONDS, the signal is sent one minute before
-// the end.
+// the time limit.
 Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   constexpr std::string_view kForm = "[B:]SIGNAL[@SECONDS] such as USR1@120";
   constexpr std::int64_t kUsualS = 60;
@@ -273,7 +273,7 @@ Result<Unit> AddPlanFile(Draft& draft, std::string_view value) {
 }
 struct Row {
   OptionInfo info;
-  Setter set;  // null: a setting of the training, stored under its name
+  Setter set;  // null: a training setting, stored under its name
 };
 
 constexpr std::string_view kTransformerGroup = "Memory of a transformer";
@@ -300,13 +300,14 @@ constexpr std::array kRows{
         SetGpuNames<&TaskSpec::not_on_gpus>},
     Row{{"linked", 0, "", "only GPUs connected to each other by NVLink", false},
         SetFlag<&TaskSpec::linked_gpus>},
-    Row{{"memory", 0, "SIZE", "peak GPU memory on each GPU: 800M, 12G, or MiB", false}, SetMemory},
+    Row{{"memory", 0, "SIZE", "peak memory on each GPU: 800M, 12G, or a number in MiB", false},
+        SetMemory},
     Row{{"gpu-mem", 0, "SIZE", "the same as --memory", false}, SetMemory},
     Row{{"cpus", 'c', "N", "CPU cores reserved for the task (all its processes together)", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
     Row{{"cpus-per-task", 0, "N", "Slurm's form of --cpus", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
-    Row{{"mem", 0, "SIZE", "main memory reserved for the task, also its limit: 800M, 64G", false},
+    Row{{"mem", 0, "SIZE", "main memory reserved for the task, and its limit: 800M, 64G", false},
         SetHostMemory},
     Row{{"own-cpus", 0, "", "reserve dedicated cores for the task", false},
         SetFlag<&TaskSpec::own_cpus>},
@@ -328,17 +329,17 @@ constexpr std::array kRows{
         SetText<&TaskSpec::stdout_path>},
     Row{{"error", 'e', "FILE", "stderr (default: together with stdout)", true},
         SetText<&TaskSpec::stderr_path>},
-    Row{{"chdir", 'D', "DIR", "working directory (default: this one)", true},
+    Row{{"chdir", 'D', "DIR", "working directory (default: the current one)", true},
         SetText<&TaskSpec::workdir>},
     Row{{"export", 0, "LIST", "ALL (default), NONE, or NAME[=value],…", true},
         SetParsed<&Draft::exported, ParseExport>},
     Row{{"conda-env", 0, "ENV", "conda environment, by name or path", false},
         SetText<&TaskSpec::conda_env>},
     Row{{"container", 0, "IMAGE",
-         "run in a container: IMAGE by podman, docker or apptainer, or TOOL:IMAGE", false},
+         "run in a container: IMAGE (with podman, docker or apptainer) or TOOL:IMAGE", false},
         SetReadable<&TaskSpec::container, ParseContainer>},
     Row{{"container-mount", 0, "DIR",
-         "mount DIR[:DIR_THERE][:ro] as well as home and working directory; repeatable", false},
+         "mount DIR[:DIR_THERE][:ro] in addition to home and working directory; repeatable", false},
         AddContainerMount},
     Row{{"dependency", 'd', "LIST", "afterok:ID[:ID…], afterany:ID, afternotok:ID; or none", true},
         SetParsed<&TaskSpec::dependencies, ParseDependencies>},
@@ -351,12 +352,12 @@ constexpr std::array kRows{
     Row{{"param-file", 0, "FILE", "a sweep: one task per line of a CSV table with a header line",
          false},
         SetText<&Draft::sweep_file>},
-    Row{{"begin", 'b', "TIME", "not before: 14:05, 2026-03-01T14:05, now+1hour, +30m", true},
+    Row{{"begin", 'b', "TIME", "earliest start: 14:05, 2026-03-01T14:05, now+1hour, +30m", true},
         SetReadable<&Draft::begin, BeginAtAnyTime>},
     Row{{"hold", 'H', "", "submit on hold", true}, SetFlag<&TaskSpec::held>},
-    Row{{"priority", 0, "N", "higher starts first (default 0)", true},
+    Row{{"priority", 0, "N", "tasks with a higher priority start first (default 0)", true},
         SetNumber<&TaskSpec::priority, -core::kMaxPriority, core::kMaxPriority>},
-    Row{{"qos", 0, "CLASS", "class of the task: interactive, normal (default), background", false},
+    Row{{"qos", 0, "CLASS", "task class: interactive, normal (default), background", false},
         SetText<&TaskSpec::qos>},
     Row{{"account", 0, "NAME", "account charged for the task's GPU use", false},
         SetText<&TaskSpec::account>},
@@ -396,7 +397,7 @@ constexpr std::array kRows{
     Row{{"checkpoint-signal", 0, "SIGNAL",
          "signal that asks the task to checkpoint before it is preempted: USR1 …", false},
         SetCheckpointSignal},
-    Row{{"no-slots", 0, "", "do not end the task after a time slice, if the server allows that",
+    Row{{"no-slots", 0, "", "do not stop the task after a time slice, if the server allows that",
          false},
         SetFlag<&TaskSpec::no_slots>},
     Row{{"comment", 0, "TEXT", "a note shown with the task", true}, SetText<&TaskSpec::comment>},
@@ -414,7 +415,7 @@ constexpr std::array kRows{
         SetFlag<&Draft::reads_training, false>},
 };
 
-// All of kRows and the options for a training run.
+// The options in kRows, followed by the training options.
 const std::vector<Row>& AllRows() {
   static const std::vector<Row> kAll = [] {
     std::vector<Row> rows(kRows.begin(), kRows.end());

@@ -17,14 +17,14 @@ struct OptionInfo {
   std::string_view group = "Task";  // section of the help
 };
 
-// Every option, in the order of the help.
+// Every option, in help order.
 std::span<const OptionInfo> SubmitOptions();
 // The option with this long name or letter, both without dashes; null if there is none.
 const OptionInfo* FindOption(std::string_view name_or_letter);
 
 // Stores a value in the draft of a description; on an error the draft stays unchanged. file: where
-// an option about the training was read. Errors: kInvalid with the expected value, but without the
-// place.
+// a training option was read. Errors: kInvalid with the expected value, but without the file and
+// line.
 struct Draft;
 Result<Unit> StoreOption(const OptionInfo& option, std::string_view value, std::string_view file,
                          Draft& draft);

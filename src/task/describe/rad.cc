@@ -101,7 +101,7 @@ class Parser {
         read = ReadConda(i + 1, line);
       } else if (!key.empty()) {
         if (std::ranges::find(seen, key) != seen.end())
-          return Wrong(i + 1, "'" + std::string(key) + ":' for the second time");
+          return Wrong(i + 1, "'" + std::string(key) + ":' is given twice");
         seen.push_back(key);
         read = ReadKey(i + 1, key, base::Trim(line.substr(line.find(':') + 1)));
       } else if (!file_.command.empty()) {
@@ -158,7 +158,7 @@ class Parser {
     CARMA_TRY(ReadCommand(3, lines_[2]));
     if (value(3).size() > kMaxPathBytes) return Expected(4, "a file name", value(3));
     if (!value(3).empty()) file_.model = std::string(value(3));
-    // Line 5 is the name of the data set. Line 7 is a policy that the original never read.
+    // Line 5 is the data set name. Line 7 is a policy that the original never read.
     if (!value(5).empty()) CARMA_TRY(ReadBatchSize(6, value(5)));
     CARMA_TRY(ReadGpus(8, value(7)));
     for (std::size_t i = 0; i < kRadColumns.size(); ++i) {

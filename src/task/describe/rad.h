@@ -1,5 +1,5 @@
-// Reads the original system's task descriptions (.rad files): the named form and the positional
-// twelve lines. docs/use/tasks.md shows both.
+// Reads the original system's task descriptions (.rad files): the named form and the twelve-line
+// positional form. docs/use/tasks.md shows both.
 #pragma once
 
 #include <array>
@@ -19,16 +19,15 @@ class Description;
 // task then gets a whole GPU.
 inline constexpr std::int64_t kRadWholeGpu = 40'000;
 
-// Peaks per GPU in MiB as the columns state them, rounded up. (The original writes "MB" for the MiB
-// of nvidia-smi.) Empty if the file lacks the column.
+// Peak memory per GPU in MiB from each column, rounded up. (The original writes "MB" for the MiB of
+// nvidia-smi.) Empty if the file lacks the column.
 struct RadMemory {
   std::optional<std::int64_t> oracle;      // line 9, or "memory:" of the named form
   std::optional<std::int64_t> horus;       // line 10
   std::optional<std::int64_t> faketensor;  // line 11
   std::optional<std::int64_t> gpumemnet;   // line 12
 };
-// A memory column, with its name for --rad-estimate. kRadColumns has the columns in the order of
-// the file.
+// A memory column, with its name for --rad-estimate. kRadColumns lists the columns in file order.
 struct RadColumn {
   std::string_view name;
   std::optional<std::int64_t> RadMemory::*mib;

@@ -98,7 +98,7 @@ TEST(ParseRad, RefusesWithTheLine) {
       {replaced("128", "many"), "x.rad:6: expected a batch size"},
       {"model: x\n", "x.rad:1: ends without a command"},
       {"true\nfalse\nmodel: x\n", "x.rad:2: a second command"},
-      {"true\nmodel: x\nmodel: y\n", "x.rad:3: 'model:' for the second time"},
+      {"true\nmodel: x\nmodel: y\n", "x.rad:3: 'model:' is given twice"},
       {"true\nmodel: x\ncolour: blue\n", "x.rad:3: unknown key 'colour'"},
       {"true\nmodel:\n", "x.rad:2: expected a file name"},
       {"true\npolicy: exclusive/ collocation\n", "x.rad:2: expected exclusive or collocation"},

@@ -67,7 +67,7 @@ class Reader {
                      " bytes, the limit of a script");
     }
     if (text_.starts_with("\xEF\xBB\xBF"))
-      return Invalid(path_ + ":1: begins with a byte order mark (BOM), save it without one");
+      return Invalid(path_ + ":1: begins with a byte order mark (BOM); save it without one");
     if (!text_.starts_with("#!"))
       return Invalid(path_ + ":1: expected an interpreter line such as #!/bin/bash");
     CARMA_TRY(CheckBytes());
@@ -150,7 +150,7 @@ class Reader {
     }
     const OptionInfo* info = FindOption(option->name);
     if (info == nullptr || (sbatch && !info->sbatch)) return TakeForeign(*option, words, i, sbatch);
-    if (info->name == "wrap" && line_ > 0) return Wrong("--wrap: a script needs no other command");
+    if (info->name == "wrap" && line_ > 0) return Wrong("--wrap: a script is already the command");
     const bool is_switch = info->value.empty();
     if (is_switch && option->value && sbatch) {  // for example --exclusive=user
       Warn("#SBATCH " + Dashed(info->name) + ": '" + base::Printable(*option->value, 40) +
@@ -208,7 +208,7 @@ class Reader {
   Directives found_;
 };
 
-// Converts DOS line ends to Unix ones. Returns true if the text had any.
+// Converts DOS line endings to Unix ones. Returns true if the text had any.
 bool RemoveCarriageReturns(std::string& text) {
   const std::size_t first_end = text.find('\n');
   if (first_end == std::string::npos || first_end == 0 || text[first_end - 1] != '\r') return false;
@@ -258,7 +258,7 @@ Result<Unit> ApplyScript(std::string_view text, std::string_view path,
   std::string script(text);
   // Otherwise the kernel would look for an interpreter whose name ends in a carriage return.
   if (RemoveCarriageReturns(script))
-    description.Warn(shown + ": DOS line ends are converted to Unix ones");
+    description.Warn(shown + ": DOS line endings are converted to Unix ones");
   for (std::string& warning : BodyWarnings(script, shown, directives.sbatch))
     description.Warn(std::move(warning));
   description.SetScript(std::move(script), std::string(path), std::move(args));

@@ -39,8 +39,8 @@ Result<Directives> ReadDirectives(std::string_view text, std::string_view path);
 Result<Unit> ApplyScript(std::string_view text, std::string_view path,
                          std::vector<std::string> args, Description& description);
 
-// Applies options of sbatch's command line, which override the script that was applied before. Each
-// word contains its value: "--ntasks=4". Errors: kInvalid "sbatch: …".
+// Applies options from sbatch's command line. They override those of the script applied earlier.
+// Each word contains its value: "--ntasks=4". Errors: kInvalid "sbatch: …".
 Result<Unit> ApplySbatch(const std::vector<std::string>& words, Description& description);
 
 }  // namespace carma::task

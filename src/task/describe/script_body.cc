@@ -1,5 +1,5 @@
-// Finds calls in a batch script that behave differently in CARMA than on the system that the script
-// was written for.
+// Finds commands in a batch script that behave differently in CARMA than on the system it was
+// written for.
 #include "task/describe/script_body.h"
 
 #include <fmt/format.h>
@@ -28,8 +28,8 @@ bool Has(const List& list, std::string_view word) {
   return std::ranges::find(list, word) != list.end();
 }
 
-// Splits one line into words, accurately enough for this search. Quotes are removed, and each
-// special character of the shell becomes a separate word.
+// Splits one line into words, accurately enough for this search. Quotes are removed, and each shell
+// metacharacter becomes a separate word.
 std::vector<std::string> WordsOf(std::string_view line) {
   std::vector<std::string> words;
   std::string word;

@@ -1,4 +1,4 @@
-// Finds problems in the commands of a batch script before it runs.
+// Finds problems in a batch script's commands before it runs.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace carma::task {
 
-// Returns one-line warnings with "path:LINE". They concern CUDA_VISIBLE_DEVICES set by the script
-// and, in scripts written for Slurm, unsupported commands, words of scontrol and options of srun.
-// This is a plain search for words, so uses inside strings or in other files are not found.
+// Returns one-line warnings with "path:LINE". They concern a CUDA_VISIBLE_DEVICES that the script
+// sets and, in scripts written for Slurm, unsupported commands, scontrol words and srun options.
+// This is a plain word search, so uses inside strings or in other files are not found.
 std::vector<std::string> BodyWarnings(std::string_view script, std::string_view path, bool slurm);
 
 }  // namespace carma::task

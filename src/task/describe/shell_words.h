@@ -11,14 +11,15 @@ namespace carma::task {
 
 // kWords: quotes, backslashes and comments (a blank followed by '#') have their usual meaning.
 // Everything else is literal. kCommand: the same, but text that a shell would interpret is refused,
-// because it has another meaning without a shell: ; | & > < ` unquoted, "$" before a name, brace or
-// parenthesis outside '…', and a leading VAR=value. File patterns (*.csv) stay unchanged.
+// because it has a different meaning without a shell: ; | & > < ` unquoted, "$" before a name,
+// brace or parenthesis outside '…', and a leading VAR=value. File patterns (*.csv) stay unchanged.
 enum class WordRules { kWords, kCommand };
 
-// Errors: kInvalid: an unclosed quote, a trailing backslash, text that the rules refuse.
+// Errors: kInvalid for an unclosed quote, a trailing backslash, or text that the rules refuse.
 Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
 
-// Whether a shell's variable may have this name: letters, digits and _, not beginning with a digit.
+// Whether this is a valid name for a shell variable: letters, digits and _, not beginning with a
+// digit.
 bool IsVariableName(std::string_view name);
 
 }  // namespace carma::task

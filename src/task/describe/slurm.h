@@ -18,7 +18,7 @@ namespace carma::task {
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
-// An option of sbatch (and usually srun) that matters only in a cluster. It is listed so that its
+// An option of sbatch (and usually srun) that matters only on a cluster. It is listed so that its
 // value is not mistaken for another word.
 struct SlurmOption {
   std::string_view name;
@@ -42,17 +42,17 @@ std::optional<OptionWord> TakeApart(const std::string& word);
 std::optional<std::int64_t> ProcessesOf(const SlurmWords& words, int gpus);
 
 // Variables that follow from the script's lines, such as SLURM_CPUS_PER_TASK from --cpus-per-task.
-// Unreadable values (for example memory with an unknown unit) are left out. gpus: the job's number
-// of GPUs.
+// Values that cannot be parsed (for example memory with an unknown unit) are omitted. gpus: the
+// job's GPU count.
 SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
 
-// Total number of GPUs of the script's processes. Empty unless the options state GPUs per process,
-// or processes per GPU, without a total.
+// Total number of GPUs used by the script's processes. Empty unless the options state GPUs per
+// process, or processes per GPU, without a total.
 std::optional<int> GpusOf(const SlurmWords& words);
 
 // Fills in cores and host memory if the description does not state them: cores of all its
 // processes, memory per node, core or GPU. The number of GPUs must be known. `--mem=0` (the whole
-// node) is ignored. Returns one sentence per unreadable value.
+// node) is ignored. Returns one sentence per value that cannot be parsed.
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP for these indices (ascending).

@@ -7,8 +7,8 @@
 namespace carma::task {
 namespace {
 
-// Heads of batch scripts as people write them. For each, the test has the expected description of
-// the first task, or the reason for refusing the script. No part may be ignored without a message.
+// Headers of batch scripts as people write them. For each, the test states the expected description
+// of the first task, or why the script is refused. No part may be ignored without a message.
 struct Head {
   const char* name;
   const char* lines;   // follow "#!/bin/bash"

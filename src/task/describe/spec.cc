@@ -31,7 +31,7 @@ Result<Unit> CheckArguments(std::string_view field, const std::vector<std::strin
     return Bad(field, "at most " + std::to_string(kMaxArgs) + " arguments");
   std::size_t total = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    // The kernel's limit on one argument counts the closing NUL.
+    // The kernel's limit on one argument includes the terminating NUL.
     if (!IsPlain(arguments[i], kMaxArgBytes - 1)) {
       return Bad(
           std::string(field) + "/" + std::to_string(i),
@@ -93,7 +93,7 @@ Result<Unit> CheckEnvironment(const TaskSpec& spec) {
 }
 
 Result<Unit> CheckAttach(const TaskSpec& spec) {
-  if (spec.attach && spec.array_index) return Invalid("attach: expected no task of an array");
+  if (spec.attach && spec.array_index) return Invalid("attach: not supported for array tasks");
   if (spec.terminal && !spec.attach) return Invalid("terminal: expected attach as well");
   return Unit{};
 }
@@ -110,7 +110,7 @@ Result<Unit> CheckCondaEnv(const TaskSpec& spec) {
                     !env.starts_with('-') && env.size() <= kMaxNameBytes && !env.empty() &&
                     IsOneLine(env);
   if (name || IsAbsolutePath(env)) return Unit{};
-  return Bad("conda_env", "the name of an environment or its absolute path");
+  return Bad("conda_env", "an environment name or absolute path");
 }
 
 Result<Unit> CheckDependencies(const TaskSpec& spec) {
@@ -309,7 +309,7 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
 }
 
 std::string BooksWord(std::string_view id) {
-  // Leaves out letters that look like digits or like each other.
+  // Omits letters that look like digits or like each other.
   constexpr std::string_view kLetters = "0123456789abcdefghjkmnpqrstvwxyz";
   constexpr int kBits = 5, kCount = 6;
   std::uint32_t number = 0;

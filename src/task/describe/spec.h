@@ -1,4 +1,5 @@
-// A task as its user describes it by options, by a script with directives, or by a .rad file.
+// A task as its user describes it: with options, with a script that contains directives, or with a
+// .rad file.
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +32,7 @@ inline constexpr std::size_t kMaxCommandBytes = 1 << 20;  // for all arguments t
 inline constexpr std::size_t kMaxArgs = 10'000;
 inline constexpr std::size_t kMaxScriptBytes = 4 << 20;
 inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
-// Maximum number of tasks of one --array.
+// Maximum number of tasks in one --array.
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // parameters in one sweep
 inline constexpr std::size_t kMaxMounts = 64;
@@ -41,7 +42,7 @@ inline constexpr std::size_t kMaxMounts = 64;
 // streams.
 inline constexpr double kServeSlowdown = 1.25;
 
-// Rules for texts in fields.
+// Rules for text fields.
 bool HasNoNul(std::string_view text);
 bool IsOneLine(std::string_view text);  // UTF-8 without control characters (base::HasControls)
 bool IsWord(std::string_view text);     // 1 to 64 letters, digits, and "_-+."
@@ -107,17 +108,16 @@ struct TaskSpec : core::TaskRequest {
     field("command", task.command, "argv, run without a shell; absent when there is a script.",
           {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
     field("script", task.script,
-          "Text of a batch script; its first line is #! and the path of its interpreter.",
+          "Batch script text; its first line must be #! and the interpreter's path.",
           {.max_bytes = kMaxScriptBytes});
     field("script_path", task.script_path,
-          "Absolute path that the script was read from; only shown, never opened.",
+          "Absolute path that the script was read from; for display only, never opened.",
           {.max_bytes = kMaxPathBytes});
-    field("script_args", task.script_args, "Arguments of the script.",
+    field("script_args", task.script_args, "Script arguments.",
           {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
     field("workdir", task.workdir, "Absolute working directory.", kPath);
     field("environment", task.environment,
-          "Environment of the task: the variables that its submitter exports.",
-          {.unless_empty = true});
+          "Task environment: the variables that the submitter exports.", {.unless_empty = true});
     field("conda_env", task.conda_env,
           "Conda environment to activate (PATH and CONDA_* variables): name or absolute path.",
           {.max_bytes = kMaxPathBytes});
@@ -144,7 +144,7 @@ struct TaskSpec : core::TaskRequest {
            .fits = [](std::string_view path) { return path.empty() || IsAbsolutePath(path); },
            .expected = kPath.expected});
     field("umask", task.umask,
-          "The umask of the task, which also applies to its output files; octal digits.", kUmask);
+          "The task's umask, which also applies to its output files; octal digits.", kUmask);
     field("comment", task.comment, "A one-line note.", kOneLine);
     core::TaskRequest::VisitFields(field, task);
     field("memory_source", task.memory_source, "Source of memory_mib.", kOneWord);
@@ -155,8 +155,8 @@ struct TaskSpec : core::TaskRequest {
     field("batch_size", task.batch_size, "Training batch size.", {.low = 1, .high = kMaxBatchSize});
     field("optimizer", task.optimizer,
           "Training optimiser, one word: sgd, sgd-momentum, adam, adamw …", kOneWord);
-    field("precision", task.precision, "Number format of the training, one word: fp32, amp, bf16 …",
-          kOneWord);
+    field("precision", task.precision,
+          "Number format used in training, one word: fp32, amp, bf16 …", kOneWord);
     field(
         "training", task.training,
         "How a transformer is trained, for the memory estimate. If a name occurs twice, the later "
@@ -168,8 +168,8 @@ struct TaskSpec : core::TaskRequest {
           "A script written for Slurm; it gets the environment variables that Slurm would set.",
           {.unless_empty = true});
     field("parameters", task.parameters,
-          "Values of this task in a sweep by name: variables CARMA_PARAM_NAME, and {NAME} in its "
-          "command, name and output files.",
+          "The task's sweep values by parameter name: set as variables CARMA_PARAM_NAME, and "
+          "inserted for {NAME} in its command, name and output files.",
           {.max_items = kMaxParameters, .unless_empty = true});
     field("notify", task.notify, "Notifications: targets and events.",
           {.max_items = kMaxNotifyRules, .unless_empty = true});
@@ -183,9 +183,7 @@ struct TaskSpec : core::TaskRequest {
           {.unless_empty = true});
     field("signal", task.signal,
           "Name of the signal sent signal_before_s seconds before the time limit: USR1, INT …",
-          {.max_bytes = 16,
-           .fits = base::IsSignalName,
-           .expected = "the name of a signal such as USR1"});
+          {.max_bytes = 16, .fits = base::IsSignalName, .expected = "a signal name such as USR1"});
     field("signal_main", task.signal_main,
           "Send that signal only to the main process (with a script: its shell); otherwise to all "
           "processes except a script's shell.",
@@ -201,13 +199,12 @@ struct TaskSpec : core::TaskRequest {
           "For a lease: its process; set by POST /v1/leases, refused in submissions.",
           {.max_bytes = 128, .fits = IsLeaseProcess, .expected = "pid, start ticks and boot"});
     field("lease_key", task.lease_key,
-          "For a lease of a workload manager: cluster, job, step, rank and restart; set in the "
+          "For a workload manager's lease: cluster, job, step, rank and restart; set in the "
           "same way.",
           {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
-    field(
-        "lease_retries", task.lease_retries,
-        "For a lease of a job: how often the job may be restarted after running out of GPU memory.",
-        {.low = 0, .high = core::kMaxRecoveries});
+    field("lease_retries", task.lease_retries,
+          "For a job's lease: how often the job may be restarted after running out of GPU memory.",
+          {.low = 0, .high = core::kMaxRecoveries});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
@@ -222,7 +219,7 @@ std::string NameOfCommand(const std::vector<std::string>& command);
 // The command as lists and notices show it: argv, or the script's path and arguments. A script from
 // stdin is shown by its name. A line for /bin/sh (--wrap) becomes {"sh", "-c", its first line}.
 std::vector<std::string> ShownCommand(const TaskSpec& spec);
-// Whether a sweep's parameter may have this name: letters, digits and _, not beginning with a
+// Whether this is a valid name for a sweep parameter: letters, digits and _, not beginning with a
 // digit.
 bool IsParameterName(std::string_view text);
 
@@ -252,7 +249,7 @@ class SpecWriter {
   std::string environment_text_;  // environment_ as JSON
 };
 // common: values of absent fields. Refuses unknown fields and applies Validate(). Errors: kInvalid
-// with JSON pointer.
+// with a JSON pointer.
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
 // Values of the placeholders in a task's file names.

@@ -12,7 +12,7 @@
 namespace carma::task {
 
 // Fields as in TaskSpec, but with time_limit_s in seconds and begin_ms since the epoch. Empty
-// fields are left out.
+// fields are omitted.
 nlohmann::json ToJson(const TaskSpec& spec);
 // pointer: position of this object in its document, such as "/tasks/3". common: values of absent
 // fields. Errors: those of SpecFromJsonText.

@@ -174,7 +174,7 @@ std::string AnyLine(base::Rng& rng) {
   return text;
 }
 
-// A description with each field set or left out at random. It is always valid.
+// A description with each field set or omitted at random. It is always valid.
 TaskSpec AnySpec(base::Rng& rng) {
   TaskSpec s = Good();
   const auto chance = [&] { return rng.Below(2) == 0; };
@@ -436,7 +436,7 @@ TEST(Spec, ATaskInATerminalMustNameItAndCannotBeAnArray) {
   EXPECT_TRUE(Validate(spec));
   spec.array_index = 3;
   ASSERT_FALSE(Validate(spec));
-  EXPECT_EQ(Validate(spec).error().message, "attach: expected no task of an array");
+  EXPECT_EQ(Validate(spec).error().message, "attach: not supported for array tasks");
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ Result<std::vector<Parameters>> Combinations(
           "'{1}' (--array takes ranges)",
           name, base::Printable(values.front(), 40));
     if (all.size() * values.size() > kMaxArrayTasks)
-      return Invalid("a sweep of more than {} tasks", kMaxArrayTasks);
+      return Invalid("a sweep may have at most {} tasks", kMaxArrayTasks);
     std::vector<Parameters> more;
     more.reserve(all.size() * values.size());
     for (const Parameters& each : all) {

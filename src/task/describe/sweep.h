@@ -19,15 +19,14 @@ Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::str
 // Parses a CSV table: the header names the parameters, and each line is one combination. where:
 // name of the table in messages. Errors: kInvalid "sweep.csv:3: …".
 Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::string_view where);
-// All combinations of the values with the lines of the table. The last parameter varies fastest.
-// Errors: kInvalid: a repeated name, too many names or tasks.
+// All combinations of the values and the table lines. The last parameter varies fastest. Errors:
+// kInvalid if a name is repeated, or if there are too many names or tasks.
 Result<std::vector<Parameters>> Combinations(
     const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters,
     const std::vector<Parameters>& table);
 
-// Inserts these values into the task: "{lr}" becomes the value of lr in the task's command, in the
-// arguments of its script, in its name and in its output paths. Other text in braces stays
-// unchanged.
+// Inserts these values into the task: "{lr}" becomes the value of lr in the task's command, script
+// arguments, name and output paths. Other text in braces stays unchanged.
 void ApplyParameters(const Parameters& parameters, TaskSpec& spec);
 
 }  // namespace carma::task

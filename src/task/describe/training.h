@@ -1,5 +1,5 @@
-// Words that describe how a transformer is trained. They come from options and from the training's
-// files, and are the input of the closed form for its memory (docs/inside/estimators.md,
+// Words that describe how a transformer is trained. They come from options and from files of the
+// training run, and are the input to the closed-form memory estimate (docs/inside/estimators.md,
 // "Transformers").
 #pragma once
 
@@ -20,7 +20,7 @@ struct TrainingWord {
   std::string from;   // "train.sh:12: --max_length"; empty: an option of the command line
 
   static void VisitFields(auto& field, auto& word) {
-    field("name", word.name, "Name of an option of carma submit, without dashes.",
+    field("name", word.name, "Name of a carma submit option, without dashes.",
           {.max_bytes = 64, .fits = IsName, .expected = "an option that describes a training run"});
     field("value", word.value, "Its value; on for a switch.", kValue);
     field("from", word.from, "Where it was read; empty: the user stated it.", kValue);
@@ -42,8 +42,7 @@ struct TrainingOption {
   std::string_view help;
   bool shared = false;  // other estimators have this option too: batch, …
 };
-// All options, in the order of the help. The estimators check their values
-// (estimate/training_words.h).
+// All options, in help order. The estimators check their values (estimate/training_words.h).
 std::span<const TrainingOption> TrainingOptions();
 const TrainingOption* FindTrainingOption(std::string_view name);  // null if there is no such option
 

@@ -1,4 +1,4 @@
-// The leases of a launcher, with their states (waiting, granted, adopted) and their processes.
+// A launcher's leases, with their states (waiting, granted, adopted) and processes.
 #pragma once
 
 #include <sys/types.h>
@@ -31,11 +31,11 @@ class LeaseBook {
   std::optional<LeaseKey> KeyOf(core::TaskId id) const;
   // The process that requested the lease, or its first adopter.
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
-  // Errors: kConflict: the process cannot have a lease.
+  // Errors: kConflict if the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const;
   // Takes the pids of processes that use the GPUs of a step's lease, as reported by the driver. For
   // each new process of the lease, records the files that it writes to, because Outputs() needs
-  // them after the process has ended.
+  // them after the process has exited.
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
   std::vector<std::string> Outputs(core::TaskId id) const;
 
@@ -58,14 +58,14 @@ class LeaseBook {
 };
 
 // Writes the new member to disk together with the earlier members. The keeper of a waiting lease
-// stays a member. Errors: kConflict: the process has ended, or the lease has too many processes;
-// errors of the disk.
+// stays a member. Errors: kConflict if the process has exited or the lease has too many processes;
+// disk errors.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
-// The environment variables for the process of a granted lease.
+// The environment variables for a granted lease's process.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
 
-// The end to assume for a lease whose processes have gone without a report to carmad.
+// The end to assume for a lease whose processes exited without reporting to carmad.
 LeaseEnd UnreportedEnd(const std::string& ends_dir, core::TaskId id, const Lease& lease);
 
 }  // namespace carma::task

@@ -1,6 +1,6 @@
 // The record of a granted lease in its attempt's folder, and the reports that keepers leave while
-// no carmad runs. Lines are appended to one file per lease, because creating files would be the
-// main cost of a lease.
+// no carmad is running. Lines are appended to one file per lease, because creating files would be
+// the main cost of a lease.
 #pragma once
 
 #include <chrono>
@@ -56,20 +56,20 @@ struct Lease {
   std::optional<int> status;         // exit status of `main`, as from waitpid()
   bool begun = false;
   std::vector<std::string> outputs;  // last result of OutputsOf()
-  std::vector<pid_t> on_gpus;        // processes of the lease on GPUs at that time
+  std::vector<pid_t> on_gpus;        // the lease's processes on GPUs at that time
   // The start of the program may have been missed, because the process was not watched for a while.
   bool missed = false;
   bool stopped = false;  // a signal had stopped the process when the lease was granted
   Moment withdraw_at, kill_at;
   Moment leave_at;  // when the lease counts as ended
   Moment begin_by;  // when the lease counts as started
-  Moment look_at;   // when to check next whether the lease has started
+  Moment look_at;   // when to check again whether the lease has started
   std::chrono::milliseconds look_in{};
 };
 
-// Stores the grant. As long as the machine runs, readers see a whole line or nothing. The file is
-// not synced, because a power failure would also end the processes of the lease. Errors: the
-// system's; in that case nothing is stored.
+// Stores the grant. While the machine is up, readers see a whole line or nothing. The file is not
+// synced, because a power failure would also kill the lease's processes. Errors: system errors;
+// nothing is stored in that case.
 Result<Unit> KeepGrant(const Lease& lease);
 // Appends members to the stored ones.
 Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);

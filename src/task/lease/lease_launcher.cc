@@ -37,8 +37,8 @@ constexpr std::chrono::milliseconds kLook{200};
 // up to kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
-// LauncherPoll's key for the launcher of all tasks that are not leases. The processes of a lease
-// have the lease's number as key.
+// The LauncherPoll key of the launcher for all tasks that are not leases. The processes of a lease
+// have the lease's number as their key.
 constexpr std::uint64_t kOthers = 0;
 
 ShimEvent EventOf(ShimEventKind kind, core::TaskId id, int attempt) {
@@ -242,7 +242,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  // Decides whether an adopted lease still runs by checking its members.
+  // Checks the members of an adopted lease to decide whether it is still running.
   void TakeAdopted(core::TaskId id, Lease& lease) {
     lease.adopted = true;
     lease.withdraw_at.reset();
@@ -274,8 +274,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
     // After this time the task counts as started even if the process still has the name
-    // kWaitsForLease. A process must not hold GPUs forever by keeping this name, although Slurm's
-    // task prolog may take long.
+    // kWaitsForLease. A process must not hold GPUs forever by keeping this name, but Slurm's task
+    // prolog may take a long time.
     if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;
     lease.look_in = std::min(2 * lease.look_in, kLook);
@@ -283,7 +283,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // A stopped process loses its grant and waits again. If the process was stopped when it got the
-  // grant and has continued since, its time to adopt the grant starts now.
+  // grant and has been resumed since, its time to adopt the grant starts now.
   void NotTaken(core::TaskId id, Lease& lease) {
     const bool stopped = IsStopped(lease);
     if (!stopped && lease.stopped) return Grant(id, lease);
@@ -311,8 +311,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // A process that still waits can be ended only by signals. So if a lease ended without a signal
-  // before its start was observed, it must have started.
+  // A process that is still waiting can be terminated only by a signal. So if a lease ended without
+  // a signal before its start was observed, it must have started.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -321,7 +321,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!lease.begun) {
       return Withdraw(
           id,
-          "lease withdrawn: the process that adopted its grant ended before a start was observed",
+          "lease withdrawn: the process that adopted its grant exited before a start was observed",
           false);
     }
     ShimEvent event = EventOf(ShimEventKind::kExited, id, lease.attempt);
@@ -338,8 +338,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // Records this immediately, because the process and the cause of its end cannot be queried for
-  // long.
+  // Records this immediately, because the process and how it exited cannot be queried for long.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {
@@ -352,7 +351,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (Find(id) == nullptr) return;
     Lease& lease = *Find(id);
     NoteGone(id, lease);
-    // Each member is checked only once: with two checks, a member that ends between them would be
+    // Each member is checked only once: with two checks, a member that exits between them would be
     // missed.
     const auto gone = std::ranges::stable_partition(
         lease.members, [](const LeaseMember& each) { return Alive(each.process); });
@@ -365,15 +364,15 @@ class RealLeaseLauncher final : public LeaseLauncher {
     }
     if (lease.adopted) return End(id, UnreportedEnd(options_.ends_dir, id, lease));
     if (lease.attempt > 0) {
-      return Withdraw(id, "lease withdrawn: the process that requested it has ended", false);
+      return Withdraw(id, "lease withdrawn: the process that requested it has exited", false);
     }
     leases_.erase(id);
     gone_.push_back(id);
     poll_.Wake();
   }
 
-  // The lease could not be ended, because its process now belongs to another user or hangs in the
-  // kernel. From now on, its GPU use counts as foreign use.
+  // The lease could not be ended, because its process now belongs to another user or is stuck in
+  // the kernel. From now on, its GPU use counts as that of a foreign process.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", Find(id)->members.front().process.process.pid}});

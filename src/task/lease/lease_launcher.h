@@ -1,5 +1,5 @@
-// Attempts whose process another launcher starts. When the core starts such a task, its GPUs are
-// granted, and the order waits until the intended process adopts the lease. From then on, that
+// Attempts whose process is started by another launcher. When the core starts such a task, its GPUs
+// are granted, and the order waits until the intended process adopts the lease. From then on, that
 // process is the task. When it is gone, for whatever reason, the attempt has ended without a
 // report.
 //
@@ -8,15 +8,15 @@
 // The lease ends when all of these processes and the keeper are gone. A keeper is never signalled.
 //
 // A process that adopts the lease under the name kWaitsForLease has not started yet. The attempt
-// starts when the process has another name, or after Options::adoption_limit. If the process ends
+// starts when the process has another name, or after Options::adoption_limit. If the process exits
 // earlier, nothing has started and the launch has failed, as for a grant that is not adopted.
 //
 // The lines of the file `lease` in an attempt's folder give a restarted carmad its state:
 //   {…}              granted: the intended process, and the environment that it gets
-//   keeper, process  adopted: the adopting processes; stored before they get the answer
-//   end              the report of the end; stored before it is acknowledged
-// A keeper that finds no running carmad leaves its report in Options::ends_dir.
-// A power failure ends the processes too, so these files are not synced.
+//   keeper, process  adopted: the adopting processes; stored before they get the response
+//   end              how the lease ended; stored before it is acknowledged
+// A keeper that finds no running carmad leaves its report in Options::ends_dir. A power failure
+// kills the processes too, so these files are not synced.
 #pragma once
 
 #include <unistd.h>
@@ -54,32 +54,32 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   };
   // Called from Poll(), on the owner's loop.
   struct Listener {
-    std::function<void(core::TaskId)> gone;     // a waiting process has ended
+    std::function<void(core::TaskId)> gone;     // a waiting process has exited
     std::function<void(core::TaskId)> granted;  // Granted() is true from now on
-    // Descendants of this process also belong to the task. Called after the event that reports the
-    // start of the process.
+    // Descendants of this process also belong to the task. Called after the event that reports that
+    // the process has started.
     std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 
-  // others: starts all tasks that are not leases. Errors: the system's.
+  // others: starts all tasks that are not leases. Errors: system errors.
   static Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
                                                      Options options);
   virtual void Listen(Listener listener) = 0;
-  // Watches the process of a waiting lease. Call it once the lease is durable, and again after a
+  // Watches a waiting lease's process. Call it once the lease is durable, and again after a
   // restart.
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;
   // Lets another step of the same job share an adopted lease that has a key. keeper: identifies the
-  // step. Errors: kConflict: the lease is not adopted or has no key, or the process has ended;
-  // errors of the disk.
+  // step. Errors: kConflict if the lease is not adopted or has no key, or if the process has
+  // exited; disk errors.
   virtual Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
   // Makes the process the task and returns its environment. The same process may repeat the call.
-  // Errors: kConflict: the lease is not granted, was adopted by another process or has ended, or
-  // this process cannot have a lease; kDenied: the process is not below a keeper of the lease;
-  // errors of the disk (then nothing has happened).
+  // Errors: kConflict if the lease is not granted, was adopted by another process or has ended, or
+  // if this process cannot have a lease; kDenied if the process is not below a keeper of the lease;
+  // disk errors (nothing has changed in that case).
   virtual Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
-  // Takes the owner's report on how the lease has ended. Errors: kConflict: the lease is not
-  // adopted; errors of the disk.
+  // Records the owner's report of how the lease ended. Errors: kConflict if the lease is not
+  // adopted; disk errors.
   virtual Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
 
  protected:

@@ -1,4 +1,4 @@
-// Tests of leases with real processes: granted, adopted, ended, and found again by another daemon.
+// Tests leases with real processes: granted, adopted, ended, and found again by another daemon.
 #include "task/lease/lease_launcher.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ class Stranger {
   const LeaseProcess& process() const { return process_; }
   void Stop() const { SignalUntil(SIGSTOP, true); }
   void GoOn() const { SignalUntil(SIGCONT, false); }
-  // Ends the process and returns the status that its parent receives.
+  // Kills the process and returns the status that its parent receives.
   int End(int number = SIGKILL) {
     int status = 0;
     if (pid_ == 0) return status;

@@ -1,4 +1,4 @@
-// Finds the processes of a lease and decides which of them may be sent a signal.
+// Finds a lease's processes and decides which of them may be signalled.
 #include "task/lease/lease_processes.h"
 
 #include <fcntl.h>
@@ -24,8 +24,8 @@ constexpr std::size_t kMaxStatusBytes = 65'536;
 constexpr std::string_view kShim = "carma-shim";
 
 // Whether an unprivileged process of this user could signal the process. This is the kernel's own
-// rule: the real or the saved user id must be equal. The owner of /proc/PID may be a different user
-// if the program changed its user or allows no core dump.
+// rule: the real or the saved UID must match. /proc/PID may have a different owner if the program
+// changed its UID or cannot be dumped.
 bool RunsAs(pid_t pid, std::uint32_t uid) {
   const std::string ids = base::NamedLine(fmt::format("/proc/{}/status", pid), "Uid:");
   const std::vector<std::string_view> words = base::SplitWords(ids);
@@ -41,8 +41,8 @@ bool IsAbove(pid_t pid, pid_t below) {
   return false;
 }
 
-// The children of all threads of the process, as listed by the kernel. This avoids a scan of all
-// processes of the machine.
+// The children of all threads of the process, as listed by the kernel. This avoids scanning all
+// processes on the machine.
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   std::error_code ignored;

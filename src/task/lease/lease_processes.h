@@ -1,5 +1,5 @@
 // Determines which processes may have a lease, and which are signalled when a lease ends. carmad
-// may run as root, so these rules limit the harm of a lease for a wrong process.
+// may run as root, so these rules limit the harm that a lease for the wrong process can do.
 #pragma once
 
 #include <sys/types.h>
@@ -25,13 +25,13 @@ bool IsBelow(const base::ProcessId& process, const base::ProcessId& above);
 // helpers, or processes of a member that cannot have a lease.
 std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon);
 // Sends a signal to all of these processes that run as the lease's owner. Processes of other users
-// (for example those started with su) get no signal.
+// (for example those started with su) are not signalled.
 void SignalProcesses(const Lease& lease, int number, pid_t daemon);
 // Like SignalProcesses(), but only for processes that have a handler for this signal.
 void SignalThatCatch(const Lease& lease, int number, pid_t daemon);
 
 // "INODE PATH" of each file that the lease's processes have open for writing, read from links in
-// /proc. The files include those of their output. No file is opened, because opening could hang.
+// /proc. The files include their output files. No file is opened, because opening could hang.
 std::vector<std::string> OutputsOf(const Lease& lease, pid_t daemon);
 
 // Whether the waiting process, or the children of its keeper, are stopped (SIGSTOP, Ctrl-Z). A job

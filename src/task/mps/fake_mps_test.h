@@ -19,7 +19,7 @@ namespace carma::task {
 
 // These files control it:
 //   help: the output of -h. refuse, refuse-once: -d fails.
-//   ends: -d succeeds, but its daemon ends at once. late: the daemon runs, but -d hangs.
+//   ends: -d succeeds, but its daemon exits immediately. late: the daemon runs, but -d hangs.
 //   hang: commands hang. no-server: start_server does nothing.
 //   status: the output of get_server_status. clients: the list of clients.
 //   ready: the line in control.log about a new server.

@@ -115,8 +115,7 @@ Result<std::vector<pid_t>> ParseMpsPids(std::string_view text) {
     if (line.empty() || line == "\r") continue;
     const std::optional<std::int64_t> pid = base::ParseInt(line.substr(0, line.find(',')));
     if (!pid || *pid <= 0 || *pid > std::numeric_limits<pid_t>::max()) {
-      return Invalid("expected the number of a process, found '" + base::Printable(line, 100) +
-                     "'");
+      return Invalid("expected a PID, found '" + base::Printable(line, 100) + "'");
     }
     if (pids.size() == kMaxLines)
       return Invalid("more than " + std::to_string(kMaxLines) + " processes");
@@ -155,7 +154,7 @@ Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {
   return rows;
 }
 
-// NVIDIA's manual puts "-" into columns without a value, but its programs leave such columns out.
+// NVIDIA's manual shows "-" in columns without a value, but its programs omit such columns.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu) {
   MpsPartitions found;
   bool listed = false;
@@ -183,11 +182,11 @@ Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::strin
     }
   }
   if (listed) return found;
-  return Unavailable("the MPS control daemon lists no SMs of its GPU: '" +
+  return Unavailable("the MPS control daemon lists no SMs for its GPU: '" +
                      base::Printable(FirstLine(text), 100) + "'");
 }
 
-// NVIDIA's manual shows only the name, but its programs answer "Partition GPU-…/… created". The id
+// NVIDIA's manual shows only the name, but its programs reply "Partition GPU-…/… created". The id
 // is Base64, so it may contain slashes too.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu) {
   const std::string start = gpu + "/";
@@ -197,7 +196,7 @@ Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::str
         return std::string(word.substr(start.size()));
     }
   }
-  return Unavailable("the MPS control daemon made no SM partition: '" +
+  return Unavailable("the MPS control daemon did not create an SM partition: '" +
                      base::Printable(FirstLine(text), 160) + "'");
 }
 
@@ -210,7 +209,7 @@ Result<Unit> ParseMpsTermination(std::string_view text) {
   for (const std::string_view each : base::Split(text, '\n')) {
     const std::string_view line = base::Trim(each);
     if (line.empty() || line == "0") continue;
-    return Unavailable("the MPS control daemon did not end the client: " +
+    return Unavailable("the MPS control daemon did not terminate the client: " +
                        base::Printable(line, 100));
   }
   return Unit{};

@@ -1,5 +1,5 @@
-// Describes MPS by plain values: control daemons by user and GPU, their folders, their answers, and
-// the environment of their clients. docs/server/collocation.md has the facts and rules.
+// Describes MPS with plain values: control daemons by user and GPU, their folders, their replies,
+// and the environment of their clients. docs/server/collocation.md has the facts and rules.
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +23,8 @@ enum class MpsScope {
   kShared,  // one for all users and all whole GPUs
 };
 
-// One control daemon with one server of one user, for one GPU or several. With one server per GPU,
-// a fault does not affect other GPUs. With one server for all GPUs, a task on several GPUs can be a
+// One control daemon with one server, for one user and one or more GPUs. With one server per GPU, a
+// fault does not affect other GPUs. With one server for all GPUs, a task on several GPUs can be a
 // client. Users do not share a server, except for the shared server: it belongs to root, runs in
 // multi-user mode, and does not isolate the users' processes from each other.
 struct MpsServerId {
@@ -40,25 +40,25 @@ MpsServerId SharedMpsServer(std::string gpus);
 std::string MpsServerName(const MpsServerId& id);
 MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::string& name);
 
-// Last part of the path of a server's folder: the last letters of the (last) UUID, and the number
-// of GPUs if there are several. The name is short because the folder contains a Unix socket, whose
+// Last component of a server folder's path: the last characters of the (last) UUID, and the GPU
+// count if there are several. The name is short because the folder contains a Unix socket, whose
 // path may have at most 107 bytes.
 std::string MpsFolderName(const std::string& gpus);
-// First part of the path: the user's id, or kSharedMpsFolder for the shared server.
+// First component of the path: the UID, or kSharedMpsFolder for the shared server.
 inline constexpr char kSharedMpsFolder[] = "shared";
 std::string MpsOwnerFolder(const MpsServerId& id);
 // <dir>/<owner>/<folder name>, the pipe directory: only NVIDIA's programs put files there.
 std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
-// <dir>/<owner>/<folder name>.log, beside the pipe directory.
+// <dir>/<owner>/<folder name>.log, next to the pipe directory.
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
-std::string MpsLogName(const std::string& gpus);  // last part of the log directory's path
+std::string MpsLogName(const std::string& gpus);  // last component of the log directory's path
 
 // Whether MPS can enforce a memory limit per process. This requires a server with one GPU, which is
 // then device 0 in every process. CUDA silently ignores a list of limits for several devices in a
 // process that sees fewer of them, such as a launcher's worker.
 bool MpsLimitHolds(const std::string& gpus);
-// Environment of a client task. It includes the task's limits and its priority among the clients of
-// its server: normal for a latency-sensitive task, otherwise below normal.
+// Environment of a client task. It includes the task's limits and its priority among its server's
+// clients: normal for a latency-sensitive task, otherwise below normal.
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
                                                         const core::Sharing& sharing, bool serves);
@@ -68,8 +68,8 @@ std::map<std::string, std::string> WithoutMpsEnvironment();
 
 // ---- answers; the control program exits with 0 for every answer ----
 
-// Parses processes, one per line, as in the answers of get_server_list and get_client_list. With
-// protocol 3, a process is the first value of each CSV line of `client list`. Errors: kInvalid with
+// Parses PIDs, one per line, as in the replies to get_server_list and get_client_list. With
+// protocol 3, the PID is the first value of each CSV line of `client list`. Errors: kInvalid with
 // the malformed line; kInvalid beyond 4096 lines.
 Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
 
@@ -79,7 +79,7 @@ enum class MpsServerState {
   kFault,    // after a client's fault: no new clients join until the affected clients are gone
   kUnknown,  // it runs; drivers before branch 550 report nothing more
 };
-// Errors: kNotFound: there is no such server (any more); kInvalid: an unknown answer.
+// Errors: kNotFound if there is no such server (any more); kInvalid if the reply is unknown.
 Result<MpsServerState> ParseMpsServerState(std::string_view text);
 
 // A named server of protocol 3, from a line of `server list`: name, user, process, state and more.
@@ -106,17 +106,17 @@ struct MpsPartitions {
   int used_chunks = 0;
   std::vector<MpsPartition> partitions;
 };
-// gpu: the GPU's UUID; the answer contains only a prefix of it. Errors: kInvalid with the malformed
-// line; kUnavailable with the answer if it has no line for this GPU.
+// gpu: the GPU's UUID; the reply contains only a prefix of it. Errors: kInvalid with the malformed
+// line; kUnavailable with the reply if it has no line for this GPU.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
-// The id of a new partition, from the answer of `sm_partition add`. Errors: kUnavailable with the
-// answer.
+// The id of a new partition, from the reply to `sm_partition add`. Errors: kUnavailable with the
+// reply.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
 // Number of chunks for this share of the SMs, 0..1. At least one; otherwise rounded down, so that
 // shares that add up to at most 1 also fit as chunks.
 int MpsChunks(double share, const MpsPartitions& of);
 
-// Checks the answer of terminate_client, which is empty or 0 on success. Errors: kUnavailable with
+// Checks the reply to terminate_client, which is empty or 0 on success. Errors: kUnavailable with
 // its text.
 Result<Unit> ParseMpsTermination(std::string_view text);
 
@@ -126,7 +126,7 @@ Result<Unit> ParseMpsTermination(std::string_view text);
 std::string LastMpsLogText(std::string_view log);
 // Whether control.log reports that this server accepts clients.
 bool SaysMpsServerReady(std::string_view log, pid_t server);
-// Whether control.log reports that a server has ended. Both logs are written in order, so
+// Whether control.log reports that a server has exited. Both logs are written in order, so
 // server.log is then complete.
 bool SaysMpsServerEnded(std::string_view log);
 

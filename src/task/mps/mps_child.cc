@@ -36,14 +36,14 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
   if (::fstat(fd.get(), &st) != 0) return FailErrno(errno, dir);
   if (st.st_uid != ::geteuid() || (st.st_mode & kOthersMayWrite) != 0) {
     return Denied(dir +
-                  " must belong to the user of carmad and must not be writable by others "
+                  " must belong to carmad's user and must not be writable by others "
                   "(collocation.mps_dir)");
   }
   return fd;
 }
 
 // Makes the folder if it is missing. Only its owner may have access, except that all users may pass
-// through the folder of a shared server.
+// through a shared server's folder.
 Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid,
                          bool shared = false) {
   if (::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST)

@@ -1,6 +1,6 @@
-// Starts NVIDIA's control program for carmad: a short-lived carma-shim with one thread makes the
-// folders, switches to the user's rights and becomes the program. All MPS code that runs as root is
-// in this file.
+// Starts NVIDIA's control program for carmad: a short-lived, single-threaded carma-shim makes the
+// folders, switches to the user and becomes the program. All MPS code that runs as root is in this
+// file.
 #pragma once
 
 #include <map>
@@ -25,11 +25,11 @@ std::vector<std::string> ToArguments(const MpsOrder& order);
 Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
 // Makes <dir>/<owner> (mode 0700 and owned by the user; 0711 for a shared server). With the user's
-// rights, it then makes the folders below, following no links. "-d" sets aside the logs of the
-// previous daemon. Then the process becomes the program, with user and groups of the server, no new
-// privileges, its own session, default signals, and an environment with only HOME, USER, LOGNAME,
-// PATH (the program's folder first), the MPS folders, the GPU and the order's additions. Blocks
-// while the user database does. Returns only on failure, with a line on stderr.
+// privileges, it then makes the folders below without following links. "-d" sets aside the logs of
+// the previous daemon. Then the process becomes the program, with the server's user and groups, no
+// new privileges, its own session, default signals, and an environment with only HOME, USER,
+// LOGNAME, PATH (the program's folder first), the MPS folders, the GPU and the order's additions.
+// Blocks as long as the user database does. Returns only on failure, with a line on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);
 
 inline constexpr int kMpsChildFailed = 3;

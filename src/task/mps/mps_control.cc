@@ -36,15 +36,15 @@ constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// How long a control daemon may take to lock its folder after its start. This is short, because
+// How long a control daemon may take to lock its folder after it starts. This is short, because
 // callers wait for it after their deadline (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
 // Time between two queries. Each query starts a process and adds lines to the control daemon's log.
 constexpr int kAskAgainMs = 100;
-// How long to wait until the control daemon logs that a server has ended. The server's own log is
+// How long to wait for the control daemon to log that a server has exited. The server's own log is
 // complete at that point.
 constexpr milliseconds kLastWords{300};
-// How long a control daemon that no longer answers may take to end.
+// How long an unresponsive control daemon may take to exit.
 constexpr milliseconds kUnaskedEnd{2'000};
 
 int MsUntil(Deadline deadline) {
@@ -60,7 +60,7 @@ Result<std::string> FindProgram(const std::string& name) {
   std::string program =
       base::FindOnPath(base::GetEnv("PATH", "/usr/local/bin:/usr/bin:/bin"), name);
   if (!program.empty()) return program;
-  // The value of $PATH is left out, because carma status shows this text to every user.
+  // The value of $PATH is omitted, because carma status shows this text to every user.
   return NotFound("there is no program '" + name + "' in carmad's $PATH (collocation.mps_control)");
 }
 
@@ -69,7 +69,7 @@ std::string LastWords(const RunResult& ran) {
     if (!base::Trim(line).empty()) return base::Printable(base::Trim(line));
   }
   if (ran.signal != 0) return "it was killed";
-  return "it ended with exit code " + std::to_string(ran.exit_code) + " and without output";
+  return "it exited with code " + std::to_string(ran.exit_code) + " and printed nothing";
 }
 
 // The result for a server that did not become active.
@@ -79,13 +79,13 @@ Result<MpsServer> NotActive(const MpsServer& server) {
   if (server.state == MpsServerState::kUnknown) return server;
   if (server.state == MpsServerState::kFault) {
     return Unavailable(
-        "the MPS server is in a faulted state until the affected clients have ended");
+        "the MPS server is in a faulted state until the affected clients have exited");
   }
   return Unavailable("the MPS server did not start in time");
 }
 
-// Waits until these processes are gone, even if they are not our children. Returns false if they
-// are not gone in time.
+// Waits for these processes to exit, even if they are not our children. Returns false if they do
+// not exit in time.
 bool AwaitEnds(const std::vector<base::ProcessId>& processes, Deadline deadline) {
   for (const base::ProcessId& process : processes) {
     const UniqueFd fd = base::OpenPidfd(process.pid);
@@ -139,8 +139,8 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
-// Ends a control daemon that did not answer in time. The daemon may have left its starter's session
-// before the starter was killed, and may take its lock only now.
+// Kills a control daemon that did not answer in time. The daemon may have left its starter's
+// session before the starter was killed, and may take its lock only now.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);
@@ -154,7 +154,7 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
         "(collocation.mps_servers)");
   }
   const std::string help = CARMA_TRY(Run({"-h"}, "", deadline));
-  // The manual of protocol 3 uses the second name.
+  // The protocol 3 manual uses the second name.
   for (const std::string option : {"--multiuser-server", "--multiuser"}) {
     if (help.find(option) != std::string::npos) return option;
   }
@@ -175,7 +175,7 @@ Result<Unit> MpsControl::Start(Deadline deadline, bool partitions) const {
     return std::unexpected(said.error());
   }
   const std::string text = LastMpsLogText(logs_.ControlSince({}));
-  return Unavailable("the MPS control daemon ended while starting" +
+  return Unavailable("the MPS control daemon exited during startup" +
                      (text.empty() ? "" : ": " + text));
 }
 
@@ -196,7 +196,7 @@ Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
   if (!listed) return std::unexpected(listed.error());
   if (!said) return std::unexpected(said.error());
   if (const Result<std::vector<pid_t>> pids = ParseMpsPids(*listed); !pids)
-    return base::Wrap(pids.error(), "the MPS control daemon's list of servers");
+    return base::Wrap(pids.error(), "the MPS control daemon's server list");
   const Result<MpsServerState> state = ParseMpsServerState(*said);
   if (!state && state.error().code != ErrorCode::kNotFound)
     return Unavailable(state.error().message);
@@ -212,7 +212,7 @@ Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
   if (MpsSpeaksThree(daemon->pid)) return LookForNamed(deadline);
   const std::string listed = CARMA_TRY(Ask("get_server_list", deadline));
   const Result<std::vector<pid_t>> pids = ParseMpsPids(listed);
-  if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's list of servers");
+  if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's server list");
   for (const pid_t pid : *pids) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
     if (!stat || stat->dead()) continue;
@@ -227,7 +227,7 @@ Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
 Result<std::optional<MpsServer>> MpsControl::LookForNamed(Deadline deadline) const {
   const std::string listed = CARMA_TRY(Run({"server", "list", kCsv}, "", deadline));
   const Result<std::vector<MpsServerRow>> rows = ParseMpsServerRows(listed);
-  if (!rows) return base::Wrap(rows.error(), "the MPS control daemon's list of servers");
+  if (!rows) return base::Wrap(rows.error(), "the MPS control daemon's server list");
   for (const MpsServerRow& row : *rows) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(row.pid);
     if (row.uid == id_.uid && stat && !stat->dead())
@@ -262,7 +262,7 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
       said = CARMA_TRY(StartServer(deadline));
       continue;
     }
-    // A server that fails during its start is also in this state for a moment.
+    // A server that fails during startup is briefly in this state too.
     if (starting->state == MpsServerState::kFault && !asked) return NotActive(*starting);
     if (TakesClients(*starting, asked)) return *starting;
     if (MsUntil(deadline) == 0) return NotActive(*starting);
@@ -284,7 +284,7 @@ base::Error MpsControl::WhyNoServer(const MpsLogMark& asked, const std::string& 
   std::string text = LastMpsLogText(logs_.ServerSince(asked));
   if (text.empty()) text = base::Printable(base::Trim(said));
   if (text.empty()) text = "it printed nothing; see " + MpsLogDir(setup_.dir, id_);
-  return {ErrorCode::kUnavailable, "the MPS server ended while starting: " + text};
+  return {ErrorCode::kUnavailable, "the MPS server exited during startup: " + text};
 }
 
 Result<std::vector<pid_t>> MpsControl::Clients(const MpsServer& server, Deadline deadline) const {
@@ -292,7 +292,7 @@ Result<std::vector<pid_t>> MpsControl::Clients(const MpsServer& server, Deadline
       server.name.empty() ? Ask("get_client_list " + std::to_string(server.process.pid), deadline)
                           : Run({"client", "list", "--server=" + server.name, kCsv}, "", deadline));
   Result<std::vector<pid_t>> pids = ParseMpsPids(listed);
-  if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's list of clients");
+  if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's client list");
   return pids;
 }
 
@@ -356,11 +356,11 @@ Result<MpsPartition> MpsControl::AddPartition(double share, Deadline deadline) c
   for (const MpsPartition& each : after.partitions) {
     if (each.id == *added) return each;
   }
-  return Unavailable("the MPS control daemon does not list the SM partition that it has made");
+  return Unavailable("the MPS control daemon does not list the SM partition that it has created");
 }
 
-// Success is not checked here, because the text of the answer is not documented. The list of
-// partitions shows whether the partition is gone.
+// Success is not checked here, because the reply text is not documented. The partition list shows
+// whether the partition is gone.
 Result<Unit> MpsControl::RemovePartition(const std::string& partition, Deadline deadline) const {
   const Result<std::string> said = Ask("sm_partition rm " + id_.gpus + " " + partition, deadline);
   if (!said) return std::unexpected(said.error());
@@ -368,7 +368,7 @@ Result<Unit> MpsControl::RemovePartition(const std::string& partition, Deadline 
 }
 
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline) {
-  setup.dir = "/tmp/carma-mps-XXXXXX";  // short, because paths of sockets must be short
+  setup.dir = "/tmp/carma-mps-XXXXXX";  // short, because socket paths must be short
   if (::mkdtemp(setup.dir.data()) == nullptr) return FailErrno(errno, setup.dir);
   const std::string dir = setup.dir;
   // No server is started, so any GPU will do.

@@ -17,7 +17,7 @@
 namespace carma::task {
 
 struct MpsSetup {
-  std::string shim_path;  // path of carma-shim, which switches to the user's rights
+  std::string shim_path;  // path of carma-shim, which switches to the user
   std::string program;    // collocation.mps_control: a name in $PATH, or an absolute path
   std::string dir;        // collocation.mps_dir
   std::map<std::string, std::string> environment;  // additional variables of the control daemon
@@ -32,9 +32,9 @@ struct MpsServer {
 
 // Features of MPS, found by briefly starting a control daemon.
 struct MpsAbilities {
-  bool tells_state = false;  // reports the state of a server; only from branch 550 on
+  bool tells_state = false;  // reports a server's state; branch 550 and newer
   bool logs = false;         // writes lines to its log
-  bool partitions = false;   // can start with static SM partitions; from CUDA 13.1 on
+  bool partitions = false;   // can start with static SM partitions; CUDA 13.1 and newer
 };
 
 class MpsControl {
@@ -49,11 +49,11 @@ class MpsControl {
   std::optional<base::ProcessId> Daemon() const;
 
   // Starts daemon and server if they are not running, and waits until the server accepts clients.
-  // If the server ends during its start, the call fails at once, and the error contains the cause
-  // from its log. A server that does not become ready is ended. partitions: a daemon started by
-  // this call divides the SMs if the driver can do that. Errors, each a sentence: kNotFound (no
-  // such program), kUnavailable (refused, ended, did not answer in time, the server is in a faulted
-  // state), kDenied, kIo.
+  // If the server exits during startup, the call fails immediately, and the error contains the
+  // cause from its log. A server that does not become ready is stopped. partitions: a daemon
+  // started by this call divides the SMs if the driver can do that. Errors, each a sentence:
+  // kNotFound (no such program), kUnavailable (refused, exited, no reply in time, the server is in
+  // a faulted state), kDenied, kIo.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, queries it and stops it again, without starting a server. The folder must be
   // unused. Errors: those of Ready().
@@ -61,21 +61,21 @@ class MpsControl {
   // The running server; empty if there is no server or no daemon. Errors: kUnavailable.
   Result<std::optional<MpsServer>> Look(Deadline deadline) const;
   Result<std::vector<pid_t>> Clients(const MpsServer& server, Deadline deadline) const;
-  // Ends the client's GPU context cleanly. The process continues and gets error 810.
+  // Terminates the client's GPU context cleanly. The process continues and gets error 810.
   Result<Unit> TerminateClient(const MpsServer& server, pid_t client, Deadline deadline) const;
 
   // ---- static SM partitions of a server with one GPU ----
   // Whether the running daemon divides the SMs, so that each client needs a partition.
   bool DividesSms() const;
   Result<MpsPartitions> Partitions(Deadline deadline) const;
-  // Makes a new partition with this share of the SMs. Errors: kConflict: other partitions leave too
-  // few SMs; kUnavailable: refused for another reason, or no answer.
+  // Makes a new partition with this share of the SMs. Errors: kConflict if other partitions leave
+  // too few SMs; kUnavailable if the daemon refuses for a different reason or does not reply.
   Result<MpsPartition> AddPartition(double share, Deadline deadline) const;
   // Errors: kUnavailable.
   Result<Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
 
-  // Ends daemon and server, kills their remaining processes at the deadline, and removes the files
-  // in the pipe directory. Use it only for a server without clients.
+  // Stops the daemon and the server, kills their remaining processes at the deadline, and removes
+  // the files in the pipe directory. Use it only for a server without clients.
   void Quit(Deadline deadline) const;
 
   const MpsServerId& id() const { return id_; }
@@ -84,17 +84,17 @@ class MpsControl {
   Result<Unit> Start(Deadline deadline, bool partitions) const;
   // Whether the control program offers static SM partitions, according to its help.
   bool OffersPartitions(Deadline deadline) const;
-  // The control program's option for a shared server. Errors: kDenied: the program has no such
-  // option, or this process is not root; other errors: its help could not be read.
+  // The control program's option for a shared server. Errors: kDenied if the program has no such
+  // option or this process is not root; other errors if its help could not be read.
   Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
-  // asked: log positions from before the server was requested. said: the daemon's answer.
+  // asked: log positions from before the server was requested. said: the daemon's reply.
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
   base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
   void End(const base::ProcessId& daemon, Deadline deadline) const;
   Result<std::optional<MpsServer>> LookForNamed(Deadline deadline) const;
   Result<std::string> StartServer(Deadline deadline) const;
-  // Sends one command of protocol 2 and returns the answer. Errors: kUnavailable.
+  // Sends one protocol 2 command and returns the reply. Errors: kUnavailable.
   Result<std::string> Ask(const std::string& command, Deadline deadline) const;
   Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
                           Deadline deadline) const;
@@ -105,12 +105,12 @@ class MpsControl {
 };
 
 // Whether MPS works: runs MpsControl::Try() as this process's user in a temporary folder and
-// ignores setup.dir. shared: tests a server for all users. Errors: kDenied: this driver or this
+// ignores setup.dir. shared: tests a server for all users. Errors: kDenied if this driver or this
 // user cannot have a server of this kind.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
-// Servers below `dir` whose control daemons still run, left by an earlier carmad. Covers only the
-// given GPU sets, each as in MpsServerId::gpus.
+// Servers below `dir` whose control daemons, left by an earlier carmad, are still running. Covers
+// only the given GPU sets, each as in MpsServerId::gpus.
 std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
                                         const std::vector<std::string>& gpus);
 

@@ -21,7 +21,7 @@ constexpr char kControlLog[] = "control.log";
 constexpr char kServerLog[] = "server.log";
 constexpr off_t kMostRead = 64 << 10;
 constexpr off_t kMostKept = 8 << 20;
-// The files that a control daemon may leave behind, however it ends.
+// The files that a control daemon may leave behind, however it exits.
 constexpr std::array kLeft = {"control", "control_privileged", kLock, "log",
                               "nvidia-cuda-mps-control.pid"};
 
@@ -46,7 +46,7 @@ OpenLog Open(const std::string& dir, const MpsServerId& id, const char* name, in
   if (!logs) return {};
   UniqueFd fd(::openat(logs.get(), name, mode | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat st {};
-  // Files of other users are ignored: a hard link may lead to a file that this user may not read.
+  // Other users' files are ignored: a hard link may lead to a file that this user may not read.
   if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != id.uid) return {};
   return {std::move(fd), st.st_size};
 }

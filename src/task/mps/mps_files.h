@@ -5,8 +5,8 @@
 //
 // What the files contain was observed with NVIDIA's programs (docs/server/collocation.md, "What
 // NVIDIA's programs do"). A daemon is identified only by its lock: daemons of all branches hold it
-// from before they listen until they end, the kernel names the holder, and the kernel releases it
-// however the daemon ends. The pid file exists only from branch 550 on and outlives a killed
+// from before they listen until they exit, the kernel names the holder, and the kernel releases it
+// however the daemon exits. The pid file exists only from branch 550 on and outlives a killed
 // daemon. Connecting to the daemon's socket would identify its process too, but this fails while
 // the daemon is busy, and the daemon logs each attempt.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace carma::task {
 
-// The process that holds the lock of this pipe directory. Never blocks.
+// The process that holds this pipe directory's lock. Never blocks.
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 
 // Whether a control daemon uses protocol 3 (branch 615 and newer), according to its environment or,
@@ -32,7 +32,7 @@ bool MpsSpeaksThree(pid_t daemon);
 // cannot change while it runs.
 bool MpsDividesSms(pid_t daemon);
 
-// The lengths of the two logs at some moment, so that later additions can be read.
+// The lengths of the two logs at a point in time, so that later additions can be read.
 struct MpsLogMark {
   std::int64_t control = 0;
   std::int64_t server = 0;
@@ -55,7 +55,7 @@ class MpsLogs {
   MpsServerId id_;
 };
 
-// Removes the pipe directory of a server whose daemon has ended, with the daemon's files, but not
+// Removes the pipe directory of a server whose daemon has exited, with the daemon's files, but not
 // the logs. If the directory contains other files, the directory and these files stay.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 

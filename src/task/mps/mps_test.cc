@@ -154,7 +154,7 @@ TEST(MpsPartitions, SharesThatFitTogetherAlsoFitAsChunks) {
 
 TEST(MpsAnswers, ParsesTheAnswerToATermination) {
   for (const char* text : {"", "\n", "0\n"}) EXPECT_TRUE(ParseMpsTermination(text)) << text;
-  // Driver branches 535 and 550 give this answer and exit with 0.
+  // Driver branches 535 and 550 reply like this and exit with 0.
   EXPECT_THAT(ParseMpsTermination("Server 12 not found\nServer 12 not found!\n1\n").error().message,
               HasSubstr("Server 12 not found"));
   for (const char* text : {"1", "Invalid process 7!\n1"})
@@ -279,7 +279,8 @@ TEST_F(MpsControlTest, ReportsEveryFailureInASentence) {
   EXPECT_EQ(nowhere.Ready(Soon()).error().message,
             "there is no program 'no-such-control' in carmad's $PATH (collocation.mps_control)");
   MpsControl silent({fake_.setup.shim_path, "/bin/false", fake_.setup.dir, {}}, fake_.id);
-  EXPECT_THAT(silent.Ready(Soon()).error().message, HasSubstr("exit code 1 and without output"));
+  EXPECT_THAT(silent.Ready(Soon()).error().message,
+              HasSubstr("exited with code 1 and printed nothing"));
   fake_.Write("/refuse");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("no MPS on this device"));
   fake_.Remove("/refuse");
@@ -319,10 +320,10 @@ TEST_F(MpsControlTest, ReportsAFailedServerAtOnceWithItsReason) {
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("see " + fake_.Logs()));
   fake_.Write("/reason", "Failed to start : no device");
   EXPECT_THAT(Control().Ready(Soon()).error().message,
-              HasSubstr("ended while starting: Failed to start : no device"));
+              HasSubstr("exited during startup: Failed to start : no device"));
 }
 
-// Driver branches before 550 give such an answer.
+// Driver branches before 550 reply like this.
 TEST_F(MpsControlTest, AServerWithoutAStateQueryIsReadyAccordingToItsLog) {
   fake_.Write("/status", "Unknown command \"get_server_status\"\n");
   const auto server = Control().Ready(Soon());
@@ -425,7 +426,7 @@ TEST_F(MpsControlTest, TheDaemonRunsAsTheUser) {
   EXPECT_THAT(fake_.Read("/variables"), HasSubstr("HOME=" + std::string(nobody->pw_dir) + "\n"));
   const base::UniqueFd pidfd = base::OpenPidfd(server->process.pid);
   Control().Quit(Soon());
-  // The stand-in's server is not a child of its daemon, so no process waits for its end.
+  // The stand-in's server is not a child of its daemon, so no process waits for it to exit.
   pollfd ended{pidfd.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&ended, 1, 20'000), 1);
 }

@@ -36,7 +36,7 @@ std::string ForSlack(std::string_view text) {
   return escaped;
 }
 
-// The client API of Matrix expects a PUT to a URL that ends in a number of our choice. The server
+// Matrix's client API expects a PUT to a URL that ends in a number of our choice. The server
 // accepts each number only once.
 std::string MatrixUrl(const std::string& url, const std::string& key) {
   constexpr std::string_view kSend = "/send/m.room.message";
@@ -45,7 +45,8 @@ std::string MatrixUrl(const std::string& url, const std::string& key) {
   return url.substr(0, query) + "/" + key + url.substr(query);
 }
 
-// Encodes a header by RFC 2047, in words of at most 45 bytes that are cut only between characters.
+// Encodes a header according to RFC 2047, in words of at most 45 bytes that are split only between
+// characters.
 std::string HeaderText(std::string_view text) {
   const bool plain = text.find_first_not_of(
                          " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
@@ -108,7 +109,7 @@ std::string MomentIn(const Json& message, const char* name) {
   return ms == 0 ? "" : base::FormatTime(base::FromMs(ms));
 }
 
-// Facts about the task, for people. Unknown facts are left out.
+// Facts about the task, for people. Unknown facts are omitted.
 std::string Facts(const Json& message) {
   const std::int64_t peak_mib = NumberIn(message, "peak_mib");
   const std::int64_t attempt = NumberIn(message, "attempt");

@@ -20,13 +20,13 @@ struct NoticeOrder {
   // Unique among this server's notices. It stays the same when the notice is sent again, so
   // receivers can recognise duplicates.
   std::string key;
-  std::uint32_t uid = 0;  // the notice is sent with this user's rights
+  std::uint32_t uid = 0;  // the notice is sent with this user's privileges
   std::uint32_t gid = 0;
-  std::string user;  // the user's name at the submission; empty: not checked
+  std::string user;  // the user name at submission; empty: not checked
   // Additional variables, such as the proxies for webhooks.
   std::map<std::string, std::string> environment;
   std::string sendmail = "/usr/sbin/sendmail";
-  base::Duration limit{30'000};  // real time of one attempt to send
+  base::Duration limit{30'000};  // time limit per attempt to send (real time)
   // Maximum number of the user's processes and threads, as for a task; 0: no limit.
   std::int64_t max_processes = 0;
 

@@ -68,12 +68,13 @@ std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   if (ran.flood) return "wrote more than 64 MiB";
   const std::string said = LastLine(ran.errors);
   const std::string tail = said.empty() ? "" : ": " + said;
-  if (ran.signal != 0) return fmt::format("ended by signal {}{}", ran.signal, tail);
+  if (ran.signal != 0) return fmt::format("killed by signal {}{}", ran.signal, tail);
   if (ran.exit_code != 0) return fmt::format("exit status {}{}", ran.exit_code, tail);
   return "";
 }
 
-// The end of the output file, read with the rights of the task's user. Empty if it cannot be read.
+// The end of the output file, read with the privileges of the task's user. Empty if it cannot be
+// read.
 std::string EndOfOutput(const NoticeOrder& order) {
   constexpr off_t kBytes = 8192;
   const std::string path = OutputNamed(order);
@@ -150,8 +151,8 @@ SendResult SendToProgram(const NoticeOrder& order, const NotifyTarget& target,
                                                      : Failed(target.address + " " + trouble);
 }
 
-// Gives up this process's own rights for good. Errors: the system's; kConflict if the user's number
-// now belongs to another person.
+// Permanently drops this process's own privileges. Errors: system errors; kConflict if the UID now
+// belongs to a different person.
 Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   if (!CanSwitchUser()) return Unit{};
   const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;
@@ -165,7 +166,7 @@ Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
 }
 
 // Sets the limits that a task has. They do not apply to mail programs, which deliver with the
-// rights of their own group and continue in the background.
+// privileges of their own group and continue in the background.
 Result<Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   if (target.kind == NotifyKind::kMail) return Unit{};
   LimitProcesses(order.max_processes);
@@ -174,7 +175,7 @@ Result<Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   return Unit{};
 }
 
-// Ends all processes that a finished program has left running.
+// Kills all processes that a finished program has left running.
 void EndWhatIsLeft() {
   constexpr int kRounds = 100;
   constexpr int kPauseMs = 10;

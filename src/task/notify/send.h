@@ -1,4 +1,4 @@
-// carma-notify: sends one notice with the rights of its user, and exits.
+// carma-notify: sends one notice with its user's privileges, and exits.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ struct SendResult {
   int code = kNoticeSent;  // kNoticeSent, kNoticeAgain, kNoticeFailed
   std::string text;        // the failure, one line
 };
-// Sends with the rights of this process. Mail goes through order.sendmail, webhooks through curl
-// (which uses the system's certificates and proxies), and programs are run without a shell.
+// Sends the notice with this process's privileges: mail through order.sendmail, webhooks through
+// curl (which uses the system's certificates and proxies), programs without a shell.
 SendResult Send(const NoticeOrder& order);
 
-// Reads the order from standard input, switches to its user's rights, sends the notice, and reports
-// the result. Root's webhooks are sent as nobody. Returns the exit code.
+// Reads the order from standard input, switches to its user, sends the notice, and reports the
+// result. Root's webhooks are sent as nobody. Returns the exit code.
 int RunNotify();
 
 }  // namespace carma::task

@@ -28,7 +28,7 @@ std::string Beginning(const base::UniqueFd& file, std::size_t most) {
   return text;
 }
 
-// A program that writes more than this is ended, because no process is charged for the memory that
+// A program that writes more than this is killed, because no process is charged for the memory that
 // holds its output.
 constexpr std::int64_t kMaxOutputBytes = 64 << 20;
 constexpr int kLookAtOutputMs = 200;
@@ -54,7 +54,7 @@ bool EndsInTime(const base::UniqueFd& process, std::chrono::milliseconds limit,
   return false;
 }
 
-// Returns true once the killed program has ended.
+// Returns true once the killed program has exited.
 bool EndsAfterKill(const base::UniqueFd& process) {
   pollfd end{process.get(), POLLIN, 0};
   return ::poll(&end, 1, kAfterKillMs) == 1;
@@ -69,7 +69,7 @@ Result<RunResult> RunBounded(const RunRequest& request) {
   for (const auto* file : {&input, &more, &output, &errors}) {
     if (!*file) return std::unexpected(file->error());
   }
-  // The program gets its own process group, so that everything it starts is ended with it.
+  // The program gets its own process group, so that everything it starts is killed with it.
   base::SpawnOptions options{
       .files = {input->get(), output->get(), request.together ? output->get() : errors->get()},
       .environment = request.environment,

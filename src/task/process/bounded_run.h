@@ -1,4 +1,4 @@
-// Runs a program to its end within a time limit and returns its output.
+// Runs a program to completion within a time limit and returns its output.
 #pragma once
 
 #include <chrono>

@@ -82,7 +82,7 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
   if (mount_point.empty()) {
     base.reason = "no cgroup v2 tree is mounted";
   } else if (!own) {
-    base.reason = "this process is in no cgroup v2 group";
+    base.reason = "this process is not in a cgroup v2 group";
   } else if (mount_root != "/" && !(*own + "/").starts_with(mount_root + "/")) {
     base.reason = "our cgroup " + *own + " lies outside the mounted " + mount_root;
   } else {
@@ -166,7 +166,7 @@ CgroupControls EnableControls(const CgroupBase& base) {
     controls.why_not = base.path + " does not allow its controllers to be enabled";
   } else {
     controls.why_not = fmt::format(
-        "carmad itself is in the group that should contain the groups of tasks, and {} is not "
+        "carmad itself is in the group that should contain the task groups, and {} is not "
         "running",
         kTasksUnit);
   }

@@ -1,6 +1,6 @@
 // Control groups (version 2). Each task's processes are in a group, so that all of them can be
-// ended and the kernel's memory kills can be counted. Groups are optional: without a writable tree,
-// process groups and the search for descendants are used instead.
+// killed and the kernel's memory kills can be counted. Groups are optional: without a writable
+// tree, process groups and a search for descendants are used instead.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ struct CgroupBase {
 
 // Where this process may make groups for tasks: PlaceForTasks() of its own group in the v2 tree. On
 // a machine that also has version 1, only the v2 tree ("unified") counts. Reads /proc and checks
-// the rights, but changes nothing.
+// permissions, but changes nothing.
 CgroupBase FindCgroupBase();
 // Finds the place from the texts of /proc/self/cgroup and /proc/self/mountinfo. Does not check
-// rights.
+// permissions.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
-// Returns `base` if this process may make groups there. Otherwise returns a place without path and
-// with the reason.
+// Returns `base` if this process may make groups there. Otherwise returns a place with an empty
+// path and the reason.
 CgroupBase IfWritable(CgroupBase base);
 
 // The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
@@ -37,7 +37,7 @@ CgroupBase IfWritable(CgroupBase base);
 // its children accepts no processes, so carmad could not be restarted in it while tasks run.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
-// cgroup alive while no task runs, and is moved to the subgroup kKeeperGroup.
+// cgroup alive while no task is running, and is moved to the subgroup kKeeperGroup.
 inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
 // The place for tasks' groups if carmad's own place is `daemon`: the group above it, or the group
@@ -47,7 +47,7 @@ CgroupBase PlaceForTasks(CgroupBase daemon);
 // Which limits the kernel enforces for groups made in a place.
 struct CgroupControls {
   bool processes = false;
-  bool cpu = false;    // time on the cores
+  bool cpu = false;    // CPU time
   bool cores = false;  // restriction to certain cores
   bool memory = false;
   std::string why_not;  // why a limit is missing, as one clause
@@ -60,7 +60,7 @@ CgroupControls EnableControls(const CgroupBase& base);
 // One task's group.
 class TaskCgroup {
  public:
-  // Makes <base>/<name>. Errors: the system's, for example if the tree is read-only.
+  // Makes <base>/<name>. Errors: system errors, for example if the tree is read-only.
   static Result<TaskCgroup> Create(const std::string& base, const std::string& name);
   const std::string& path() const { return path_; }
   // The group's folder, for clone3(CLONE_INTO_CGROUP). Creating a child inside its group costs
@@ -79,8 +79,8 @@ class TaskCgroup {
   bool CapCpus(int cpus) const;
   // Restricts the group to these cores, in the form of base/cpu_list.h; empty: all cores.
   bool ConfineTo(const std::string& cores) const { return ConfineTo(path_, cores); }
-  // Limits the group's memory, without swap. If the limit is exceeded, all processes of the group
-  // are killed together.
+  // Limits the group's memory and gives it no swap. If the limit is exceeded, all processes of the
+  // group are killed together.
   bool LimitMemory(std::int64_t mib) const;
   // Memory kills so far, counted by the group or, without a memory controller, by the group above.
   // Empty if they are not counted.
@@ -95,7 +95,7 @@ class TaskCgroup {
   static bool ConfineTo(const std::string& path, const std::string& cores);
   // The same operations by path, for a group whose shim is gone.
   static bool KillCgroup(const std::string& path);
-  // Removes the group and its subgroups. Returns false while processes live there.
+  // Removes the group and its subgroups. Returns false while it contains processes.
   static bool RemoveCgroup(const std::string& path);
 
  private:

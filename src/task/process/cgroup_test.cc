@@ -55,7 +55,7 @@ TEST(Cgroup, FindsThePlaceInTheKernelsTables) {
       {"no line about version 2",
        "4:memory:/x\n",
        kBoth,
-       {"", "", "this process is in no cgroup v2 group"}},
+       {"", "", "this process is not in a cgroup v2 group"}},
   };
   for (const Case& c : cases) EXPECT_EQ(ParseCgroupPlace(c.self, c.mounts), c.expect) << c.name;
 }

@@ -1,4 +1,4 @@
-// Finds processes of an attempt that cannot be found by their process group.
+// Finds an attempt's processes that cannot be found by their process group.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 namespace carma::task {
 
 // Descendants of `root` in any session, without zombies. Reading the process table takes a while,
-// so repeat the call until it returns no process. It costs one small read per process of the
+// so repeat the call until it returns no process. It costs one small read per process on the
 // machine.
 std::vector<base::ProcessStat> Descendants(pid_t root);
 
@@ -28,19 +28,19 @@ std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string&
 // folder was removed.
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
 
-// Returns false if the process has ended. Also returns true if no descriptor is free to distinguish
-// the process from a later process with the same pid.
+// Returns false if the process has exited. Also returns true if no descriptor is free to
+// distinguish the process from a later process with the same pid.
 bool MayLive(const base::ProcessId& process);
 
-// Sends signals to the process. Does nothing if it has ended, even if another process has reused
+// Sends signals to the process. Does nothing if it has exited, even if another process has reused
 // its pid.
 void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 
 // Whether the process has a handler for this signal and so survives it. False if unknown.
 bool Catches(const base::ProcessId& process, int signal);
 
-// This user's processes in the session that `leader` created, whether or not the leader still
-// lives. Empty if the leader's pid now belongs to another process, because the session is then gone
+// This user's processes in the session that `leader` created, whether or not the leader is still
+// alive. Empty if the leader's pid now belongs to another process, because the session is then gone
 // as well.
 std::vector<base::ProcessId> SessionMembers(uid_t uid, const base::ProcessId& leader);
 

@@ -27,7 +27,7 @@ Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
   if (!(*entry)->home.empty()) user.home = (*entry)->home;
   if (!(*entry)->shell.empty()) user.shell = (*entry)->shell;
   user.groups = base::GroupsOf(user.name, user.gid);
-  // The user may have left this group since the submission.
+  // The user may have left this group since submission.
   if (std::ranges::find(user.groups, gid) != user.groups.end()) user.gid = gid;
   return user;
 }
@@ -35,7 +35,7 @@ Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
 std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now) {
   const std::string number = std::to_string(uid);
   if (then.empty() || then == number || then == now) return "";
-  if (now.empty() || now == number) return fmt::format("there is no user {} any more", then);
+  if (now.empty() || now == number) return fmt::format("user {} no longer exists", then);
   return fmt::format("user id {} belonged to {} at submission and now belongs to {}", uid, then,
                      now);
 }

@@ -1,4 +1,4 @@
-// The rights of a task's user: looks them up, and switches to them temporarily or for good.
+// Looks up the user of a task and switches to this user, temporarily or permanently.
 #pragma once
 
 #include <sys/types.h>
@@ -23,20 +23,20 @@ struct UserInfo {
 // Looks the user up in the system's user database. The database may be on the network, so this
 // blocks; only the shim may call it. gid: the group to use; if the user is no longer in it, the
 // user's first group is used. For an unknown uid, returns a user without a name and with this one
-// group. Errors: kUnavailable if the database cannot answer.
+// group. Errors: kUnavailable if the database cannot be queried.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
-// Explains that a user's number now belongs to another person, which can happen after the user was
-// deleted. Empty if the submitter is still the same user or had no name at the submission. then,
-// now: the names at the submission and now. An empty name, or the number as a name, means that
-// there is no name.
+// Explains that the UID now belongs to a different person, for example because the user was
+// deleted. Empty if it still belongs to the submitter, or if the submitter had no name at
+// submission. then, now: the user names at submission and now; an empty name, or the UID as a name,
+// means that there is no name.
 std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now);
 
 // Whether this process can switch users because it runs as root.
 bool CanSwitchUser();
 
 // Sets groups, group and user (real, effective and saved) irreversibly. Call it only in a child
-// that is about to exec. Errors: the system's.
+// that is about to exec. Errors: system errors.
 Result<Unit> BecomeUser(const UserInfo& user);
 
 // Limits the user's processes and threads, so that a fork bomb does not use up the processes that
@@ -48,20 +48,20 @@ void GiveUpMemoryProtection(const std::string& file = "/proc/self/oom_score_adj"
 // Resets all signals to their default actions and unblocks them.
 void ResetSignals();
 
-// Accesses files with the user's rights instead of root's, in a process with a single thread. Only
-// the effective ids change, so the user can neither signal nor trace this process. A process that
-// cannot switch users already runs as the user; in that case only the umask changes.
+// Accesses files with the user's privileges instead of root's, in a process with a single thread.
+// Only the effective ids change, so the user can neither signal nor trace this process. A process
+// that cannot switch users already runs as the user; in that case only the umask changes.
 class WornRights {
  public:
-  // umask: for files created with these rights. The user must outlive this object.
+  // umask: for files created with these privileges. The user must outlive this object.
   WornRights(const UserInfo& user, mode_t umask);
   ~WornRights() { DropPrivileges(); }
   WornRights(const WornRights&) = delete;
   WornRights& operator=(const WornRights&) = delete;
-  // Returns false if the system refused. In that case this process still has its own rights, and
-  // must not touch the user's files.
+  // Returns false if the system refused. In that case this process still has its own privileges,
+  // and must not touch the user's files.
   [[nodiscard]] bool Wear();
-  // Restores this process's own rights. Aborts if that fails.
+  // Restores this process's own privileges. Aborts if that fails.
   void DropPrivileges();
 
  private:

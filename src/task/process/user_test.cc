@@ -55,8 +55,8 @@ TEST(User, DetectsThatANumberBelongsToAnotherPerson) {
   EXPECT_EQ(WhyNotTheSubmitter(7, "7", "bob"), "") << "had no name then";
   EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "bob"),
             "user id 7 belonged to ada at submission and now belongs to bob");
-  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", ""), "there is no user ada any more");
-  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "7"), "there is no user ada any more");
+  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", ""), "user ada no longer exists");
+  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "7"), "user ada no longer exists");
 }
 
 TEST(User, WornRightsCreateFilesOfTheUserAndCannotReadRootsFiles) {

@@ -208,7 +208,7 @@ std::optional<CounterBefore> CounterAtEnd(string_view text) {
   return CounterBefore{{*done, *total}, first};
 }
 
-// Reads a bar of tqdm: "… 45/100 [00:10<00:12,  4.5it/s, loss=0.3]".
+// Reads a tqdm bar: "… 45/100 [00:10<00:12,  4.5it/s, loss=0.3]".
 std::optional<Reading> TqdmAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   if (!scan.Span()) return std::nullopt;
@@ -229,8 +229,8 @@ std::optional<Reading> TqdmAt(string_view line, std::size_t bracket) {
   return WithLabel(bar, line.substr(0, counter->at), rate ? rate->unit : "", line.substr(scan.at));
 }
 
-// Reads "[10/100 00:05<00:45 2.31]" of fastprogress and "[ 500/1000 05:00 < 05:00, 1.7 it/s, Epoch
-// 1/2]" of Hugging Face in a notebook.
+// Reads fastprogress bars ("[10/100 00:05<00:45 2.31]") and Hugging Face bars in a notebook ("[
+// 500/1000 05:00 < 05:00, 1.7 it/s, Epoch 1/2]").
 std::optional<Reading> FastProgressAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   scan.SkipAny(" ");
@@ -248,7 +248,7 @@ std::optional<Reading> FastProgressAt(string_view line, std::size_t bracket) {
   return WithLabel(bar, line.substr(0, bracket), "", line.substr(scan.at));
 }
 
-// Reads "448/450 [====>.] - ETA: 0s - loss: 0.9" of Keras 2.
+// Reads a Keras 2 bar: "448/450 [====>.] - ETA: 0s - loss: 0.9".
 std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   scan.SkipAny("=>.");
@@ -267,7 +267,7 @@ std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   return bar;
 }
 
-// Reads "[====>......... 27008/50000 ......]  ETA: 1m12s | Step: 3ms" of Torch.
+// Reads a Torch bar: "[====>......... 27008/50000 ......]  ETA: 1m12s | Step: 3ms".
 std::optional<Reading> XluaAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   scan.SkipAny("=>.");
@@ -279,7 +279,7 @@ std::optional<Reading> XluaAt(string_view line, std::size_t bracket) {
   return Reading{.unit = "sample", .loop = *loop, .eta_s = ReadEta(line), .bar = true};
 }
 
-// Reads an evaluation of mmcv: "300/500, 15.2 task/s, elapsed: 20s, ETA: 13s" after "[>>>   ] ".
+// Reads an mmcv evaluation: "300/500, 15.2 task/s, elapsed: 20s, ETA: 13s" after "[>>>   ] ".
 std::optional<Reading> MmcvAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   scan.SkipAny("> ");
@@ -296,8 +296,8 @@ std::optional<Reading> MmcvAt(string_view line, std::size_t bracket) {
                  .bar = true};
 }
 
-// Reads thin bars: "37/391 ━━━━ 12s 35ms/step - loss: 2.3" of Keras 3, "100% ━━━━ 12/12 3.5it/s
-// 3.5s" of Ultralytics, "Epoch 0/9  ━━━━ 400/1875 0:00:04 • 0:00:17 87.50it/s" of rich.
+// Reads thin bars: Keras 3 ("37/391 ━━━━ 12s 35ms/step - loss: 2.3"), Ultralytics ("100% ━━━━ 12/12
+// 3.5it/s 3.5s"), rich ("Epoch 0/9  ━━━━ 400/1875 0:00:04 • 0:00:17 87.50it/s").
 std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
   std::size_t end = first;
   while (end < line.size() && (IsThinBar(line.substr(end)) || line[end] == ' '))
@@ -354,7 +354,7 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
   return WithLabel(bar, before, unit, line.substr(scan.at));
 }
 
-// Reads a bar of tqdm without times: "train:  45%|####     | 45/100".
+// Reads a tqdm bar without times: "train:  45%|####     | 45/100".
 std::optional<Reading> PercentBarAt(string_view line, std::size_t percent) {
   const std::size_t end = line.find('|', percent + 2);
   if (end == string_view::npos) return std::nullopt;
@@ -371,7 +371,7 @@ std::optional<Reading> PercentBarAt(string_view line, std::size_t percent) {
   return WithLabel({.loop = *loop}, line.substr(0, first), "", line.substr(scan.at));
 }
 
-// Reads "Progress on:train 500it/10.0kit rate:1.2it/s remaining:2:12:00 …" of tqdm-loggable.
+// Reads a tqdm-loggable line: "Progress on:train 500it/10.0kit rate:1.2it/s remaining:2:12:00 …".
 std::optional<Reading> LoggedBar(string_view line) {
   constexpr string_view kHead = "Progress on:";
   const std::size_t head = line.find(kHead);
@@ -399,7 +399,7 @@ std::optional<Reading> LoggedBar(string_view line) {
                    rate ? rate->unit : "", line.substr(scan.at));
 }
 
-// In a list of metrics, "val: 0.61" is a result and not the phase.
+// In a list of metrics, "val: 0.61" is a result, not the phase.
 bool IsFigure(string_view label, std::size_t behind) {
   Scan scan{label, behind};
   scan.SkipAny(" ");
@@ -430,7 +430,7 @@ std::optional<Reading> ReadBar(string_view line) {
     for (const auto read : {TqdmAt, FastProgressAt, KerasAt, XluaAt, MmcvAt}) {
       std::optional<Reading> bar = read(line, at);
       if (!bar) continue;
-      // If a line has several bars, the last bar counts.
+      // If a line has several bars, the last one is used.
       const std::size_t end = line.find(']', at);
       const std::optional<Reading> next =
           end == string_view::npos ? std::nullopt : ReadBar(line.substr(end + 1));

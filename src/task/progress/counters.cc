@@ -15,7 +15,8 @@ using std::string_view;
 struct Key {
   string_view word;
   string_view unit;
-  // Installers print this word too. So a small counter counts only if its line also has a loss.
+  // Installers print this word too. So a small counter is accepted only if its line also has a
+  // loss.
   bool plain = false;
 };
 constexpr std::array<Key, 21> kKeys{
@@ -72,7 +73,7 @@ std::optional<Counter> CounterAfter(Scan& scan) {
   return Counter{*done, std::nullopt};
 }
 
-// Reads the counter of a loop that follows the counter of an epoch: "[50/5455]", ":    100 / 2500".
+// Reads the loop counter that follows an epoch counter: "[50/5455]", ":    100 / 2500".
 std::optional<Counter> LoopBehind(Scan& scan) {
   const std::size_t before = scan.at;
   scan.SkipAny(" :,|->])\"'");
@@ -122,7 +123,7 @@ std::optional<Found> FindLoop(string_view line) {
   return found;
 }
 
-// Whether a speed or a word shows that a loop trains. Needed for programs that print no loss:
+// Whether a speed or a word shows that a loop is training. Needed for programs that print no loss:
 // MXNet, Tesseract, DI-engine, rsl_rl, RLlib and RELION.
 bool Trains(string_view line) {
   return HasWord(line, "samples/sec") || HasWord(line, "images/sec") || HasWord(line, "img/s") ||
@@ -131,8 +132,8 @@ bool Trains(string_view line) {
          HasWord(line, "expectation iteration");
 }
 
-// Recognises lines of reinforcement-learning programs, which print no loss, and of TensorFlow's
-// object detection.
+// Recognises lines printed by reinforcement-learning programs, which print no loss, and by
+// TensorFlow's object detection.
 bool HasReward(string_view line) {
   return HasWord(line, "episodic_return") || HasWord(line, "reward") ||
          HasWord(line, "per-step time");
@@ -149,8 +150,8 @@ bool ThousandsAt(string_view text, std::size_t at) {
   return digits && (at + 4 == text.size() || !IsDigit(text[at + 4]));
 }
 
-// Reads the counter of the loop after the counter of an epoch. The epoch's counter ends at `end`,
-// which is moved past the loop's counter.
+// Reads the loop counter that follows an epoch counter. `end` is where the epoch counter ends; it
+// is moved past the loop counter.
 void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   Scan scan{line, end};
   if (const std::optional<Counter> loop = LoopBehind(scan)) {
@@ -168,7 +169,7 @@ void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   }
 }
 
-// Whether " done" or "] finished in 12 s" follows the counter of an epoch.
+// Whether " done" or "] finished in 12 s" follows an epoch counter.
 bool SaysFinished(string_view line, std::size_t at) {
   Scan scan{line, at};
   scan.SkipAny(" :,|->])[");

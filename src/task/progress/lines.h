@@ -1,4 +1,4 @@
-// Cuts the output of a program into short clean lines, in fixed memory.
+// Splits a program's output into short clean lines, in fixed memory.
 #pragma once
 
 #include <cstddef>

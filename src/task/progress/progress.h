@@ -1,4 +1,4 @@
-// The progress of a program, as shown by its output.
+// A program's progress, as shown by its output.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ std::string_view ToText(Phase phase);  // "other", "download", "train", "eval"
 struct Progress {
   Phase phase = Phase::kOther;
   std::string_view unit;  // of the loop: "step", "iter", "epoch", …; empty: nothing was recognised
-  std::optional<double> done;   // counter of the loop
+  std::optional<double> done;   // loop counter
   std::optional<double> total;  // at least 1, and at least `done`
   std::optional<double> rate_per_s;
   std::optional<double> eta_s;         // as printed

@@ -241,7 +241,7 @@ void ProgressReader::SetEpoch(Counter epoch, bool completed, bool finished) {
   finished_ = finished && !completed_;
 }
 
-// Converts the counter of epochs so that it begins at 1.
+// Converts the epoch counter so that it starts at 1.
 Reading ProgressReader::FromOne(Reading reading) const {
   if (from_zero_) {
     ++reading.loop.done;
@@ -391,7 +391,7 @@ double ProgressReader::EpochsDone() const {
   return std::max(0.0, epoch_->done - (completed_ || from_zero_ ? 0 : 1) + (finished_ ? 1 : 0));
 }
 
-// Whether the loop spans the whole run although the program also prints epochs.
+// Whether the loop spans the whole run even though the program also prints epochs.
 bool ProgressReader::SpansEpochs() const {
   return run_loops_ && train_ && train_->unit != "epoch" && train_->loop.total == run_loops_;
 }

@@ -1,4 +1,4 @@
-// Follows the output of a program and extracts its latest progress. Memory use is fixed, and equal
+// Follows a program's output and extracts its latest progress. Memory use is fixed, and equal
 // output gives equal results.
 #pragma once
 
@@ -28,9 +28,9 @@ class ProgressReader {
   // Reads a line that gives context for neighbouring lines.
   void TakeContext(std::string_view line);
   void TakeTable(std::string_view line);    // table of Stable-Baselines3
-  void TakeColumns(std::string_view line);  // table of nerfstudio, OpenMM or LAMMPS
-  void TakeRow(std::string_view line);      // table row of fastai, skorch, Chainer or spaCy
-  // Reads the bars of Chainer. Returns true if the line is part of such a bar.
+  void TakeColumns(std::string_view line);  // nerfstudio, OpenMM or LAMMPS table
+  void TakeRow(std::string_view line);      // fastai, skorch, Chainer or spaCy table row
+  // Reads Chainer's bars. Returns true if the line is part of such a bar.
   bool TakeChainer(std::string_view line);
   void TakeTraining(Reading reading);
   void TakeEvaluation(const Reading& reading);
@@ -52,7 +52,7 @@ class ProgressReader {
   std::optional<double> loss_;
   std::optional<Counter> epoch_;
   bool completed_ = false;   // epoch_ counts finished epochs
-  bool finished_ = false;    // the epoch of epoch_ is over
+  bool finished_ = false;    // the epoch in epoch_ is over
   bool from_zero_ = false;   // epochs are counted from 0
   bool evaluating_ = false;  // eval_ began after train_ and has not ended
   bool announced_ = false;   // the program announced an evaluation
@@ -61,13 +61,13 @@ class ProgressReader {
   bool download_ = false;
   bool prepares_ = false;               // the line above an unnamed bar announced a preparation
   bool downloads_ = false;              // the line above an unnamed bar announced a download
-  std::size_t losses_at_ = 0;           // column of the losses in a table that has begun; 0: none
-  std::size_t steps_at_ = 0;            // column of the steps in such a table; 0: none
+  std::size_t losses_at_ = 0;           // loss column of the current table; 0: none
+  std::size_t steps_at_ = 0;            // step column of that table; 0: none
   bool columns_ = false;                // a table of TakeColumns has begun
   bool labelled_ = false;               // lines begin with the rank
   std::optional<double> epochs_total_;  // a total printed separately from the epoch
   std::optional<double> loops_total_;
-  std::optional<double> run_loops_;  // loops of all epochs together
+  std::optional<double> run_loops_;  // number of loops in all epochs together
   std::optional<double> rate_;       // rate in a table
   std::optional<double> share_;      // share of the whole run, from Chainer's bar
 };

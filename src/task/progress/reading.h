@@ -1,4 +1,4 @@
-// The state of a loop as one line of output shows it.
+// A loop's state as shown by one line of output.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@ struct Reading {
   std::optional<double> rate_per_s;
   std::optional<double> eta_s;
   std::optional<double> loss;
-  // The counter of epochs, separate from the loop. In rows of Ultralytics, the epoch is the loop,
-  // and `row` is set.
+  // The epoch counter, separate from the loop. In Ultralytics rows, the epoch is the loop, and
+  // `row` is set.
   std::optional<Counter> epoch;
   std::optional<double> row;  // finished share of the current epoch, 0..1
   bool bar = false;
@@ -34,10 +34,10 @@ struct Reading {
   bool finished = false;   // the line says that this epoch is over: "epoch 3/10 done"
 };
 
-// Reads a bar of tqdm, Keras, rich, Ultralytics, fastprogress or mmcv, anywhere in the line.
+// Reads a tqdm, Keras, rich, Ultralytics, fastprogress or mmcv bar anywhere in the line.
 std::optional<Reading> ReadBar(std::string_view line);
-// Reads the row of an epoch of Ultralytics, "      1/100      1.18G      1.287 …  640:", with at
-// least `figures` figures after the memory.
+// Reads the Ultralytics row for an epoch, "      1/100      1.18G      1.287 …  640:", with at
+// least `figures` numbers after the memory.
 std::optional<Counter> ReadUltralytics(std::string_view row, int figures = 0);
 // Reads counters with words: "Epoch 3/10", "Epoch: [0]  [ 10/1251]", "iteration 10/ 1000 | …",
 // "step 500 | loss 2.3". A counter without a total counts only if the line also has a loss or an
@@ -55,7 +55,7 @@ std::optional<Reading> ReadBrackets(std::string_view line);
 std::optional<double> ReadLoss(std::string_view line);
 // Reads the remaining time in seconds: "eta: 1:02:03", "remaining: 10.8s".
 std::optional<double> ReadEta(std::string_view line);
-// Reads the time of a step in seconds: "35ms/step".
+// Reads the step time in seconds: "35ms/step".
 std::optional<double> ReadStepTime(std::string_view line);
 // Adds the line's loss, remaining time and rate if the reading lacks them.
 void AddMeasures(Reading& reading, std::string_view line);
@@ -70,7 +70,7 @@ std::optional<Counter> ReadPair(Scan& scan);
 // nothing to translate.
 std::optional<std::string> InEnglish(std::string_view line);
 
-// The phase according to the description of a bar or the beginning of a line.
+// The phase according to a bar's description or the beginning of a line.
 Phase PhaseOf(std::string_view label);
 
 }  // namespace carma::task

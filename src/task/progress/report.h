@@ -35,7 +35,7 @@ struct ProgressReport {
     field("total", report.total, "Total number of units; null: not known.", kCount);
     field("rate_per_s", report.rate_per_s, "Units per second, as the program prints them.", kCount);
     field("loss", report.loss, "The last training loss that the program printed.");
-    field("epoch", report.epoch, "The running epoch, counted from 1.", kCount);
+    field("epoch", report.epoch, "The current epoch, counted from 1.", kCount);
     field("fraction", report.fraction, "Share of the whole run that is done; null: not known.",
           {.least = 0, .most = 1});
     field("ends_ms", report.ends_ms,

@@ -10,8 +10,8 @@ namespace {
 
 using std::string_view;
 
-// Reads "[12] train-rmse:0.12" of XGBoost and LightGBM, "[100] loss=0.5" of clu, "100: learn: 0.5 …
-// remaining: 10.8s" of CatBoost.
+// Reads lines from XGBoost and LightGBM ("[12] train-rmse:0.12"), clu ("[100] loss=0.5") and
+// CatBoost ("100: learn: 0.5 … remaining: 10.8s").
 std::optional<Reading> ReadBoosting(string_view line) {
   // The counter may follow the head of a log line: "… writer.py:48] [1200] loss=2.4", "[10:00:00]
   // [12] train-rmse".
@@ -48,7 +48,7 @@ std::optional<Reading> ReadBoosting(string_view line) {
   return reading;
 }
 
-// Reads "Train: 3 [  50/1251 (  4%)]" and "Test: [ 10/196]" of timm.
+// Reads timm lines: "Train: 3 [  50/1251 (  4%)]" and "Test: [ 10/196]".
 std::optional<Reading> ReadTimm(string_view line) {
   if (!line.contains('[')) return std::nullopt;
   for (const string_view word : {"train", "test", "valid", "validation", "val"}) {
@@ -83,9 +83,9 @@ std::optional<Reading> ReadTimm(string_view line) {
   return std::nullopt;
 }
 
-// Reads "391/391 - 14s - loss: 0.8 - 36ms/step" of Keras without a bar, "12/41, train_loss: 0.5" of
-// MONAI, "loss: 2.3  [ 6464/60000]" and "[1,  2000] loss: 2.2" of PyTorch's tutorials, and
-// "Inference done 11/5000. … ETA=0:05:53" of Detectron2, which is an evaluation.
+// Reads lines from Keras without a bar ("391/391 - 14s - loss: 0.8 - 36ms/step"), MONAI ("12/41,
+// train_loss: 0.5"), PyTorch's tutorials ("loss: 2.3  [ 6464/60000]" and "[1,  2000] loss: 2.2")
+// and Detectron2's evaluation ("Inference done 11/5000. … ETA=0:05:53").
 std::optional<Reading> ReadHead(string_view line) {
   Scan scan{line};
   scan.SkipAny(" ");
@@ -126,7 +126,7 @@ std::optional<Reading> ReadHead(string_view line) {
   return reading;
 }
 
-// Reads "3epoch:train:451-500batch: …" of ESPnet, which follows "3/100epoch started. …".
+// Reads an ESPnet line, "3epoch:train:451-500batch: …", which follows "3/100epoch started. …".
 std::optional<Reading> ReadRange(string_view line) {
   if (const std::size_t begun = line.find("epoch started. "); begun != string_view::npos) {
     Scan pair{line, line.rfind(' ', begun) + 1};
@@ -150,7 +150,7 @@ std::optional<Reading> ReadRange(string_view line) {
   return reading;
 }
 
-// Reads "[2026-01-02 03:04:05] Ep. 2 : Up. 500 : Sen. 31,937 : Cost 4.2 : …" of Marian.
+// Reads a Marian line: "[2026-01-02 03:04:05] Ep. 2 : Up. 500 : Sen. 31,937 : Cost 4.2 : …".
 std::optional<Reading> ReadMarian(string_view line) {
   const std::size_t epoch = line.find("Ep. ");
   const std::size_t update = line.find(" : Up. ");
@@ -166,8 +166,8 @@ std::optional<Reading> ReadMarian(string_view line) {
   return reading;
 }
 
-// Reads " 1000: 0.51, 0.62 avg loss, 0.001 rate, 3.2 seconds, 64000 images, 12.5 hours left" of
-// Darknet.
+// Reads a Darknet line: " 1000: 0.51, 0.62 avg loss, 0.001 rate, 3.2 seconds, 64000 images, 12.5
+// hours left".
 std::optional<Reading> ReadDarknet(string_view line) {
   Scan scan{line};
   scan.SkipAny(" ");
@@ -188,7 +188,7 @@ std::optional<Reading> ReadDarknet(string_view line) {
   return reading;
 }
 
-// Reads "train: [████      ] data=0000012/0000140 loss=2.31±0.1 … ETA=00:02:08" of llama.cpp.
+// Reads a llama.cpp line: "train: [████      ] data=0000012/0000140 loss=2.31±0.1 … ETA=00:02:08".
 std::optional<Reading> ReadLlama(string_view line) {
   const std::size_t data = line.find("] data=");
   if (data == string_view::npos) return std::nullopt;
@@ -200,7 +200,7 @@ std::optional<Reading> ReadLlama(string_view line) {
   return reading;
 }
 
-// Reads "INFO :      [ROUND 3]" of Flower, which prints the number of rounds at its start.
+// Reads "INFO :      [ROUND 3]" from Flower, which prints the number of rounds when it starts.
 std::optional<Reading> ReadFlower(string_view line) {
   const std::size_t round = line.find("[ROUND ");
   if (round == string_view::npos) return std::nullopt;
@@ -210,15 +210,15 @@ std::optional<Reading> ReadFlower(string_view line) {
   return Reading{.unit = "round", .loop = {*number, std::nullopt}};
 }
 
-// Reads a row of Ultralytics that has no bar.
+// Reads an Ultralytics row that has no bar.
 std::optional<Reading> ReadEpochRow(string_view line) {
   const std::optional<Counter> epoch = ReadUltralytics(line, 4);
   if (!epoch) return std::nullopt;
   return Reading{.unit = "epoch", .loop = *epoch, .row = 1};
 }
 
-// Reads "TIMING: 5000  CPU: 61.2, 0.0121/step  Wall: 61.9, 0.0122/step, 1.6 hours remaining, …" of
-// NAMD.
+// Reads a NAMD line: "TIMING: 5000  CPU: 61.2, 0.0121/step  Wall: 61.9, 0.0122/step, 1.6 hours
+// remaining, …".
 std::optional<Reading> ReadNamd(string_view line) {
   Scan scan{line};
   if (!scan.Skip("TIMING: ")) return std::nullopt;

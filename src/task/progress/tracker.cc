@@ -9,8 +9,8 @@ namespace {
 constexpr std::int64_t kFirstGapMs = 200;
 // The time to the next check is this fraction (1/20) of the run's age.
 constexpr std::int64_t kGapShare = 20;
-// From this fraction of the run on, the speed of the whole run is more reliable than the printed
-// rate, which leaves out evaluations and checkpoints.
+// Beyond this fraction of the run, the speed of the whole run is more reliable than the printed
+// rate, which excludes evaluations and checkpoints.
 constexpr double kLeastFraction = 0.01;
 constexpr std::int64_t kLeastSpanMs = 60'000;
 constexpr double kMostLeftMs = 1e12;

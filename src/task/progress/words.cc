@@ -36,8 +36,8 @@ bool Replace(std::string& line, const Words& words) {
   return true;
 }
 
-// Whether this byte begins an accented letter or a letter of another alphabet. The characters of
-// bars begin with the byte E2.
+// Whether this byte begins an accented letter or a letter of a non-Latin alphabet. Bar characters
+// begin with the byte E2.
 bool IsForeign(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0xc3 && byte <= 0xed && byte != 0xe2;

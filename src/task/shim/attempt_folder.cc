@@ -58,7 +58,7 @@ bool CannotReadNow(const base::Error& error) {
 }
 
 // Reads the owner file, which must exist. If its text is unreadable (empty after a power failure),
-// the owner counts as dead. Errors: kIo if the machine cannot read the file now.
+// the owner counts as dead. Errors: kIo if the file cannot be read now.
 Result<ShimOwner> ReadOwner(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes);
   if (!text && CannotReadNow(text.error())) return std::unexpected(text.error());
@@ -124,15 +124,15 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   if (!group.empty()) TaskCgroup::KillCgroup(group);
   KillLeftovers(order->uid, started, attempt.dir);
   if (!group.empty() && !order->limiter.empty()) {
-    // Killing takes a moment, but the limits can be removed at once: no process of the task can
+    // Killing takes a moment, but the limits can be removed immediately: no process of the task can
     // allocate memory any more.
     (void)LimitGpuMemory(order->limiter, group, NoLimitWords(order->memory_limits), kLostPatience);
   }
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
-// The attempt has run or still runs, and its folder does not show how it ended. So all of its
-// processes must be ended.
+// The attempt ran or is still running, and its folder does not show how it ended. So all of its
+// processes must be killed.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
   Outcome outcome{.kind = OutcomeKind::kLost, .text = "its folder " + attempt.dir + " was removed"};
@@ -156,9 +156,10 @@ Outcome NeverBegan(std::string text) {
 // Ensures that no shim will run the attempt. Returns empty if a shim claimed the attempt first.
 std::optional<Outcome> Abandon(const std::string& dir) {
   // A shim is started only after its folder has been made.
-  if (!base::Exists(dir)) return NeverBegan("carmad ended before the task was started");
+  if (!base::Exists(dir)) return NeverBegan("carmad exited before the task was started");
   const std::string complaint = LastComplaint(dir);
-  const std::string text = complaint.empty() ? "its shim ended before the task began" : complaint;
+  const std::string text =
+      complaint.empty() ? "its shim exited before the task started" : complaint;
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;
@@ -200,7 +201,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   const Result<ShimOwner> read = ReadOwner(dir);
   if (!read) return Unknown(read.error());
   const ShimOwner& owner = *read;
-  if (owner.abandoned) return NeverBegan("it was abandoned before the task began");
+  if (owner.abandoned) return NeverBegan("it was abandoned before the task started");
   // Check whether the shim is alive before reading the report. If the shim reports and exits in
   // between, its end is noticed later.
   const bool lives = OwnerLives(owner);

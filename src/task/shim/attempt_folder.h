@@ -14,7 +14,7 @@
 namespace carma::task {
 
 // Creates the folder with the order and the script. Errors: kInvalid if the order can never run,
-// kConflict if the attempt already has an owner, otherwise the system's errors.
+// kConflict if the attempt already has an owner, otherwise system errors.
 Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup);
 
 enum class OutcomeKind {
@@ -32,16 +32,17 @@ struct Outcome {
   std::string text;                    // for kNeverBegan and kLost: the reason
   std::string leftover_group;  // for kLost: cgroup folder that must be removed later, or empty
 };
-// Determines the outcome of an attempt. An attempt without owner is claimed and thereby abandoned,
-// so that a late shim cannot run it. An attempt that is known to have started is never kNeverBegan.
-// If its folder no longer shows the start, the attempt is lost. cgroup: as in PrepareAttempt.
+// Determines the outcome of an attempt. An attempt without an owner is claimed and thereby
+// abandoned, so that a late shim cannot run it. An attempt that is known to have started is never
+// kNeverBegan. If its folder no longer shows the start, the attempt is lost. cgroup: as in
+// PrepareAttempt.
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 
 // The attempt's time between TERM and KILL; empty if its order cannot be read.
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 
 // Removes the folders of all attempts below `folder` (…/attempts), except attempts that are `kept`
-// and those with a living shim. Files with other names stay. Returns the number of removed folders.
+// and those with a live shim. Files with other names stay. Returns the number of removed folders.
 std::size_t SweepAttempts(const std::string& folder,
                           const std::function<bool(core::TaskId, int attempt)>& kept);
 
@@ -50,7 +51,7 @@ Result<Unit> RemoveAttempt(const std::string& attempt_dir);
 
 std::optional<ShimStarted> ReadStarted(const std::string& attempt_dir);
 
-// The real time since the attempt's process began, unaffected by changes of the clock. Empty if the
+// The real time since the attempt's process began, unaffected by clock changes. Empty if the
 // attempt is not known to have started, or started before the last boot.
 std::optional<base::Duration> SinceStart(const std::string& attempt_dir);
 

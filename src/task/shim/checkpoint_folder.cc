@@ -22,7 +22,7 @@ using base::Json;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxOwnerFileBytes = 4096;
-// File servers show this user id for files of users that do not exist there.
+// File servers report this UID for files whose owner does not exist there.
 constexpr uid_t kNobody = 65534;
 
 UniqueFd OpenFolder(const std::string& path) {

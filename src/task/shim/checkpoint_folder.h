@@ -15,10 +15,11 @@ inline constexpr char kCheckpointOwnerFile[] = ".carma-task";
 
 std::string CheckpointFolder(const ShimOrder& order);
 
-// The following functions run with the user's rights.
+// The following functions run with the user's privileges.
 
 // Creates the folder for a task that is known to checkpoint. If this fails, the task must save
-// elsewhere. Errors: kConflict: the folder belongs to another user, or to a task of another carmad.
+// elsewhere. Errors: kConflict if the folder belongs to another user, or to a task of another
+// carmad.
 Result<Unit> PrepareCheckpoints(const ShimOrder& order);
 
 // Called at the end of an attempt. Removes the folder if it is empty; otherwise writes the owner

@@ -30,7 +30,7 @@ namespace {
 using base::UniqueFd;
 
 constexpr std::size_t kMaxAnswerBytes = 8192;
-// Whether the error is a temporary problem of the machine rather than an error of the task.
+// Whether the error is a temporary problem on the machine rather than the task's fault.
 bool Passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
          error == ETXTBSY || error == EIO || error == EINTR || error == ESTALE;
@@ -114,8 +114,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   }
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return Failure(errno, "no_new_privs");
-  // Set after the change of user, which would clear it. If the shim dies, nobody is left to report
-  // the end of the task, and a second start must not find the first attempt still running.
+  // Set after switching users, which would clear it. If the shim dies, nothing is left to report
+  // the task's end, and a second start must not find the first attempt still running.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(1);
   return std::nullopt;
@@ -125,8 +125,8 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   ::setsid();
   GiveUpMemoryProtection();
   // Only the limit on open files is changed; the task inherits all others from the daemon, whose
-  // service sets them. A high limit is safe for old programs that use select(), because these only
-  // need low numbers for files that they open themselves.
+  // service sets them. A high limit is safe for old programs that use select(), because they need
+  // low descriptor numbers only for files that they open themselves.
   base::RaiseOpenFiles();
   LimitProcesses(plan.max_processes);
   StayOn(plan.cores);
@@ -165,7 +165,7 @@ pid_t Fork(const ChildPlan& plan) {
 }  // namespace
 
 std::optional<LaunchError> WhyNotEnter(const std::string& workdir) {
-  // Opening "FOLDER/." needs the right to enter the folder.
+  // Opening "FOLDER/." needs permission to enter the folder.
   const UniqueFd inside(::open((workdir + "/.").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (inside) return std::nullopt;
   return EnterFailure(errno, workdir);

@@ -1,4 +1,4 @@
-// Starts the task's own program from the shim: fork, switch to the user's rights, exec.
+// Starts the task's own program from the shim: fork, switch to the user, exec.
 #pragma once
 
 #include <sys/types.h>
@@ -30,7 +30,7 @@ struct ChildPlan {
   // may be setuid programs. These tools set no_new_privs for the programs that they run.
   bool keeps_setuid = false;
   int cgroup_fd = -1;              // folder of the task's group; -1: none
-  const UserInfo* user = nullptr;  // rights to switch to; null: keep the shim's
+  const UserInfo* user = nullptr;  // user to switch to; null: keep the shim's
   // Descriptor of a batch script, whose path is argv[script_argument]. If the user has no access to
   // the folders above the script, the child gets the script through this descriptor instead.
   int script_fd = -1;
@@ -43,13 +43,13 @@ struct LaunchError {
   bool no_user = false;  // retryable: the task's user does not exist
 };
 
-// Why the caller may not enter the task's working directory; empty if it may. The caller must have
-// the rights of the task's user. Blocks while the file system does.
+// Why the caller may not enter the task's working directory; empty if it may. The caller must run
+// with the privileges of the task's user. Blocks as long as the file system does.
 std::optional<LaunchError> WhyNotEnter(const std::string& workdir);
 
 // Starts the child in its own session, process group and cgroup, with no new privileges, default
 // signals, the task's umask, and only its streams as descriptors. The child is killed when the shim
-// dies. Returns once exec has succeeded; after an error, the child is gone. Blocks while the
+// dies. Returns once exec has succeeded; after an error, the child is gone. Blocks as long as the
 // program's file system does.
 std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan);
 

@@ -34,9 +34,9 @@ Words Mounts(const ContainerRun& run) {
   return words;
 }
 
-// The options that Podman and Docker have in common. The container uses the network and shared
-// memory of the server, as a task without a container does: the processes of a training run use
-// them to communicate, and MPS needs them.
+// The options that Podman and Docker have in common. The container uses the server's network and
+// shared memory, as a task without a container does: the processes of a training run use them to
+// communicate, and MPS needs them.
 Words Common(const ContainerRun& run) {
   Words words{"--rm",
               "--name=" + run.name,
@@ -98,7 +98,7 @@ Words Apptainer(const ContainerRun& run) {
   return words;
 }
 
-// The server's values of these variables would break programs of the image.
+// The server's values of these variables would break programs in the image.
 constexpr std::array<std::string_view, 14> kOfTheServer{
     "PATH",       "LD_LIBRARY_PATH", "LD_PRELOAD", "SHELL",         "TMPDIR",
     "PYTHONHOME", "VIRTUAL_ENV",     "MANPATH",    "HOSTNAME",      "MAIL",

@@ -29,8 +29,8 @@ struct ContainerRun {
 
 // Runs the tool in the foreground: it exits with the command's exit code and passes signals on.
 std::vector<std::string> ContainerCommand(const ContainerRun& run);
-// The command that ends and removes the container, whether or not it runs. Empty if nothing has to
-// be removed, because the container consists only of the tool's child processes.
+// The command that stops and removes the container, whether or not it is running. Empty if nothing
+// has to be removed, because the container consists only of the tool's child processes.
 std::vector<std::string> ContainerRemoval(const ContainerRun& run);
 
 // The container's name for one attempt of a task. books: as from BooksWord.

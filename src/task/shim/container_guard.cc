@@ -38,7 +38,7 @@ Result<GuardOrder> ReadOrder() {
   return base::FieldsFromJson<GuardOrder>(json, "", base::Unknown::kRefused);
 }
 
-// Becomes the user for good and runs the removal command. Returns only if that is impossible or
+// Permanently becomes the user and runs the removal command. Returns only if that is impossible or
 // unnecessary.
 void CleanUpAsUser(const GuardOrder& order, bool removes) {
   if (order.switches_user && !BecomeUser(order.user)) return;
@@ -58,7 +58,7 @@ void CleanUp(const GuardOrder& order, bool removes) {
     ::_exit(0);
   }
   if (child > 0) ::waitpid(child, nullptr, 0);
-  // Podman leaves a process behind that keeps the user's namespaces for its next call.
+  // Podman leaves a process behind that keeps the user's namespaces for its next invocation.
   for (const base::ProcessStat& left : Descendants(::getpid())) Tell(left.id, {SIGKILL});
   EndContainerGroup(order.group, order.limits);
 }

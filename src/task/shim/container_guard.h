@@ -1,6 +1,7 @@
-// Ends a task's container when its shim ends for any reason. This is needed because Docker's
-// containers are children of its daemon, and Podman keeps records of ended containers. The guard is
-// a separate process (carma-shim --guard), so the container ends even if the shim is killed.
+// Stops a task's container when its shim exits for any reason. This is needed because Docker's
+// containers are children of its daemon, and Podman keeps records of containers that have exited.
+// The guard is a separate process (carma-shim --guard), so the container is stopped even if the
+// shim is killed.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@
 
 namespace carma::task {
 
-// What the guard does, with the rights of the task's user, when the shim ends.
+// What the guard does, with the privileges of the task's user, when the shim exits.
 struct GuardOrder {
   UserInfo user;
   bool switches_user = false;
@@ -43,7 +44,7 @@ struct GuardOrder {
 class ContainerGuard {
  public:
   // Starts the guard. The caller must not be a subreaper at that moment, or the guard would become
-  // its child. Errors: the system's.
+  // its child. Errors: system errors.
   static Result<ContainerGuard> Start(const GuardOrder& order);
   // Call it when the task has ended. removes: whether its container, or a record of the container,
   // may still exist. Returns once both are removed, or after a minute.
@@ -51,7 +52,7 @@ class ContainerGuard {
 
  private:
   base::UniqueFd alive_;  // the guard starts its work when this is written to or closed
-  base::UniqueFd done_;   // closed when the guard has ended
+  base::UniqueFd done_;   // closed when the guard has exited
 };
 
 // Runs carma-shim --guard and returns the exit status.

@@ -22,7 +22,7 @@ namespace carma::task {
 namespace {
 
 // Process 1 of a container ignores signals that it does not handle, so a small program must pass
-// them on. Packages of Podman install one of these programs.
+// them on. Podman packages install one of these programs.
 constexpr std::array kInits{"/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
                             "/usr/bin/catatonit", "/usr/bin/tini", "/usr/bin/dumb-init"};
 
@@ -95,7 +95,8 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
         Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY")}) {
     if (folder != "/" && base::IsFolder(folder)) AddMount({folder, folder, false}, run);
   }
-  // Removes the variable if it names the folder of a session that has ended; Podman would fail.
+  // Removes the variable if it names the folder of a session that has ended, because Podman would
+  // fail.
   if (!base::IsFolder(Lookup(environment, "XDG_RUNTIME_DIR"))) environment.erase("XDG_RUNTIME_DIR");
   run.variables = ContainerVariables(environment);
   return run;

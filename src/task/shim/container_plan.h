@@ -13,9 +13,9 @@
 namespace carma::task {
 
 // Plans the run, except for its command. Looks for the tool on the PATH of the environment with the
-// current rights. Mounts home, working folder, checkpoint folder, the MPS server's folder and the
-// task's own mounts if they exist. Removes variables from the environment that would mislead the
-// tool. Errors: kNotFound with the tools tried.
+// current privileges. Mounts home, working folder, checkpoint folder, the MPS server's folder and
+// the task's own mounts if they exist. Removes variables from the environment that would mislead
+// the tool. Errors: kNotFound with the tools tried.
 Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                    Environment& environment);
 
@@ -24,7 +24,7 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
 bool OnlyRootChanges(const std::string& program);
 
 // Copies the script to /tmp so that the task's user can read it; the shim's folder is closed to
-// users and therefore to Podman. Must be called with the user's rights. Errors: the system's.
+// users and therefore to Podman. Must be called with the user's privileges. Errors: system errors.
 Result<std::string> CopyScript(const ShimOrder& order, const std::string& text);
 
 }  // namespace carma::task

@@ -21,15 +21,15 @@
 namespace carma::task {
 namespace {
 
-// Helper programs of the tools, as the kernel names them (at most 15 letters). A signal to
-// squashfuse would unmount the image while the program still uses it.
+// Helper processes of the container tools, under their kernel names (truncated to 15 characters). A
+// signal to squashfuse would unmount the image while the program is still using it.
 constexpr std::array<std::string_view, 20> kHelpers{
     "apptainer",   "appinit",     "catatonit",     "conmon",         "crun",
     "docker",      "docker-init", "dumb-init",     "fuse-overlayfs", "fuse2fs",
     "gocryptfs",   "pasta",       "podman",        "rootlessport",   "runc",
     "slirp4netns", "squashfuse",  "squashfuse_ll", "starter",        "tini"};
 constexpr int kRounds = 50;
-constexpr int kRoundsForFolders = 5;  // this process may have no right to remove the folders
+constexpr int kRoundsForFolders = 5;  // this process may lack permission to remove the folders
 constexpr int kRoundMs = 20;
 
 bool IsHelper(const base::ProcessStat& process) {
@@ -40,7 +40,7 @@ bool IsHelper(const base::ProcessStat& process) {
 std::vector<base::ProcessStat> ProcessesOfGroup(const std::string& group) {
   std::vector<base::ProcessStat> found;
   if (group.empty()) return found;
-  // All processes of the machine except those of the kernel are descendants of process 1.
+  // All processes on the machine except kernel threads are descendants of process 1.
   for (base::ProcessStat& process : Descendants(1)) {
     if (IsInContainerGroup(process.id.pid, group)) found.push_back(std::move(process));
   }
@@ -54,8 +54,8 @@ std::string SlicesOf(const std::string& group) {
   return "carma.slice/" + group.substr(0, group.rfind('-')) + ".slice/" + group;
 }
 
-// Makes the folders of this path below the root of the v2 tree. Enables the controller of GPU
-// memory, which kernels before 6.14 do not have, in each group except the last.
+// Makes this path's folders below the root of the v2 tree. Enables the GPU memory controller, which
+// kernels before 6.14 do not have, in each group except the last.
 bool MakeGroups(const std::string& path) {
   std::string folder = kRoot;
   for (const std::string_view name : base::Split(path, '/')) {

@@ -14,7 +14,7 @@ namespace carma::task {
 // (known by name), and Docker's processes in the control group (ContainerGroup).
 std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& group);
 
-// Whether the process is in this control group, in any cgroup hierarchy of the machine.
+// Whether the process is in this control group, in any cgroup hierarchy on the machine.
 bool IsInContainerGroup(pid_t pid, const std::string& group);
 
 // Creates the cgroup directories into which Docker will put this group's containers, so that limits

@@ -78,7 +78,7 @@ void BindMps(Environment& environment) {
   if (binds.find(folder) == std::string::npos) binds += (binds.empty() ? "" : ",") + folder;
 }
 
-const std::string kParameter = "CARMA_PARAM_";  // followed by the name of a sweep's parameter
+const std::string kParameter = "CARMA_PARAM_";  // followed by a sweep parameter's name
 
 // Sets variables of Slurm's own batch step, as far as they make sense on one server.
 // docs/use/environment.md lists them.
@@ -173,7 +173,7 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   if (order.host.cpus > 0) environment["CARMA_CPUS"] = std::to_string(order.host.cpus);
   if (order.host.memory_mib > 0)
     environment["CARMA_HOST_MEMORY_MIB"] = std::to_string(order.host.memory_mib);
-  environment.erase("CARMA_ARRAY_INDEX");  // may be left from a task that submitted this one
+  environment.erase("CARMA_ARRAY_INDEX");  // may be inherited from a task that submitted this one
   if (order.spec.array_index)
     environment["CARMA_ARRAY_INDEX"] = std::to_string(*order.spec.array_index);
   std::erase_if(environment, [](const auto& each) { return each.first.starts_with(kParameter); });
@@ -208,7 +208,8 @@ Result<Shebang> ParseShebang(std::string_view script) {
   }
   const std::string_view line = script.substr(2, std::min(script.find('\n'), script.size()) - 2);
   if (line.ends_with('\r'))
-    return Invalid("the script has DOS line ends (\\r\\n): convert it, for example with dos2unix");
+    return Invalid(
+        "the script has DOS line endings (\\r\\n): convert it, for example with dos2unix");
   const std::string_view text = base::Trim(line);
   const std::size_t blank = text.find_first_of(" \t");
   const std::string_view interpreter = text.substr(0, blank);

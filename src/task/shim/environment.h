@@ -1,4 +1,4 @@
-// Builds the environment of a task without running a shell.
+// Builds a task's environment without running a shell.
 #pragma once
 
 #include <functional>
@@ -21,9 +21,9 @@ struct CondaEnv {
 
 // Finds a conda environment (or any folder with a bin/, such as a virtualenv) by absolute path or
 // by name. A name is looked up where conda looks: in CONDA_ENVS_PATH, the roots named by
-// CONDA_ROOT, MAMBA_ROOT_PREFIX and CONDA_EXE, ~/.conda/envs, the usual folders in the home, and
-// /opt/conda. "base" is a root itself. is_folder is called with <prefix>/bin and the user's rights.
-// Errors: kNotFound with every place searched.
+// CONDA_ROOT, MAMBA_ROOT_PREFIX and CONDA_EXE, ~/.conda/envs, the usual folders in the home
+// directory, and /opt/conda. "base" is a root itself. is_folder is called with <prefix>/bin and the
+// user's privileges. Errors: kNotFound with every place searched.
 Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
                               const std::string& home,
                               const std::function<bool(const std::string&)>& is_folder);
@@ -51,7 +51,7 @@ struct Shebang {
   std::string interpreter;  // absolute
   std::string argument;     // the rest of the line as one argument, as in the kernel; or empty
 };
-// Errors: kInvalid with a sentence for the submitter: no "#!", a DOS line end, no absolute path.
+// Errors: kInvalid with a sentence for the submitter: no "#!", a DOS line ending, no absolute path.
 Result<Shebang> ParseShebang(std::string_view script);
 
 }  // namespace carma::task

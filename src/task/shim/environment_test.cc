@@ -185,7 +185,7 @@ TEST(Shebang, ParsesAsTheKernelDoes) {
       {"an empty line first", "\n#!/bin/sh\n", "", ""},
       {"nothing after #!", "#!\n", "", ""},
       {"a relative interpreter", "#!bash\n", "", ""},
-      {"DOS line ends", "#!/bin/sh\r\n", "", ""},
+      {"DOS line endings", "#!/bin/sh\r\n", "", ""},
   };
   for (const Case& c : cases) {
     const Result<Shebang> got = ParseShebang(c.script);

@@ -17,7 +17,7 @@
 
 namespace carma::task {
 
-// One start of one task.
+// The order to start one attempt of a task.
 struct LaunchOrder {
   core::TaskId id{};
   int attempt = 1;
@@ -25,7 +25,7 @@ struct LaunchOrder {
   TaskSpec spec;            // paths already expanded
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string user;                   // the user's name at the submission; empty: not checked
+  std::string user;                   // the user name at submission; empty: not checked
   std::optional<core::TaskId> array;  // first task of its array
   std::vector<std::string> gpu_uuids;
   std::map<std::string, std::string>
@@ -37,8 +37,8 @@ struct LaunchOrder {
   // no limit.
   std::int64_t max_processes = 0;
   core::HostShare host;  // promised cores and memory, enforced if the task's group can do so
-  // Command that sets GPU memory limits of the task's group (task/process/group_limiter.h) before
-  // the start, and removes them after the end; empty if there is none.
+  // Command that sets the GPU memory limits of the task's group (task/process/group_limiter.h)
+  // before the task starts, and removes them after it has ended; empty if there is none.
   std::vector<std::string> limiter;
   std::vector<std::string> memory_limits;
   bool cpu_cap = false;  // `host.cpus` is a hard limit, not a share when all cores are busy
@@ -77,8 +77,8 @@ struct ShimEvent {
   std::string text;  // kLaunchFailed: why. kExited: what else went wrong (lost output), or empty
   bool retryable = false;
   bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
-  bool interrupted = false;  // kLaunchFailed: adopted, but carmad had ended before the start
-  // kLaunchFailed: the task is tried again later. Either the process of its lease has not taken the
+  bool interrupted = false;  // kLaunchFailed: adopted, but carmad had exited before the start
+  // kLaunchFailed: the task is tried again later. Either its lease's process has not taken the
   // GPUs, or its user does not exist.
   bool waits = false;
   // The remaining fields are only for kExited.
@@ -98,9 +98,9 @@ class Launcher {
   // Starts an attempt that the caller has already stored. Never blocks for long. An event reports
   // the outcome.
   virtual void Start(LaunchOrder order) = 0;
-  // Lets the shim send TERM to the whole group and, after the grace period, KILL. If the shim fails
-  // to do so, it is later killed together with its task, and the attempt is lost. Unknown attempts
-  // are ignored.
+  // Makes the shim send TERM to the whole group and, after the grace period, KILL. If the shim
+  // fails to do so, it is later killed together with its task, and the attempt is lost. Unknown
+  // attempts are ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
   // Restricts the attempt's processes to these cores (LaunchOrder::cores) if their group supports
   // this. Unknown attempts are ignored.
@@ -118,7 +118,7 @@ class Launcher {
   // Asks the task to checkpoint: sends the checkpoint signal (LaunchOrder) to all its processes
   // that have a handler for it. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt) = 0;
-  // Finds the attempt of an earlier run by its folder, and reports events as if carmad had never
+  // Finds an earlier run's attempt by its folder, and reports events as if carmad had never
   // stopped: kStarted and later kExited; only kExited if it has already ended;
   // kLaunchFailed{retryable} if it never began (and now never will); kExited{lost} if the shim or
   // the folder is gone without a report.
@@ -127,7 +127,7 @@ class Launcher {
   virtual void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) = 0;
   // An epoll descriptor that is readable when Poll() has something to do; -1 for fakes.
   virtual int PollFd() const = 0;
-  // Passes pending events to the sink; returns at once.
+  // Passes pending events to the sink; returns immediately.
   virtual void Poll(const Sink& sink) = 0;
 };
 

@@ -25,7 +25,7 @@ class LauncherPoll {
   // The timer's key in Take().
   static constexpr std::uint64_t kTimer = ~std::uint64_t{0};
 
-  // Must be called once, before all other functions. Errors: the system's.
+  // Must be called once, before all other functions. Errors: system errors.
   Result<Unit> Open(std::string_view doing) {
     epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -13,7 +13,7 @@
 
 namespace carma::task {
 
-// All calls need the rights of the file's user; the caller must have switched to them.
+// All calls need the privileges of the file's user; the caller must have assumed them.
 class OutputFile {
  public:
   struct Limits {
@@ -22,7 +22,7 @@ class OutputFile {
   };
   // Creates the file and missing folders above it. append: keeps the output of earlier attempts;
   // otherwise the file is emptied. Devices and pipes (/dev/null) are allowed and not rotated. Never
-  // waits for a reader. Errors: the system's, with the path.
+  // waits for a reader. Errors: system errors, with the path.
   static Result<OutputFile> Open(const std::string& path, bool append, Limits limits);
 
   // Bytes that cannot be written (disk full, quota, file size limit) are dropped and counted; the

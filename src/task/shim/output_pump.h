@@ -15,8 +15,8 @@
 
 namespace carma::task {
 
-// Every call except the constructor needs the rights of the task's user. Memory use is fixed. The
-// task waits only while the disk is slow, never because the disk is full.
+// Every call except the constructor needs the privileges of the task's user. Memory use is fixed.
+// The task waits only while the disk is slow, never because the disk is full.
 class OutputPump {
  public:
   // A first attempt empties its files; later attempts append to them. Streams with equal paths
@@ -34,7 +34,7 @@ class OutputPump {
   // Reads the rest once all the task's writers are gone, then closes the files. The amount is
   // bounded, because a process outside the task may hold the pipe open and keep writing.
   void Finish();
-  // Adds a line of the shim's own to the task's stderr.
+  // Adds a line from the shim itself to the task's stderr.
   void Note(std::string_view line);
 
   // Passes all output from now on to `progress`, which must outlive this object.

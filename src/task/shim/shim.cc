@@ -74,11 +74,11 @@ class Shim {
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();
   std::expected<Unit, LaunchError> FindUser();
-  // Opens output files, terminal and conda environment with the user's rights.
+  // Opens output files, terminal and conda environment with the user's privileges.
   std::expected<Unit, LaunchError> OpenUserFiles();
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
-  // Called after the script is written. Turns the command into a command of the container tool.
+  // Called after the script is written. Turns the command into an invocation of the container tool.
   std::expected<Unit, LaunchError> EnterContainer();
   void EndContainer(const ShimReport* report);
   void LeaveCheckpoints();
@@ -391,12 +391,11 @@ void Shim::LimitGroup() {
   if (!order_.cores.empty()) (void)group_->ConfineTo(order_.cores);
 }
 
-// Set before the task's first instruction, so that the task sees its limit as the size of the GPU's
-// memory.
+// Set before the task's first instruction, so that the task sees its limit as the GPU's memory
+// size.
 //
-// A task in a Docker container has its processes in the group of its containers, not in its own
-// group. A task that calls Docker itself has processes in both groups, so each group gets the
-// maximum.
+// A task in a Docker container has its processes in its containers' group, not in its own. A task
+// that calls Docker itself has processes in both groups, so each group gets the maximum.
 void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
   const bool docker = container_ && container_->tool == ContainerTool::kDocker;

@@ -9,7 +9,7 @@ namespace carma::task {
 
 // Claims the attempt, starts and watches its task, and leaves a report. Single-threaded.
 // attempt_dir: absolute path of a folder that contains an order. Errors of the shim itself go to
-// stderr (shim.log). Returns the exit status: 0 with a report left, kShimNotOwner if the attempt
+// stderr (shim.log). Returns the exit status: 0 if a report was left, kShimNotOwner if the attempt
 // has another owner, 1 if it could not be claimed (nothing ran or will run).
 int RunShim(const std::string& attempt_dir);
 

@@ -1,4 +1,4 @@
-// Tests of a task in a user's terminal, with real shims.
+// Tests tasks in a user's terminal, with real shims.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -125,9 +125,9 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
 }
 
 TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
-  // The child reports that it runs. But before it starts its own program, it still has the shell's
-  // handler, which ignores the signal. In that case, it would live until the end of the grace
-  // period.
+  // The child reports that it is running. But until it starts its own program, it still has the
+  // shell's handler, which ignores the signal. In that case, it would live until the end of the
+  // grace period.
   LaunchOrder order = Attached(
       "trap 'echo bye > $TELL; exit 4' HUP; sh -c 'echo up; exec sleep 1000' & wait", true);
   order.kill_grace = base::Duration(kPatienceMs);
@@ -140,7 +140,7 @@ TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
   NextStarted();
   const ShimEvent exited = NextExited();
   EXPECT_EQ(exited.exit_code, 4);
-  EXPECT_THAT(exited.stderr_tail, HasSubstr("the 'carma run' of this task is gone"));
+  EXPECT_THAT(exited.stderr_tail, HasSubstr("this task's 'carma run' is gone"));
 }
 
 TEST_F(ShimAttachTest, KillsATaskThatIgnoresTheHangup) {
@@ -158,7 +158,7 @@ TEST_F(ShimAttachTest, RunsNothingWithoutAWaitingClient) {
   listener_ = AttachListener::Open().value();
   launcher_->Start(std::move(order));
   const ShimEvent failed = NextFailed();
-  EXPECT_THAT(failed.text, HasSubstr("the 'carma run' that waited for the task is gone"));
+  EXPECT_THAT(failed.text, HasSubstr("the 'carma run' waiting for the task is gone"));
   EXPECT_FALSE(failed.retryable);
 }
 

@@ -36,7 +36,7 @@ constexpr std::size_t kMaxEarlyBytes = 1 << 18;
 // reported when the attempt was adopted, or no descriptor was left for the shim.
 constexpr std::chrono::milliseconds kLook{20};
 
-// A shim that survives a kill (because a disk does not answer) is killed again after this time.
+// A shim that survives a kill (because a disk does not respond) is killed again after this time.
 constexpr std::chrono::seconds kKillAgain{1};
 constexpr base::Duration kUsualGrace{30'000};
 
@@ -61,7 +61,7 @@ struct Attempt : KnownAttempt {
 class ShimLauncher final : public Launcher {
  public:
   explicit ShimLauncher(ShimLauncherOptions options);
-  // Must be called once, before all other functions. Errors: the system's.
+  // Must be called once, before all other functions. Errors: system errors.
   Result<Unit> Open() { return poll_.Open("preparing to start tasks"); }
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
@@ -235,7 +235,7 @@ void ShimLauncher::Adopt(const KnownAttempt& attempt) {
   Settle(std::move(adopted));
 }
 
-// Ends the attempt, or continues to monitor it while its shim lives.
+// Ends the attempt, or continues to monitor it while its shim is alive.
 void ShimLauncher::Settle(Attempt attempt) {
   while (true) {
     // Every attempt that this launcher started has a folder. If the folder is gone, assume that the
@@ -252,7 +252,7 @@ void ShimLauncher::Settle(Attempt attempt) {
         // The descriptor refers to the shim if the process is still the shim after the descriptor
         // was opened.
         if (MayLive(outcome.shim)) return Track(std::move(attempt));
-        break;  // the shim has just ended; the next check reads what it left
+        break;  // the shim has just exited; the next check reads what it left
       }
       case OutcomeKind::kUnknown:
         attempt.unsettled = true;
@@ -277,7 +277,7 @@ void ShimLauncher::Settle(Attempt attempt) {
 }
 
 void ShimLauncher::Forget(core::TaskId id, int attempt, const std::string& attempt_dir) {
-  // The attempt still runs, and its folder is the only information about it.
+  // The attempt is still running, and its folder is the only information about it.
   if (Find(id, attempt) != nullptr) return;
   if (const Result<Unit> removed = RemoveAttempt(attempt_dir); !removed) {
     base::LogWarn("attempt_folder_left", {Field{"task", id}, Field{"attempt", attempt},
@@ -297,7 +297,7 @@ void ShimLauncher::Poll(const Sink& sink) {
     ReadAnswers(found->second);
   });
   // The sink may call this launcher. Events added by these calls wake the loop and are delivered in
-  // its next turn.
+  // its next iteration.
   for (const ShimEvent& event : std::exchange(pending_, {})) sink(event);
 }
 
@@ -348,7 +348,7 @@ void ShimLauncher::ReadAnswers(Attempt& attempt) {
     if (attempt.unread.size() > kMaxEarlyBytes) break;
   }
   const bool open = n < 0 && (errno == EAGAIN || errno == EINTR);
-  // The answers have ended; the pidfd shows when the shim itself ends.
+  // The pipe for answers is closed; the pidfd shows when the shim itself exits.
   if (!open) attempt.answers.reset();
 }
 
@@ -357,8 +357,7 @@ void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
   if (const Result<ShimStarted> started = ParseShimStarted(line)) {
     if (!attempt.told_started) PushStarted(attempt, *started);
   } else if (const Result<ShimReport> report = ParseShimReport(line)) {
-    // The shim could not write its report yet and sent it here. The end of the shim adds nothing
-    // new.
+    // The shim could not write its report yet and sent it here. The shim's exit adds nothing new.
     attempt.reported = true;
     serials_.erase({attempt.id, attempt.number});
     Push(EventOf(attempt, *report));
@@ -381,7 +380,7 @@ void ShimLauncher::OnShimGone(std::uint64_t serial) {
   Settle(std::move(attempt));
 }
 
-// Checks the process of the shim itself, because there is no descriptor for it.
+// Checks the shim's process itself, because there is no descriptor for it.
 bool ShimLauncher::ShimHasEnded(const Attempt& attempt) {
   if (attempt.adopted) return !MayLive(attempt.shim);
   siginfo_t info{};

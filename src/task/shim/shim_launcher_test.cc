@@ -105,7 +105,7 @@ TEST_F(ShimLauncherTest, TheTaskStartsInACleanEnvironment) {
   LaunchOrder order = Order(
       "pwd; umask; echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; ls /proc/self/fd; "
       "readlink /proc/$$/fd/0; env | wc -l; "
-      // The shell reads this file itself, because it blocks signals for a moment when it forks.
+      // The shell reads this file itself, because it briefly blocks signals when it forks.
       "while read -r line; do case $line in SigBlk*|SigIgn*|NoNewPrivs*) echo \"$line\";; esac; "
       "done < /proc/self/status");
   ::signal(SIGUSR2, SIG_IGN);
@@ -146,7 +146,7 @@ TEST_F(ShimLauncherTest, ReportsWhyAProgramCannotRun) {
       {"output below a file", {"true"}, root_, root_ + "/plain/out", {}, "/plain/out': Not a dir"},
       {"output onto a folder", {"true"}, root_, root_, {}, "': Is a directory"},
       {"a script without #!", {}, root_, out, "echo\n", "this is not a batch script"},
-      {"a script with DOS line ends", {}, root_, out, "#!/bin/sh\r\n", "DOS line ends"},
+      {"a script with DOS line endings", {}, root_, out, "#!/bin/sh\r\n", "DOS line endings"},
       {"a script's interpreter is missing", {}, root_, out, "#!/bin/none\n", "/bin/none': No such"},
       {"a relative working directory", {"true"}, "here", out, {}, "/workdir: expected an absolute"},
   };
@@ -264,7 +264,7 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
     NextStarted();
     EXPECT_EQ(Told(), "ready");
     launcher_->Warn(id, 1);
-    if (!main_only) Go();  // a shell runs its trap once its read has ended
+    if (!main_only) Go();  // a shell runs its trap once its read has returned
     EXPECT_EQ(Told(), main_only ? "shell" : "program");
     if (main_only) Go();
     Go();
@@ -272,7 +272,7 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
   }
 }
 
-// In `python train.py | tee log`, the training would die with tee before it has saved.
+// In `python train.py | tee log`, the training would die with tee before saving.
 TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitSparesProgramsWithoutAHandler) {
   LaunchOrder order = Order("");
   order.spec.command.clear();
@@ -347,7 +347,7 @@ TEST_F(ShimLauncherTest, AsksAProcessWithAHandlerToSave) {
   NextStarted();
   EXPECT_EQ(Told(), "up");
   launcher_->AskToSave(kTask, 1);
-  Go();  // a shell runs its trap once its read has ended
+  Go();  // a shell runs its trap once its read has returned
   EXPECT_EQ(NextExited().exit_code, 85);
   EXPECT_EQ(base::ReadFile(root_ + "/carma-5.ckpt/state", 100).value_or(""), "kept\n");
 }
@@ -405,7 +405,7 @@ TEST_F(ShimLauncherTest, RefusesAnotherUserWithTheSubmittersNumber) {
   EXPECT_EQ(Run(order).exit_code, 0);
 
   launcher_->Forget(kTask, 1, Dir());
-  // The name if the user database did not answer at the submission.
+  // The name if the user database did not answer at submission.
   order.user = std::to_string(order.uid);
   EXPECT_EQ(Run(order).exit_code, 0);
 }
@@ -417,7 +417,7 @@ TEST_F(ShimLauncherTest, TheTaskOfADeletedUserWaits) {
   order.user = "somebody-else";
   launcher_->Start(order);
   const ShimEvent failed = NextFailed();
-  EXPECT_EQ(failed.text, "there is no user somebody-else any more");
+  EXPECT_EQ(failed.text, "user somebody-else no longer exists");
   EXPECT_TRUE(failed.waits) << "the machine is not at fault";
 }
 

@@ -1,4 +1,4 @@
-// Tests the effects of the machine on tasks: users, full disks, and time.
+// Tests how the machine affects tasks: users, full disks, and time.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -29,7 +29,7 @@ constexpr char kTailField[] = "stderr_tail_base64";
 Result<Unit> CheckVariables(const std::map<std::string, std::string>& variables) {
   for (const auto& [name, text] : variables) {
     if (name.empty() || name.find('=') != std::string::npos || !HasNoNul(name) || !HasNoNul(text))
-      return Invalid("environment: expected names without '=', texts without NUL");
+      return Invalid("environment: expected names without '=' and values without NUL bytes");
   }
   return Unit{};
 }

@@ -8,7 +8,7 @@
 //                 task's first instruction.
 //   started.json  the task's main process; written when its exec has succeeded
 //   exit.json     how the task ended, or why it could not start; durable. Once it exists, no
-//                 process of the task runs.
+//                 process of the task is running.
 //   progress      shim -> daemon: the task's progress as its output shows it (ProgressReport)
 //   *.reserve     blocks set aside at the start for started.json and exit.json, so that a full disk
 //                 cannot lose them
@@ -34,8 +34,8 @@ inline constexpr char kScriptFile[] = "script";
 inline constexpr char kOwnerFile[] = "owner";
 inline constexpr char kStartedFile[] = "started.json";
 inline constexpr char kExitFile[] = "exit.json";
-// New limits of GPU memory that replace the order's limits, in the form of group_limiter.h,
-// separated by spaces.
+// New GPU memory limits that replace the order's limits, in the form of group_limiter.h, separated
+// by spaces.
 inline constexpr char kLimitsFile[] = "limits";
 inline constexpr char kShimLogFile[] = "shim.log";
 
@@ -50,8 +50,8 @@ inline constexpr std::int64_t kMaxGraceMs = 86'400'000;  // one day
 inline constexpr std::int64_t kMostProcesses = 4'194'304;  // the kernel's maximum
 
 // The shim's end of the pipe for early answers. The shim writes one line with the text of
-// started.json once the task runs. It writes a second line with the text of exit.json only if that
-// file cannot be written.
+// started.json once the task is running. It writes a second line with the text of exit.json only if
+// that file cannot be written.
 inline constexpr int kEarlyAnswerFd = 3;
 // The shim's exit status if the attempt has another owner. In that case nothing was run.
 inline constexpr int kShimNotOwner = 3;
@@ -69,11 +69,11 @@ struct ShimOrder : LaunchOrder {
   static void VisitFields(auto& field, auto& order) {
     // An order without a user must not run as root.
     constexpr base::FieldRule kUser{
-        .high = UINT32_MAX - 1, .required = true, .expected = "user and group numbers"};
+        .high = UINT32_MAX - 1, .required = true, .expected = "user and group IDs"};
     constexpr base::FieldRule kArguments{.max_bytes = kMaxArgBytes,
                                          .max_items = kMaxArgs,
                                          .fits = HasNoNul,
-                                         .expected = "texts without NUL"};
+                                         .expected = "texts without NUL bytes"};
     constexpr base::FieldRule kFolder{.max_bytes = kMaxPathBytes};
     constexpr base::FieldRule kFile{.max_bytes = kMaxPathBytes,
                                     .fits = IsAbsolutePath,
@@ -177,7 +177,7 @@ struct ShimReport {
   bool no_user = false;    // retryable, but not the machine's fault: its user does not exist
   int exit_code = 0;
   int signal = 0;               // 0: it exited
-  bool lost = false;            // ended by the system (shutdown), not by carmad
+  bool lost = false;            // killed by the system (shutdown), not by carmad
   bool host_oom = false;        // the task's cgroup counted an oom_kill
   std::string stderr_tail;      // any bytes; in JSON as base64
   std::int64_t started_ms = 0;  // since the Unix epoch
@@ -230,13 +230,13 @@ Result<ShimReport> ParseShimReport(std::string_view text);
 Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon);
 // Makes the claim durable, so it survives a power failure.
 Result<Unit> SyncClaim(const std::string& attempt_dir);
-// Returns false if the owner has ended, or if the machine has been rebooted since.
+// Returns false if the owner has exited, or if the machine has been rebooted since.
 bool OwnerLives(const ShimOwner& owner);
 
 // A file whose blocks are reserved in advance. It gets its name only when it is complete.
 class ReservedFile {
  public:
-  // Reserves `bytes` for <dir>/<name>. Errors: the system's, including a full disk.
+  // Reserves `bytes` for <dir>/<name>. Errors: system errors, including a full disk.
   Result<Unit> Reserve(const std::string& dir, const std::string& name, std::size_t bytes);
   // Writes the text and names the file. May be called again after an error. durable: the file
   // survives a power failure once this returns.

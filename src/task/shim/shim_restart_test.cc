@@ -1,5 +1,5 @@
-// Tests that tasks continue when the daemon ends, and that attempts end correctly when the shim
-// ends.
+// Tests that tasks continue when the daemon exits, and that attempts end correctly when the shim
+// exits.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -281,7 +281,7 @@ TEST_F(ShimRestartTest, AShutdownCountsAsLostNotAsFailed) {
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
-// A cluster ends a job like this: it signals each process separately, the shim last.
+// A cluster stops a job like this: it signals each process separately, the shim last.
 TEST_F(ShimRestartTest, AShutdownThatReachesTheTaskFirstCountsAsLost) {
   launcher_->Start(Order("exec sleep 1000"));
   const ShimEvent started = NextStarted();

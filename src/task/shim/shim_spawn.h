@@ -17,8 +17,8 @@ struct SpawnedShim {
 
 // Starts the shim in its own session, with all signals blocked until it listens, no descriptor
 // except its end of the pipe, stderr to shim.log, and a fresh environment with nothing from carmad
-// or the task's user. Does not copy carmad's memory (posix_spawn). Errors: the system's; then no
-// shim runs.
+// or the task's user. Does not copy carmad's memory (posix_spawn). Errors: system errors; no shim
+// is running in that case.
 Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& attempt_dir);
 
 }  // namespace carma::task

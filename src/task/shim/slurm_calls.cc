@@ -219,7 +219,7 @@ int ReadCarma(const Words& words, Take take) {
 }
 
 int Refuse(const char* program, const base::Error& error) {
-  std::fprintf(stderr, "%s (of CARMA): %s\n", program, error.message.c_str());
+  std::fprintf(stderr, "%s (CARMA's): %s\n", program, error.message.c_str());
   return 1;
 }
 

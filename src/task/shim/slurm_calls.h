@@ -1,5 +1,5 @@
-// `scontrol`, `sbatch` and `scancel` inside a task, for scripts written for Slurm. Each becomes a
-// call of `carma`. carma-shim puts them and srun first into the PATH of such scripts.
+// `scontrol`, `sbatch` and `scancel` inside a task, for scripts written for Slurm. Each becomes an
+// invocation of `carma`. carma-shim puts them and srun first in the PATH of such scripts.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace carma::task {
 
-// One call of `carma`.
+// One invocation of `carma`.
 struct CarmaCall {
-  std::vector<std::string> words;  // arguments of the call; empty: no call
-  std::string text;                // printed before the call
+  std::vector<std::string> words;  // its arguments; empty: nothing is run
+  std::string text;                // printed before it is run
   enum class Show {
     kAsItIs,
     kJob,     // a task's JSON as `scontrol show job` prints it
@@ -41,7 +41,7 @@ Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 
 // Expands "n[1-3,7],login" to n1 n2 n3 n7 login; numbers keep their leading zeros. Errors:
-// kInvalid; more than 65536 hosts.
+// kInvalid, also for more than 65536 hosts.
 Result<std::vector<std::string>> ExpandHosts(std::string_view list);
 
 // Makes the text of `scontrol show job` from `carma show --json`. Errors: kInvalid if the JSON is

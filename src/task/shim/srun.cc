@@ -63,7 +63,7 @@ Result<std::optional<GpuBinding>> ReadBinding(std::string_view text) {
     for (const std::string_view piece : base::Split(rest, ',')) {
       const auto index = base::ParseInt(piece);
       if (!index || *index < 0 || *index >= core::kMaxGpus)
-        return Invalid("--gpu-bind=map_gpu: expected numbers of GPUs such as 0,1");
+        return Invalid("--gpu-bind=map_gpu: expected GPU numbers such as 0,1");
       binding.map.push_back(static_cast<int>(*index));
     }
     return binding;
@@ -254,8 +254,8 @@ void EmptyFiles(const SrunPlan& plan, const Variables& environment) {
   ::_exit(kCannotRun);
 }
 
-// Takes a name that at most one process of this machine can hold. The name is released when that
-// process ends. Returns empty if another process holds the name.
+// Takes a name that at most one process on this machine can hold. The name is released when that
+// process exits. Returns empty if another process holds the name.
 base::UniqueFd TakeName(std::string_view name) {
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -320,7 +320,7 @@ std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan, const Variables& environmen
       return held;
     }
     held.clear();  // all or nothing; otherwise two steps could wait for each other
-    if (!waited) std::fputs("srun (of CARMA): waiting for GPUs that other steps use\n", stderr);
+    if (!waited) std::fputs("srun (CARMA's): waiting for GPUs used by other steps\n", stderr);
     ::usleep(kAskAgainUs);
   }
 }

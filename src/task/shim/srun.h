@@ -1,5 +1,5 @@
 // `srun` for scripts written for Slurm: starts copies of a program on this server. carma-shim puts
-// srun first into the PATH of such scripts.
+// srun first in the PATH of such scripts.
 #pragma once
 
 #include <map>
@@ -17,13 +17,12 @@ struct GpuBinding {
   int gpus = 0;          // number of GPUs per process, assigned in turn; 0: all
   int processes = 1;     // number of processes that share these GPUs
   std::vector<int> map;  // alternatively, the position of each rank's GPU
-  bool counts = false;   // whether the binding also determines the step's number of GPUs
+  bool counts = false;   // whether the binding also determines the step's GPU count
 };
 
 struct SrunPlan {
   int ntasks = 1;
-  // The task's GPUs, as in CUDA_VISIBLE_DEVICES. TakeGpus() reduces this list to the GPUs of the
-  // step.
+  // The task's GPUs, as in CUDA_VISIBLE_DEVICES. TakeGpus() reduces this list to the step's GPUs.
   std::vector<std::string> gpus;
   std::optional<int> step_gpus;  // number of GPUs that the step requests; empty: all of the task's
   GpuBinding binding;
@@ -36,8 +35,8 @@ struct SrunPlan {
 };
 
 // arguments: without the program's name. environment: SLURM_NTASKS and the like. Options that
-// choose nodes of a cluster are ignored. Errors: kInvalid, one line: several nodes, an unknown
-// option, no command.
+// choose cluster nodes are ignored. Errors: kInvalid (one line) for several nodes, an unknown
+// option or a missing command.
 Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
                           const std::map<std::string, std::string>& environment);
 
@@ -51,7 +50,7 @@ std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan,
 std::map<std::string, std::string> SrunVariables(
     const SrunPlan& plan, int rank, const std::map<std::string, std::string>& environment);
 
-// Runs all copies to their end and forwards signals. Returns the highest exit code, where signal n
+// Runs all copies to completion and forwards signals. Returns the highest exit code, where signal n
 // counts as 128 + n.
 int RunSrun(const SrunPlan& plan, const std::map<std::string, std::string>& environment);
 

@@ -26,13 +26,13 @@ namespace {
 // Time between two rounds of KILL. Several rounds are needed, because a process that was being
 // forked may have escaped the previous round.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
-// Longest time between two rounds if processes do not end, because each round reads every process
-// of the machine.
+// Longest time between two rounds if processes do not exit: each round reads every process on the
+// machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
-// When a machine or an allocation ends, the system signals all processes in any order. So a task
-// that died of SIGTERM or SIGINT within this time may not have ended on its own.
+// When a machine shuts down or an allocation ends, the system signals all processes in any order.
+// So a task that died of SIGTERM or SIGINT within this time may not have ended on its own.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
-// How long a container tool's helpers have to end by themselves once the tool has ended.
+// How long a container tool's helpers have to exit on their own once the tool has exited.
 constexpr std::int64_t kHelpersNs = 300'000'000;
 // Time between two searches for a process that can be asked to checkpoint.
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
@@ -52,8 +52,8 @@ std::int64_t Earlier(std::int64_t a_ns, std::int64_t b_ns) {
   return a_ns == 0 || b_ns == 0 ? a_ns + b_ns : std::min(a_ns, b_ns);
 }
 
-// Whether the process died of SIGTERM or SIGINT, which the system sends to end processes. Shells
-// report this in their exit code.
+// Whether the process died of SIGTERM or SIGINT, which the system sends to terminate processes.
+// Shells report this in their exit code.
 bool DiedOfTheSystemsSignal(const ShimReport& report) {
   const int number = report.signal != 0 ? report.signal : report.exit_code - 128;
   return number == SIGTERM || number == SIGINT;
@@ -134,8 +134,9 @@ ShimReport Supervisor::Run() {
 }
 
 // The files belong to the user: quotas, root's reserved blocks and network file systems must treat
-// the writer as the user. The shim's own rights return only for kills. If the user's rights cannot
-// be taken, root would rotate files along paths that the user controls, so the shim aborts.
+// the writer as the user. The shim regains its own privileges only to kill processes. If it cannot
+// assume the user's identity, it aborts; otherwise root would rotate files along paths that the
+// user controls.
 void Supervisor::WearRights() {
   CARMA_CHECK(rights_.Wear(), "cannot act as the task's user");
 }
@@ -153,7 +154,7 @@ void Supervisor::ReadSignals() {
     } else if (number == LimitSignal()) {
       ChangeLimits();
     } else {
-      // A task that has ended on its own keeps its exit status, even if the system is now ending
+      // A task that has ended on its own keeps its exit status, even if the system is now stopping
       // the shim.
       if (number != StopSignal() && (!status_ || SteadyNs() < same_signal_until_ns_))
         report_.lost = true;
@@ -181,7 +182,7 @@ void Supervisor::Reap() {
     report_.ended_ms = WallMs();
     report_.ended_boot_ns = base::BootTimeNs();
   }
-  // Orphans become children of the shim, so "no child" means that the task has no process left.
+  // Orphans become children of the shim, so "no child" means that the task has no processes left.
   if (!status_ || childless_) return;
   BeginStop();
   if (container_) HurryHelpers();
@@ -203,7 +204,7 @@ void Supervisor::ServeAttachment() {
   }
   if (!asked.gone) return;
   // Sends the signal that the kernel sends when a terminal is closed.
-  pump_.Note("the 'carma run' of this task is gone");
+  pump_.Note("this task's 'carma run' is gone");
   BeginStop(SIGHUP);
 }
 
@@ -230,7 +231,7 @@ void Supervisor::Warn() {
     return;
   }
   if (SignalHandlers(warning_.number, warning_.spares_main) > 0) return;
-  // The task may have only just begun, and programs need a while before they handle signals.
+  // The task may have only just begun, and programs take a while to install signal handlers.
   warn_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
   const std::string name = ::sigabbrev_np(warning_.number);
@@ -265,8 +266,8 @@ void Supervisor::ChangeLimits() {
   if (!trouble.empty()) pump_.Note("its GPU memory limit could not be changed: " + trouble);
 }
 
-// If the main process is spared, a signal that ends processes also goes to the children of srun,
-// even to those without a handler. As in Slurm, the script continues after its steps.
+// If the main process is spared, a signal that terminates processes also goes to srun's children,
+// even those without a handler. As in Slurm, the script continues after its steps.
 int Supervisor::SignalHandlers(int number, bool spares_main) {
   const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
   rights_.DropPrivileges();
@@ -289,8 +290,8 @@ int Supervisor::SignalHandlers(int number, bool spares_main) {
 
 // Signals the group first, which the kernel does in one step, and then the processes that left the
 // group. No process gets a signal twice, because some programs treat a second TERM as a request to
-// exit without saving. Once the main process is reaped and its group is empty, its number may
-// belong to another process; from then on, each process is signalled individually.
+// exit without saving. Once the main process is reaped and its group is empty, its PID may belong
+// to another process; from then on, each process is signalled individually.
 void Supervisor::SignalAll(std::initializer_list<int> numbers) {
   rights_.DropPrivileges();
   // While the container has no process yet, the signal goes to the tool itself.
@@ -326,7 +327,7 @@ void Supervisor::CheckDeadline() {
   kill_round_ns_ = again ? std::min(2 * kill_round_ns_, kMaxKillRoundNs) : kKillRoundNs;
   if (again && kill_round_ns_ == kMaxKillRoundNs && !std::exchange(told_undying_, true))
     pump_.Note(
-        "a process of the task does not end although it was killed; the task keeps its GPUs");
+        "a process of the task has not exited even though it was killed; the task keeps its GPUs");
   deadline_ns_ = SteadyNs() + kill_round_ns_;
 }
 
@@ -346,7 +347,7 @@ int Supervisor::PollTimeoutMs() const {
 bool Supervisor::HostOom() const {
   const std::optional<std::int64_t> kills = group_ == nullptr ? std::nullopt : group_->OomKills();
   if (!kills || *kills <= oom_baseline_.value_or(0)) return false;
-  // A count of the group above may include a neighbour's kills. So it is used only if the main
+  // The count of the group above may include a neighbour's kills. So it is used only if the main
   // process itself died of KILL.
   return group_->CountsOomKills() || (report_.signal == SIGKILL && !killed_);
 }

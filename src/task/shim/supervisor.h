@@ -22,9 +22,9 @@
 
 namespace carma::task {
 
-// The signal by which carmad makes the shim stop the task. Only the daemon's user can send it,
-// even after a restart of carmad. A signal sent before the shim listens stays pending, because the
-// shim starts with all signals blocked.
+// The signal by which carmad makes the shim stop the task. Only the daemon's user can send it, even
+// after a carmad restart. A signal sent before the shim listens stays pending, because the shim
+// starts with all signals blocked.
 int StopSignal();
 // The signal by which carmad makes the shim warn the task before its time limit. Older shims
 // ignore this signal because they block all signals.
@@ -50,8 +50,8 @@ struct WarningSignal {
 //   WarnSignal(): send the task its WarningSignal.
 //   SaveSignal(): send the task its checkpoint signal.
 //   LimitSignal(): change its limits.
-//   SIGTERM, SIGINT: the system shuts down. Stop the task but report it as lost, so that it is
-//   requeued and does not count as failed.
+//   SIGTERM, SIGINT: the system is shutting down. Stop the task but report it as lost, so that it
+//   is requeued and does not count as failed.
 base::UniqueFd ListenToSignals();
 
 class Supervisor {
@@ -65,9 +65,9 @@ class Supervisor {
              Attachment* attachment = nullptr, WarningSignal warning = {},
              int checkpoint_signal = 0);
   // Declares that the main process is a container tool. Signals then go once to each process inside
-  // the container; the tool and its helpers end after these. group: as from ContainerGroup.
+  // the container; the tool and its helpers exit after these. group: as from ContainerGroup.
   void WatchContainer(std::string group) { container_ = std::move(group); }
-  // change: called at LimitSignal() with the shim's own rights. It returns the reason for a
+  // change: called at LimitSignal() with the shim's own privileges. It returns the reason for a
   // failure, or "".
   void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
   // Returns when the main process and all its descendants are gone. The report is then complete
@@ -92,7 +92,8 @@ class Supervisor {
   void SignalAll(std::initializer_list<int> numbers);
   // Processes in the container, without the tool and its helpers.
   std::vector<base::ProcessStat> Inside() const;
-  // Called when the tool has ended. Ends its helpers without a grace period.
+  // Called when the tool has exited. Gives its helpers only a short time to exit, without a grace
+  // period.
   void HurryHelpers();
   // Sends KILL to every process. Called repeatedly until no process is left.
   void KillAll();
@@ -119,7 +120,7 @@ class Supervisor {
   bool told_undying_ = false;
   std::int64_t kill_round_ns_ = 0;
   std::int64_t deadline_ns_ = 0;
-  std::int64_t same_signal_until_ns_ = 0;  // until then, a system shutdown may have ended the task
+  std::int64_t same_signal_until_ns_ = 0;  // until then, a system shutdown may have killed the task
   std::int64_t ask_again_ns_ = 0;   // 0: already asked to checkpoint, or no need to repeat it
   std::int64_t warn_again_ns_ = 0;  // 0: already warned, or no need to repeat it
   ShimReport report_;

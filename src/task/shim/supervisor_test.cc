@@ -72,7 +72,7 @@ pid_t ForkAs(pid_t pid) {
   return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
-// Leaves a process behind that reports a TERM, continues for a moment, and then ends.
+// Leaves a process behind that reports a TERM, continues briefly, and then exits.
 void LeaveAStubbornOne(int tell) {
   const pid_t self = ::getpid();
   if (::fork() != 0) return;
@@ -115,7 +115,7 @@ TEST_F(SupervisorTest, DoesNotSignalAProcessThatReusesTheLeadersPid) {
 
 TEST_F(SupervisorTest, AbortsIfItCannotTakeTheUsersRights) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
-  // Makes root lose its capabilities, so that it cannot take the rights of "nobody".
+  // Makes root lose its capabilities, so that it cannot switch to "nobody".
   const auto lose_powers = [] { CARMA_CHECK(::seteuid(65'533) == 0, "seteuid"); };
   EXPECT_DEATH(Supervise(
                    base::Duration(10), [](int) {}, -1, lose_powers),

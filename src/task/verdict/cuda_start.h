@@ -7,9 +7,9 @@
 
 namespace carma::task {
 
-// The last line that reports a failed start of CUDA, in printable form, or empty. Covers PyTorch,
-// TensorFlow, JAX, and the CUDA run time and driver. The message does not show whether the server
-// or the program is at fault.
+// The last line that reports a failed CUDA initialisation, in printable form, or empty. Covers
+// PyTorch, TensorFlow, JAX, and the CUDA runtime and driver. The message does not show whether the
+// server or the program is at fault.
 std::optional<std::string> FindCudaStartText(std::string_view stderr_tail);
 
 }  // namespace carma::task

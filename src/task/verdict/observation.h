@@ -27,10 +27,10 @@ struct Observation {
   std::uint32_t uid = 0;
   std::string signature;  // equal for runs of the same training (estimate/signature.h)
   std::string kin;        // equal for runs of one user's program, whatever its arguments
-  // Equal for runs of the same training with another batch size or length; empty if neither is
+  // Equal for runs of the same training with a different batch size or length; empty if neither is
   // known.
   std::string relation;
-  std::optional<std::int64_t> batch, length;  // samples per GPU and step, tokens of a sample
+  std::optional<std::int64_t> batch, length;  // samples per GPU and step, tokens per sample
   std::string gpu_type;                       // the driver's name: "NVIDIA A100-SXM4-40GB"
   std::string method;                         // method of the run's estimate; empty: none
   std::optional<std::int64_t> predicted_mib;  // point value of that estimate
@@ -43,7 +43,7 @@ struct Observation {
   std::optional<double> sm_active;      // while alone on its GPU, 0..1, from samples
   std::optional<double> cpus;           // busy hardware threads per GPU
   std::optional<double> others_share;   // core::Profile::others_share
-  std::optional<core::Duration> alone;  // run time of the whole run alone on its GPUs, if known
+  std::optional<core::Duration> alone;  // time of the whole run when alone on its GPUs, if known
   std::optional<FormulaSplit> formula;  // empty if no summary could be read
   friend bool operator==(const Observation&, const Observation&) = default;
 };

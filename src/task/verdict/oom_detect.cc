@@ -33,12 +33,12 @@ struct Signature {
 };
 
 constexpr std::array kSignatures{
-    // PyTorch from 2.1 on, and older versions
+    // PyTorch 2.1 and newer, then older versions
     Signature{{"torch.OutOfMemoryError", ""}, Strength::kCertain},
     Signature{{"torch.cuda.OutOfMemoryError", ""}, Strength::kCertain},
     Signature{{"CUDA out of memory", ""}, Strength::kCertain},
     Signature{{"CUDA error: out of memory", ""}, Strength::kCertain},
-    // CUDA's driver and run time
+    // CUDA's driver and runtime
     Signature{{"CUDA_ERROR_OUT_OF_MEMORY", ""}, Strength::kCertain},
     Signature{{"cudaErrorMemoryAllocation", ""}, Strength::kCertain},
     Signature{{"cudaMalloc", "out of memory"}, Strength::kCertain},
@@ -59,8 +59,8 @@ constexpr std::array kSignatures{
     Signature{{"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", ""}, Strength::kSuspected},
 };
 
-// Faults of the MPS server that affect its clients, because a neighbour broke the server or because
-// the server was asked to end them (CUDA run-time errors 806, 807, 810). A refused connection or
+// MPS server faults that affect its clients, because a neighbour broke the server or because the
+// server was asked to terminate them (CUDA runtime errors 806, 807, 810). A refused connection or
 // client slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
 constexpr std::array<std::string_view, 9> kMpsFaults{
     "cudaErrorMpsRpcFailure",
@@ -74,9 +74,9 @@ constexpr std::array<std::string_view, 9> kMpsFaults{
     "MPS client has been terminated by the server",
 };
 
-// The forms in which CUDA reports a fault on the GPU (run-time errors 700, 710, 714 to 719): as a
-// sentence, and by the error names of the run time and of the driver. A failed launch (719) may
-// also have other causes, such as a broken MPS server.
+// The forms in which CUDA reports a fault on the GPU (runtime errors 700, 710, 714 to 719): as a
+// sentence, and by the runtime's and the driver's error names. A failed launch (719) may also have
+// other causes, such as a broken MPS server.
 struct FaultText {
   std::array<std::string_view, 3> forms;
   bool by_program;  // only the program's own code can cause it
@@ -108,7 +108,7 @@ constexpr std::array<std::string_view, 7> kCudaErrors{
 
 struct Finding {
   std::string_view line;
-  std::size_t index = 0;  // position among the lines of the tail
+  std::size_t index = 0;  // position among the tail's lines
   Strength strength = Strength::kCertain;
 };
 
@@ -157,8 +157,8 @@ std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
   return found;
 }
 
-// Whether Python may have ended with this line: "ValueError: …",
-// "torch.cuda.OutOfMemoryError: …", "KeyboardInterrupt".
+// Whether this may be Python's last line: "ValueError: …", "torch.cuda.OutOfMemoryError: …",
+// "KeyboardInterrupt".
 bool IsExceptionLine(std::string_view line) {
   const std::string_view name = line.substr(0, line.find(':'));
   const bool dotted_name = !name.empty() && std::ranges::all_of(name, [](char c) {
@@ -169,8 +169,8 @@ bool IsExceptionLine(std::string_view line) {
                          name.ends_with("Interrupt") || name.ends_with("Exit"));
 }
 
-// Whether the line is a log line of TensorFlow or XLA, "2026-03-01 14:05:59.123456: W
-// tensorflow/…". Tasks that continue print such lines too.
+// Whether the line is a TensorFlow or XLA log line, "2026-03-01 14:05:59.123456: W tensorflow/…".
+// Tasks that continue print such lines too.
 bool IsLogLine(std::string_view line) {
   return Has(line, ": W ") || Has(line, ": E ") || Has(line, ": I ") || line.starts_with("W0") ||
          line.starts_with("E0") || line.starts_with("I0");
@@ -288,8 +288,8 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   return words;
 }
 
-// The message of a task that ran out of memory. Empty if the task survived that and only ended when
-// the MPS server broke.
+// The task's own out-of-memory message. Empty if the task survived that and ended only because the
+// MPS server broke.
 std::optional<Finding> OwnOom(const ExitEvidence& evidence,
                               const std::vector<std::string_view>& lines) {
   const std::optional<Finding> found = ExplainingOom(lines, evidence.device_full);
@@ -305,7 +305,7 @@ std::optional<std::string> VictimOf(const ExitEvidence& evidence,
   if (const auto told = MpsFault(lines)) return base::Printable(lines[*told]);
   const std::optional<GpuFault> fault = FindGpuFault(lines);
   if (fault && evidence.mps_client && !evidence.fault_of.empty())
-    return "hit by a fault of " + evidence.fault_of + ": " + base::Printable(fault->line);
+    return "hit by a fault caused by " + evidence.fault_of + ": " + base::Printable(fault->line);
   if (!evidence.server_broke) return std::nullopt;
   if (fault) {
     if (!evidence.neighbour_blamed) return std::nullopt;

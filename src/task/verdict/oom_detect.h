@@ -1,5 +1,6 @@
-// Decides why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a fault
-// of its GPU, a fault of its own program on the GPU, a neighbour's fault, or another cause.
+// Decides why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a
+// device fault of its GPU, a GPU fault caused by its own program, a neighbour's fault, or another
+// cause.
 #pragma once
 
 #include <cstdint>
@@ -38,33 +39,33 @@ struct ExitEvidence {
   bool neighbour_blamed = false;  // another task of this server was held responsible
 };
 
-// The last line about a lack of GPU memory in printable form, or empty. Recognises the forms of
-// PyTorch, TensorFlow, JAX, CUDA and cuBLAS/cuDNN in docs/use/tasks.md. Reads only the last 16 KiB
-// and 200 lines, because the program survived anything earlier. TensorFlow's harmless warnings are
-// returned too; ClassifyExit decides whether they count.
+// The last line about a lack of GPU memory in printable form, or empty. Recognises the messages of
+// PyTorch, TensorFlow, JAX, CUDA and cuBLAS/cuDNN listed in docs/use/tasks.md. Reads only the last
+// 16 KiB and 200 lines, because the program survived anything earlier. TensorFlow's harmless
+// warnings are returned too; ClassifyExit decides whether they count.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
-// The size of the failed allocation in an out-of-memory line of PyTorch or JAX, in MiB rounded up.
-// 0 if it is not given, or is more than any GPU has.
+// The size of the failed allocation in a PyTorch or JAX out-of-memory line, in MiB rounded up. 0 if
+// it is not given, or is more than any GPU has.
 std::int64_t TriedToAllocateMib(std::string_view oom_text);
 
 // The last line in which CUDA reports a fault on the GPU (an illegal address, a failed assertion, a
 // failed launch) in printable form, or empty. Under MPS, every client on the GPU may get the same
 // message.
 std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);
-// Whether the last lines contain any error of CUDA or its libraries. Programs print such errors if
-// their GPU is lost.
+// Whether the last lines contain any error from CUDA or its libraries. Programs print such errors
+// if their GPU is lost.
 bool SpeaksOfCudaError(std::string_view stderr_tail);
-// The last line about an MPS server that failed or ended its client (CUDA errors 806, 807 and 810)
-// in printable form, or empty.
+// The last line about an MPS server that failed or terminated its client (CUDA errors 806, 807 and
+// 810) in printable form, or empty.
 std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 
 // The verdict, with the deciding line or number. For an abnormal end that was neither a stop by
 // CARMA nor due to a lack of host memory, the first matching rule decides:
-//   kOutOfMemory: the output reports a lack of GPU memory. A log line of TensorFlow counts only if
-//     no Python exception of another kind and no text of a broken MPS server follows. A failed
-//     allocation of cuBLAS or cuDNN counts only if the device was at least 90 % full (or this is
-//     unknown).
+//   kOutOfMemory: the output reports a lack of GPU memory. A TensorFlow log line counts only if it
+//     is followed neither by a Python exception of a different kind nor by a message about a broken
+//     MPS server. A failed cuBLAS or cuDNN allocation counts only if the device was at least 90 %
+//     full (or this is unknown).
 //   kDeviceFault: device_fault is set.
 //   kVictim: never if made_fault. Otherwise one of: the output reports an MPS server fault;
 //     server_broke, unless the last line names an error unrelated to GPUs, or names the fault
@@ -73,7 +74,7 @@ std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 //   kGpuFault: the output names a fault that only a program can cause, or any fault together with
 //     program_fault. Without such a text: made_fault, or program_fault without neighbours.
 //   kOutOfMemory: the device was at least 98 % full, unless the last line names another error or
-//     the task was ended from outside (HUP, INT, QUIT, KILL, TERM).
+//     the task was killed from outside (HUP, INT, QUIT, KILL, TERM).
 //   kFailed: otherwise.
 // An exit code of 128 + n counts as abnormal like any other non-zero code.
 core::ExitInfo ClassifyExit(const ExitEvidence& evidence);

@@ -265,7 +265,7 @@ TEST(ClassifyExit, NeedsAnAbnormalEndAndSeparateEvidence) {
         .server_broke = true},
        kIllegalAccess,
        ExitKind::kVictim,
-       "hit by a fault of task 7: RuntimeError: CUDA error: an illegal memory access"},
+       "hit by a fault caused by task 7: RuntimeError: CUDA error: an illegal memory access"},
       {"the kernel's log names this task, although another was blamed before",
        {.exit_code = 1,
         .program_fault = "Xid 31: MMU fault",

@@ -95,7 +95,7 @@ TEST_F(TasksTest, AnotherUserWithAReusedUserIdDoesNotOwnTheTask) {
       "task 1 belongs to ada: user id 1000 belonged to ada at submission and now belongs to bob");
   EXPECT_EQ(Change(bob, "cancel").status, 403);
   const Caller unnamed{kAda.uid, kAda.gid, "1000", false};
-  EXPECT_THAT(Change(unnamed, "cancel").Message(), HasSubstr("there is no user ada any more"));
+  EXPECT_THAT(Change(unnamed, "cancel").Message(), HasSubstr("user ada no longer exists"));
   const Caller chief{kAda.uid, kAda.gid, "bob", true};
   const std::string notify = R"({"notify":[{"target":"/bin/true"}]})";
   EXPECT_EQ(Ask(Services(), &EditTask, By(chief, "1", "", notify)).status, 403)
