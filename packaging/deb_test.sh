@@ -22,7 +22,7 @@ command -v dpkg-shlibdeps >/dev/null || skip "needs Debian's package dpkg-dev"
 release=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_CODENAME:-}") || skip "needs Debian: the packages are for the release that builds them"
 # The test's mounts and processes end with these namespaces.
 if [ -z "${CARMA_DEB_TEST_INSIDE:-}" ]; then
-  unshare --mount --pid --fork true 2>/dev/null || skip "needs the right to mount"
+  unshare --mount --pid --fork true 2>/dev/null || skip "needs permission to mount"
   CARMA_DEB_TEST_INSIDE=1 exec unshare --mount --pid --fork --kill-child "$0" "$@"
 fi
 

@@ -23,7 +23,7 @@ fail() {
 }
 [ "$(id -u)" -eq 0 ] || skip "needs root, to enter a bare Debian"
 if [ -z "${CARMA_PORTABLE_INSIDE:-}" ]; then
-  unshare --mount --pid --fork true 2>/dev/null || skip "needs the right to mount"
+  unshare --mount --pid --fork true 2>/dev/null || skip "needs permission to mount"
   CARMA_PORTABLE_INSIDE=1 exec unshare --mount --pid --fork --kill-child "$0" "$from" "${releases[@]}"
 fi
 mount --make-rprivate /

@@ -413,7 +413,7 @@ class FullDisk : public ::testing::Test {
     // Mounts a small disk in this test program's own mount namespace.
     const bool mounts = IsRoot() && ::unshare(CLONE_NEWNS) == 0 &&
                         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
-    if (!mounts) GTEST_SKIP() << "needs the right to mount";
+    if (!mounts) GTEST_SKIP() << "needs permission to mount";
     ASSERT_TRUE(base::MakeDirs(site.state_dir(), 0700));
     if (::mount("carma-test", site.state_dir().c_str(), "tmpfs", 0, "size=3m,mode=0700") != 0)
       GTEST_SKIP() << "cannot mount: " << std::strerror(errno);

@@ -122,7 +122,7 @@ TEST_F(BackUpTest, ReportsAFullDisk) {
   const bool mounts = ::unshare(CLONE_NEWNS) == 0 &&
                       ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
                       ::mount("carma-test", small.c_str(), "tmpfs", 0, "size=16k") == 0;
-  if (!mounts) GTEST_SKIP() << "needs the right to mount";
+  if (!mounts) GTEST_SKIP() << "needs permission to mount";
   const Result<std::int64_t> copied = BackUp(State(), small + "/copy", false);
   ::umount2(small.c_str(), MNT_DETACH);
   ASSERT_FALSE(copied);

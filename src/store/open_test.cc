@@ -232,7 +232,7 @@ TEST_F(StoreRefusal, ReportsAFullDisk) {
   const bool mounts = ::unshare(CLONE_NEWNS) == 0 &&
                       ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
                       ::mount("carma-test", dir_.c_str(), "tmpfs", 0, "size=3m,mode=0700") == 0;
-  if (!mounts) GTEST_SKIP() << "needs the right to mount";
+  if (!mounts) GTEST_SKIP() << "needs permission to mount";
   Fill();
   const std::string page(4'096, 'x');
   base::UniqueFd ballast(::open((dir_ + "/ballast").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
