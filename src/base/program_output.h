@@ -1,4 +1,4 @@
-// Captures the output of a short-running program.
+// Captures the output of a short-lived program.
 #pragma once
 
 #include <chrono>

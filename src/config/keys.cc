@@ -254,7 +254,7 @@ std::vector<Key> MakeKeys() {
          Span(Duration{0}, kYear), AT(policy.settle_timeout)),
       Of("policy.stale_after", "A GPU accepts no tasks if its latest sample is older than this.",
          Span(100 * kMs, kYear), AT(policy.stale_after)),
-      Of("policy.max_tasks_per_gpu", "Maximum number of tasks on one GPU.", Count(1, 48),
+      Of("policy.max_tasks_per_gpu", "Maximum number of tasks per GPU.", Count(1, 48),
          AT(policy.max_tasks_per_gpu)),
       Of("policy.idle_first", "Use idle GPUs first with every mapper (published behaviour).",
          Flag(), AT(policy.idle_first)),
@@ -285,7 +285,7 @@ std::vector<Key> MakeKeys() {
                &core::ParseQosClass),
          AT(policy.classes)),
       Of("limits.rules",
-         "Limits for users, accounts and classes; \"*\": for each separately "
+         "Limits for users, accounts and classes; \"*\" means each one separately "
          "(docs/server/sharing.md).",
          Texts("list of strings like [\"user=* running=8 gpu_hours=200/7d\", \"qos=background "
                "gpus=2\"]",
@@ -392,7 +392,7 @@ std::vector<Key> MakeKeys() {
       Of("collocation.share_mig",
          "Share MIG instances among tasks like GPUs; false: one task per instance.", Flag(),
          AT(policy.share_mig)),
-      Of("monitor.sample_period", "Time between samples of every GPU.", Span(50 * kMs, kMinute),
+      Of("monitor.sample_period", "Time between samples of each GPU.", Span(50 * kMs, kMinute),
          AT(sample_period), kRestart),
       Of("monitor.window", "Span over which SM activity is averaged.", Span(100 * kMs, kHour),
          AT(window), kRestart),
@@ -425,9 +425,8 @@ std::vector<Key> MakeKeys() {
                                  {"nvml", ActivitySource::kNvml},
                                  {"dcgm", ActivitySource::kDcgm}}),
          AT(activity_source), kRestart),
-      Of("health.drain",
-         "Drain GPUs that report errors or a bad condition; false: only log a warning.", Flag(),
-         AT(health.drain)),
+      Of("health.drain", "Drain GPUs that report errors or poor health; false: only log a warning.",
+         Flag(), AT(health.drain)),
       Of("health.resume",
          "Reopen a GPU drained by health.drain once the cause is gone; false: only `carma resume` "
          "reopens it.",
@@ -471,7 +470,7 @@ std::vector<Key> MakeKeys() {
          "Requeue Slurm jobs that ran out of GPU memory or wait on a full node "
          "(docs/server/slurm.md).",
          Flag(), AT(slurm_enabled), kRestart),
-      Of("slurm.retries", "Default limit on restarts of a job.", Count(0, 100), AT(slurm_retries)),
+      Of("slurm.retries", "Default restart limit per job.", Count(0, 100), AT(slurm_retries)),
       Of("slurm.scontrol", "Path of Slurm's scontrol.", Path("absolute path", 4'095),
          AT(slurm_scontrol), kRestart),
       Of("slurm.squeue", "Path of Slurm's squeue.", Path("absolute path", 4'095), AT(slurm_squeue),
@@ -528,7 +527,8 @@ std::vector<Key> MakeKeys() {
          "Cores promised per GPU to a task that requests none; 0: not counted.",
          Count<int>(0, 4'096), AT(policy.cpus_per_gpu)),
       Of("host.memory_per_gpu",
-         "Promise and limit of main memory per GPU for a task that requests none; 0: not counted.",
+         "Main memory promised per GPU to a task that requests none, also its limit; 0: not "
+         "counted.",
          Size(), AT(policy.host_memory_per_gpu_mib)),
       Of("host.cpu_limit",
          "How promised cores are enforced: a weight on a busy machine (cpu.weight) or a hard limit "
