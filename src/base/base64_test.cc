@@ -6,7 +6,7 @@ namespace carma::base {
 namespace {
 
 TEST(Base64, MatchesTheTestVectorsAndRefusesInvalidText) {
-  // These are the test vectors of RFC 4648, section 10.
+  // Test vectors from RFC 4648, section 10.
   const std::pair<const char*, const char*> vectors[] = {{"", ""},
                                                          {"f", "Zg=="},
                                                          {"fo", "Zm8="},

@@ -18,7 +18,7 @@ class Calendar {
   Time DaysLater(Time from, int days) const;
   // 0: Sunday … 6: Saturday.
   int DayOfWeek(Time at) const;
-  // The offset of local time from UTC at that moment.
+  // The UTC offset of local time at that moment.
   Duration AheadOfUtc(Time at) const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace carma::base {
 
-// A WallStep() smaller than this does not require a restart.
+// A WallStep() of up to this size does not require a restart.
 inline constexpr std::chrono::minutes kClockSlack{1};
 
 std::int64_t BootTimeNs();  // CLOCK_BOOTTIME
@@ -25,13 +25,13 @@ class Clock {
   virtual Duration WallStep() { return {}; }
 };
 
-// The wall-clock time at construction, plus `scale` times what the boot-time clock has advanced
-// since then. All clocks of a simulated server (scale > 1) share the same origin, which is a pair
-// of readings of both clocks.
+// Wall-clock time at construction, plus `scale` times the boot-time clock's advance since then. All
+// clocks of a simulated server (scale > 1) share the same origin: one reading of both clocks, taken
+// together.
 class SystemClock : public Clock {
  public:
   explicit SystemClock(double scale = 1.0);
-  // origin_boot_ns: the CLOCK_BOOTTIME reading at the time origin_time.
+  // origin_boot_ns: the CLOCK_BOOTTIME reading at origin_time.
   SystemClock(double scale, Time origin_time, std::int64_t origin_boot_ns);
   Time Now() override { return TimeAt(BootTimeNs()); }
   Time TimeAt(std::int64_t boot_ns) const override;

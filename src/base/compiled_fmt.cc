@@ -1,6 +1,6 @@
-// Compiles the parts of fmt that CARMA uses into its programs. Debian has fmt only as a shared
-// library, which in turn needs the shared C++ library, and loading both takes longer than
-// submitting a task.
+// Compiles the parts of fmt that CARMA uses into its programs. Debian ships fmt only as a shared
+// library, which in turn needs the shared C++ library; loading both takes longer than submitting a
+// task.
 #include <fmt/format-inl.h>
 
 template fmt::detail::thousands_sep_result<char> fmt::detail::thousands_sep_impl(

@@ -10,7 +10,7 @@
 
 namespace carma::base {
 
-// As large as a pointer. An object that is empty or equal to T{} reads as T{} and allocates
+// The size of a pointer. An object that is empty or equal to T{} reads as T{} and allocates
 // nothing, so rarely used members cost nothing. Converts to a const T. As with shared_ptr, copies
 // may be read and destroyed on different threads.
 template <class T>
@@ -18,7 +18,7 @@ class CopyOnWrite {
  public:
   CopyOnWrite() = default;
   CopyOnWrite(T value) : kept_(value == kEmpty ? nullptr : new Kept{.value = std::move(value)}) {}
-  // Implicit, so that a literal can be passed for a string, or a value for an optional.
+  // Implicit, so a string literal or the value of an optional can be passed directly.
   template <class U>
   requires(!std::derived_from<U, CopyOnWrite> && !std::same_as<U, T> &&
            std::convertible_to<const U&, T>) CopyOnWrite(const U& value)

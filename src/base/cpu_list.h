@@ -8,7 +8,7 @@
 
 namespace carma::base {
 
-// Writes the numbers in ascending order; "" for an empty list. The input may be in any order.
+// Returns the list in ascending order, or "" if it is empty. The input may be in any order.
 std::string CpuListText(std::vector<int> cpus);
 // Returns the numbers in ascending order without duplicates. Ignores surrounding blanks. Returns
 // nothing if the text is not a valid list or contains a number of 65,536 or more.

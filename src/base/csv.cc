@@ -14,7 +14,7 @@ std::unexpected<Error> BadLine(std::string_view where, int line, std::string_vie
   return Invalid(place + std::to_string(line) + ": " + std::string(what));
 }
 
-// Takes one record off the front of the text, and advances `line` past it.
+// Removes one record from the front of the text, and advances `line` past it.
 Result<std::vector<std::string>> TakeRecord(std::string_view& text, std::string_view where,
                                             int& line) {
   std::vector<std::string> cells(1);
@@ -43,7 +43,7 @@ Result<std::vector<std::string>> TakeRecord(std::string_view& text, std::string_
       cells.back() += c;
     }
   }
-  if (quoted) return BadLine(where, first_line, "a quote is not closed");
+  if (quoted) return BadLine(where, first_line, "unclosed quote");
   text.remove_prefix(std::min(i + 1, text.size()));
   ++line;
   return cells;

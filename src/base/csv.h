@@ -1,5 +1,5 @@
-// Reads untrusted comma-separated text that has a header line. Sizes are limited, and errors name
-// the line.
+// Reads untrusted comma-separated text with a header line. Sizes are limited, and errors name the
+// line.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,14 @@ class CsvRow {
          std::string_view where, int line)
       : header_(header), cells_(std::move(cells)), where_(where), line_(line) {}
   int line() const { return line_; }
-  // Returns an empty text if there is no such column.
+  // Empty if there is no such column.
   std::string_view Text(std::string_view column) const;
   // Errors: kInvalid "tasks.csv:7: column 'gpus': expected …" for any other value. An empty cell
   // counts as absent and is not an error.
   Result<std::optional<double>> Number(std::string_view column, double low, double high) const;
   Result<double> Required(std::string_view column, double low, double high) const;
-  // Returns a kInvalid error with the file and line of the row, for problems that the caller finds.
+  // Returns a kInvalid error that names the row's file and line, for problems that the caller
+  // finds.
   std::unexpected<Error> Wrong(std::string_view what) const;
 
  private:
@@ -41,12 +42,12 @@ class CsvRow {
 // CRLF is accepted.
 class CsvTable {
  public:
-  // where: the file's name. Messages begin with "tasks.csv:7: ", or with "line 7: " if `where` is
+  // where: the file name. Messages begin with "tasks.csv:7: ", or with "line 7: " if `where` is
   // empty. Errors: kInvalid with the line: no header, a required column is missing, rows of
   // different lengths, an unclosed quote, more than max_rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
-  // Reads a file and names its path in messages. Errors: also those of ReadFile().
+  // Reads a file and names its path in messages. Errors: those of Parse() and ReadFile().
   static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& required,
                                std::size_t max_bytes);
   std::size_t size() const { return rows_.size(); }

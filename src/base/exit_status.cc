@@ -12,7 +12,7 @@
 namespace carma::base {
 namespace {
 
-// struct pidfd_info of <linux/pidfd.h>, which is missing from the headers of Debian 12.
+// struct pidfd_info from <linux/pidfd.h>, which is missing from Debian 12's headers.
 struct PidfdInfo {
   std::uint64_t mask = 0;
   std::uint64_t cgroup = 0;

@@ -13,7 +13,7 @@
 namespace carma::base {
 namespace {
 
-// A child process that ends by calling `end` once the pipe is closed.
+// A child process that exits by calling `end` once the pipe is closed.
 struct Child {
   explicit Child(const std::function<void()>& end) {
     int pipe[2];
@@ -30,7 +30,7 @@ struct Child {
     pidfd = OpenPidfd(pid);
     id = ReadProcessStat(pid).value_or(ProcessStat{}).id;
   }
-  // Returns once the child has ended. The child has not been reaped yet.
+  // Returns once the child has exited. The child has not been reaped yet.
   void End() {
     go.reset();
     pollfd ends{pidfd.get(), POLLIN, 0};

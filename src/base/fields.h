@@ -26,13 +26,13 @@ namespace carma::base {
 
 // Which values of a field are allowed, and how JSON represents the field.
 struct FieldRule {
-  // Limits of whole numbers, and of time spans in milliseconds. The limits of the type also apply.
+  // Limits for whole numbers and time spans (in milliseconds). The type's limits also apply.
   std::int64_t low = std::numeric_limits<std::int64_t>::min();
   std::int64_t high = std::numeric_limits<std::int64_t>::max();
-  // Limits of all other numbers.
+  // Limits for all other numbers.
   double least = std::numeric_limits<double>::lowest();
   double most = std::numeric_limits<double>::max();
-  std::size_t max_bytes = 1 << 20;           // of a text, or of each text in a list
+  std::size_t max_bytes = 1 << 20;           // of a text, or each text in a list
   std::size_t max_items = 100'000;           // of a list
   bool (*fits)(std::string_view) = nullptr;  // further rule for a text, or each text in a list
   std::string_view words = {};               // allowed texts, for readers: "idle,mix,alloc"

@@ -17,7 +17,7 @@ namespace carma::base {
 
 // How an empty optional is written to JSON.
 enum class Absent { kNull, kLeftOut };
-// What happens to unknown fields of an object.
+// What to do with unknown fields in an object.
 enum class Unknown { kRefused, kPassedOver };
 
 template <class T>
@@ -188,7 +188,7 @@ class FieldReader {
     constexpr bool kTexts = std::is_same_v<Each, std::string>;
     const Json& json = *in_->Raw(name);
     if (!json.is_object() || json.size() > rule.max_items)
-      return in_->Complain(name, kTexts ? "an object of texts" : "an object of numbers");
+      return in_->Complain(name, kTexts ? "an object with text values" : "an object of numbers");
     value.clear();
     for (const auto& [key, each] : json.items()) {
       if (kTexts ? !each.is_string() : !each.is_number_integer())

@@ -54,7 +54,7 @@ Result<Unit> WriteAll(int fd, std::string_view data) {
 
 namespace {
 
-// like: the file that is replaced. If null, the new file keeps the mode it was created with.
+// like: the file being replaced. If null, the new file keeps the mode it was created with.
 Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   CARMA_TRY(WriteAll(fd, data));
   if (like != nullptr) {
@@ -65,8 +65,8 @@ Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   return Unit{};
 }
 
-// In a folder that everyone may write to, another user's link may lead anywhere
-// (fs.protected_symlinks exists for the same reason). A link made after this check goes unnoticed.
+// In a world-writable folder, another user's link may lead anywhere (fs.protected_symlinks exists
+// for the same reason). A link created after this check goes unnoticed.
 Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   const std::string parent = std::filesystem::path(link).parent_path().string();
   struct stat folder {};
@@ -177,8 +177,8 @@ bool IsProgram(const std::string& path) {
 }
 
 std::string ExecutableDir() {
-  // The link is read only once, because its target changes if the process changes its mounts or its
-  // file is replaced.
+  // Read the link only once: its target changes if the process changes its mounts or its executable
+  // is replaced.
   static const std::string folder = [] {
     char buffer[PATH_MAX];
     const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer);

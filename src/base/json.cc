@@ -12,7 +12,7 @@ namespace carma::base {
 namespace {
 
 // Builds the value, limits its depth and rejects duplicate keys. The library's own parser does
-// neither.
+// neither of the last two.
 class BoundedSax {
  public:
   explicit BoundedSax(Json& target) : target_(target) {}
@@ -30,7 +30,7 @@ class BoundedSax {
   bool end_array() { return Leave(); }
   bool key(const std::string& name) {
     const auto [member, is_new] = open_.back()->get_ref<Json::object_t&>().try_emplace(name);
-    if (!is_new) problem_ = "key '" + Printable(name, 60) + "' twice in one object";
+    if (!is_new) problem_ = "duplicate key '" + Printable(name, 60) + "'";
     member_ = &member->second;
     return is_new;
   }

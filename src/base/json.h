@@ -1,5 +1,5 @@
 // Reads untrusted JSON. Sizes are limited, and every error gives its position as a JSON pointer.
-// Include only in .cc files; headers that mention JSON include <nlohmann/json_fwd.hpp>.
+// Include only in .cc files; headers that mention JSON types include <nlohmann/json_fwd.hpp>.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,7 @@ inline constexpr int kMaxJsonDepth = 64;
 // Errors: kInvalid with the byte offset for malformed text, more than kMaxJsonDepth levels, invalid
 // UTF-8, or duplicate keys.
 Result<Json> ParseJson(std::string_view text);
-// Writes one line without blanks. Bytes that are not UTF-8 are replaced, so they never cause an
-// exception.
+// Writes one line without whitespace. Invalid UTF-8 is replaced, so it never causes an exception.
 std::string DumpJson(const Json& json);
 
 // Reads the fields of one object and records the first error; check error() once at the end.
@@ -55,7 +54,7 @@ class JsonReader {
   // Records an error if the object has keys that were not read.
   void NoOthers();
   void Complain(const char* key, std::string_view expected);
-  // Takes over an error found by the reader of a nested object.
+  // Adopts an error found by the reader of a nested object.
   void Take(const Error& mistake);
   const std::optional<Error>& error() const { return error_; }
   const std::string& pointer() const { return pointer_; }

@@ -41,7 +41,7 @@ Result<std::string> LineSocket::Receive(std::chrono::milliseconds timeout) {
     const int count = ::poll(&ready, 1, wait_ms);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return FailErrno(errno, "poll");
-    if (count == 0 && left_ms <= wait_ms) return Unavailable("no answer in time");
+    if (count == 0 && left_ms <= wait_ms) return Unavailable("no response in time");
     if (count == 0) continue;
     char bytes[16'384];
     const ssize_t got = ::recv(fd_.get(), bytes, sizeof bytes, 0);

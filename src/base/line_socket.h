@@ -1,4 +1,4 @@
-// Exchanges lines of text between two of CARMA's programs.
+// Exchanges lines of text between two CARMA programs.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class LineSocket {
 
   int fd() const { return fd_.get(); }
   void Close() { fd_.reset(); }
-  // Sends a line. Pass it without its newline. Returns false if the peer is gone or does not read.
+  // Sends a line, given without its newline. Returns false if the peer is gone or is not reading.
   bool Send(std::string_view line) const;
   // Waits for the next line and returns it without its newline. Errors: kUnavailable if no line
   // arrives in time, kNotFound if the peer is gone, kInvalid if the line is longer than the limit.

@@ -26,7 +26,7 @@ TEST(LineSocket, LinesComeOneByOne) {
   EXPECT_EQ(pair.here.Receive(0ms).value_or(""), "two");
 }
 
-// A timeout has already passed, for example, if the process was suspended before the call.
+// The deadline may have passed before the call, for example because the process was suspended.
 TEST(LineSocket, ADeadlineThatHasPassedEndsTheWait) {
   Pair pair;
   for (const auto timeout : {0ms, -5ms, -60'000ms}) {

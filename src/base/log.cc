@@ -15,7 +15,7 @@
 namespace carma::base {
 namespace {
 
-// The levels of spdlog from kInfo on, in the same order.
+// spdlog's levels from kInfo on, in the same order.
 constexpr int kFirstLevel = spdlog::level::info;
 
 // Writes the priority, which the journal expects at the beginning of the line.
@@ -35,7 +35,7 @@ class Priority : public spdlog::custom_flag_formatter {
 // A closed terminal, or a pipe without a reader, rejects the line immediately. Only that line is
 // lost.
 spdlog::logger& Logger() {
-  // Never destroyed, because threads may log while the process ends.
+  // Never destroyed, because threads may log while the process is exiting.
   static spdlog::logger& logger = *[] {
     auto* made = new spdlog::logger("carma", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     auto formatter = std::make_unique<spdlog::pattern_formatter>();

@@ -24,8 +24,8 @@ struct Field {
   std::string value;
 };
 
-// Thread-safe. kInfo: normal events, such as the start of a task. kWarn: events that require
-// somebody to act.
+// Thread-safe. kInfo: normal events, such as a task start. kWarn: events that require someone to
+// act.
 void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields = {});
 inline void LogInfo(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kInfo, e, f);
@@ -37,7 +37,7 @@ inline void LogError(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kError, e, f);
 }
 void SetLogLevel(LogLevel level);
-// Returns false unless the text is one of the levels "info", "warn" and "error".
+// Returns false if the text is not one of the levels "info", "warn" and "error".
 bool SetLogLevel(std::string_view name);
 
 }  // namespace carma::base

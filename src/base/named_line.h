@@ -9,7 +9,7 @@
 
 namespace carma::base {
 
-// Returns the rest of the line that begins with the name, without surrounding blanks. Empty if
+// Returns the rest of the line that begins with the name, without surrounding whitespace. Empty if
 // there is no such file or line.
 inline std::string NamedLine(const std::string& file, std::string_view name) {
   constexpr std::size_t kMost = 1 << 20;

@@ -1,5 +1,5 @@
 // Handles processes through file descriptors (pidfds). glibc's own wrappers are not used, because
-// glibc 2.36 declares them without C linkage, so C++ code cannot link to them.
+// glibc 2.36 does not declare them extern "C", so C++ code cannot link to them.
 #pragma once
 
 #include <sys/syscall.h>
@@ -10,13 +10,13 @@
 
 namespace carma::base {
 
-// The descriptor is close-on-exec and becomes readable when the process ends. If there is no such
+// The descriptor is close-on-exec and becomes readable when the process exits. If there is no such
 // process, returns an empty descriptor and sets errno.
 inline UniqueFd OpenPidfd(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
 }
 
-// Returns false and sets errno if the process has ended or this process may not signal it.
+// Returns false and sets errno if the process has exited or this process may not signal it.
 inline bool SendSignal(const UniqueFd& pidfd, int number) {
   return ::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0U) == 0;
 }

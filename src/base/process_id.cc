@@ -18,8 +18,8 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
   if (n <= 0) return std::nullopt;
   const std::string_view text(buffer, static_cast<std::size_t>(n));
-  // The command is in parentheses and may itself contain blanks and parentheses. So it ends at the
-  // last ')'.
+  // The command name is in parentheses and may itself contain spaces and parentheses, so it extends
+  // to the last ')'.
   const std::size_t open = text.find('('), close = text.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
   const std::vector<std::string_view> words = SplitWords(text.substr(close + 1));
@@ -61,7 +61,7 @@ std::string HiddenProcesses(std::string_view mounts) {
   return "";
 }
 
-// Read only once. If a later read failed for lack of a descriptor, the result would look like a
+// Read only once: if a later read failed for lack of a descriptor, the result would look like a
 // different boot.
 std::string BootId() {
   static const std::string id = [] {

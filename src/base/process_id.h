@@ -12,7 +12,7 @@ namespace carma::base {
 
 struct ProcessId {
   pid_t pid = 0;
-  std::uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat, clock ticks since boot
+  std::uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat, in clock ticks since boot
   friend bool operator==(const ProcessId&, const ProcessId&) = default;
 };
 
@@ -24,23 +24,23 @@ struct ProcessStat {
   char state = '?';
   int threads = 0;
   std::string command;
-  // Whether the process has ended but has not been reaped yet. If other threads still run, only the
-  // first thread has ended, and the result is false.
+  // Whether the process has exited but has not been reaped yet. If only the first thread has exited
+  // and others are still running, the result is false.
   bool dead() const { return (state == 'Z' || state == 'X') && threads <= 1; }
 };
 
 // Returns nothing if there is no such process.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
-// The path of the process in the cgroup v2 hierarchy ("/user.slice"). Empty if there is no such
+// The process's path in the cgroup v2 hierarchy ("/user.slice"). Empty if there is no such
 // hierarchy.
 std::string CgroupOf(pid_t pid);
 ProcessId SelfProcess();
-// Whether that process is still running. False for a zombie and for another process that now has
-// the same pid.
+// Whether that process is still running. False for a zombie, and if a different process now has the
+// same pid.
 bool Alive(const ProcessId& id);
 // Returns the option in /proc/mounts that hides other users' processes. Empty if there is none.
 std::string HiddenProcesses(std::string_view mounts);
-// An id that changes with every boot. Empty if it is unknown.
+// An ID that changes with every boot. Empty if unknown.
 std::string BootId();
 
 }  // namespace carma::base

@@ -1,4 +1,4 @@
-// Captures the output of a short-running program.
+// Captures the output of a short-lived program.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace carma::base {
 
-// Returns the program's standard output once it has ended. Empty if the program cannot be started,
+// Returns the program's standard output once it has exited. Empty if the program cannot be started,
 // fails, or prints more than max_bytes. The program is killed after `patience`.
 std::string OutputOf(const std::vector<std::string>& words, std::size_t max_bytes,
                      std::chrono::milliseconds patience = std::chrono::seconds(10));

@@ -1,4 +1,4 @@
-// Represents expected failures as values: every function of CARMA that can fail returns Result<T>.
+// Represents expected failures as values: every CARMA function that can fail returns Result<T>.
 #pragma once
 
 #include <fmt/core.h>
@@ -16,7 +16,7 @@ enum class ErrorCode {
   kNotFound,     // does not exist: exit 1, HTTP 404
   kConflict,     // wrong state, or already in use: exit 1, HTTP 409
   kUnavailable,  // not possible now (daemon down, driver hangs): exit 1, HTTP 503
-  kDenied,       // not yours: exit 1, HTTP 403
+  kDenied,       // not permitted: exit 1, HTTP 403
   kIo,           // a system call failed: exit 1, HTTP 500
   kCorrupt,      // stored bytes are damaged: refuse and change nothing
 };
@@ -63,13 +63,13 @@ inline constexpr FailWith<ErrorCode::kConflict> Conflict;
 inline constexpr FailWith<ErrorCode::kUnavailable> Unavailable;
 inline constexpr FailWith<ErrorCode::kDenied> Denied;
 
-// The error of a failed system call: "what: strerror(err)". ENOENT becomes kNotFound, EACCES and
-// EPERM become kDenied, all others kIo.
+// The error from a failed system call: "what: strerror(err)". ENOENT becomes kNotFound, EACCES and
+// EPERM become kDenied, a lack of resources becomes kUnavailable, and all others become kIo.
 std::unexpected<Error> FailErrno(int err, std::string_view what);
 // Prefixes the message with what the caller was doing when the error occurred: "doing: message".
 std::unexpected<Error> Wrap(const Error& error, std::string_view doing);
 
-// Aborts with the source location and the text. For broken invariants of CARMA itself.
+// Aborts with the source location and the text. For broken invariants in CARMA itself.
 [[noreturn]] void CheckFailed(const char* file, int line, std::string_view what);
 
 }  // namespace carma::base

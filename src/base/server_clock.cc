@@ -37,9 +37,9 @@ Result<Unit> CheckServerHead(const ServerHead& head, std::uint32_t bytes, const 
   if (std::memcmp(head.magic, good.magic, sizeof good.magic) != 0) {
     wrong = "not a simulated GPU server";
   } else if (head.version != good.version || head.bytes != good.bytes) {
-    wrong = "made by another version of CARMA";
+    wrong = "created by a different version of CARMA";
   } else if (std::memcmp(head.boot_id, good.boot_id, sizeof good.boot_id) != 0) {
-    wrong = "made before the last boot; create it again";
+    wrong = "created before the last reboot; create it again";
   } else if (!(head.clock.time_scale > 0) || !std::isfinite(head.clock.time_scale)) {
     wrong = "broken";
   }
@@ -54,7 +54,7 @@ Result<ClockOrigin> ReadServerClock(const std::string& path) {
   ServerHead head{};
   if (!S_ISREG(status.st_mode) || ::pread(fd.get(), &head, sizeof head, 0) != sizeof head ||
       status.st_size != static_cast<off_t>(head.bytes)) {
-    return Fail(ErrorCode::kCorrupt, path + ": not a simulated GPU server, or a damaged one");
+    return Fail(ErrorCode::kCorrupt, path + ": damaged, or not a simulated GPU server");
   }
   if (Result<Unit> good = CheckServerHead(head, head.bytes, path); !good)
     return std::unexpected(good.error());

@@ -20,8 +20,8 @@ struct ClockOrigin {
 struct ServerHead {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t bytes;  // size of the file; a build with other tables refuses it
-  // A reboot invalidates the clock, and also the mutexes, because their owners are dead.
+  std::uint32_t bytes;  // file size; a build whose tables differ rejects the file
+  // A reboot invalidates the clock, and also the mutexes, because their owners no longer exist.
   char boot_id[40];
   ClockOrigin clock;
 };
@@ -31,8 +31,8 @@ ServerHead MakeServerHead(std::uint32_t bytes, const ClockOrigin& clock);
 // Errors: kCorrupt if the file's size, version or boot ID does not match.
 Result<Unit> CheckServerHead(const ServerHead& head, std::uint32_t bytes, const std::string& path);
 
-// Errors: kNotFound if there is no such file; kCorrupt if the file is not a state file, belongs to
-// a different version, is incomplete, or dates from before the last reboot; kDenied, kIo.
+// Errors: kNotFound if there is no such file; kCorrupt if the file is not a state file, was written
+// by a different version, is incomplete, or dates from before the last reboot; kDenied, kIo.
 Result<ClockOrigin> ReadServerClock(const std::string& path);
 
 }  // namespace carma::base

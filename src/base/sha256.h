@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), written as sha256sum(1) prints it.
+// SHA-256 (FIPS 180-4), in the format that sha256sum(1) prints.
 #pragma once
 
 #include <array>

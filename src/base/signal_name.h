@@ -1,4 +1,4 @@
-// Names of signals as they appear in options and the API: "USR1".
+// Signal names as they appear in options and the API: "USR1".
 #pragma once
 
 #include <optional>
@@ -6,10 +6,10 @@
 
 namespace carma::base {
 
-// Parses the name of a signal (with or without SIG, in any case) or its number, and returns the
-// number. Empty if no such signal can be sent.
+// Parses a signal name (with or without SIG, in any case) or number, and returns the number. Empty
+// if no such signal can be sent.
 std::optional<int> SignalNumber(std::string_view text);
-// Whether the text is a signal name in its stored form: "USR1", "TERM".
+// Whether the text is a signal name as it is stored: "USR1", "TERM".
 bool IsSignalName(std::string_view text);
 // Whether the text is the name of a signal that programs can handle. KILL and STOP cannot be
 // handled.

@@ -77,7 +77,7 @@ Result<Pipe> MakePipe(bool blocking_read) {
     if (end->get() <= 2) end->reset(::fcntl(end->get(), F_DUPFD_CLOEXEC, 3));
     if (!*end) return FailErrno(errno, "pipe");
   }
-  // Only our end gets O_NONBLOCK, because the program at the other end does not expect it.
+  // Only our end gets O_NONBLOCK; the program at the other end does not expect it.
   if (!blocking_read) ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
   return pipe;
 }

@@ -1,4 +1,4 @@
-// Starts programs from a process with many threads without copying its memory (posix_spawn).
+// Starts programs from a multithreaded process without copying its memory (posix_spawn).
 #pragma once
 
 #include <sys/types.h>
@@ -19,20 +19,20 @@ namespace carma::base {
 struct Pipe {
   UniqueFd read, write;
 };
-// If blocking_read is false, reading an empty pipe fails with EAGAIN. Errors: the system's.
+// If blocking_read is false, reading an empty pipe fails with EAGAIN. Errors: system errors.
 Result<Pipe> MakePipe(bool blocking_read = true);
 
 // Creates an anonymous file that contains this text and is positioned at its beginning. A program
-// can use the file as its input or output. As input, it cannot block us if the program does not
-// read. Its descriptor has a higher number than any place in SpawnOptions::files. Errors:
-// kUnavailable if there is no memory or descriptor left.
+// can use the file as its input or output. As its input, unlike a pipe, it cannot block us if the
+// program does not read. The descriptor's number is higher than any index in SpawnOptions::files.
+// Errors: kUnavailable if there is no memory or descriptor left.
 Result<UniqueFd> MemoryFile(std::string_view text);
 
 struct SpawnOptions {
   // The program's descriptors 0, 1, 2 …: each is either one of our descriptors or a file. The file
-  // for descriptor 0 is read. The other files are appended to, and are created with mode 0600. A
-  // descriptor of ours must not have the number of an earlier entry, because the program's
-  // descriptor has replaced it by then. The program gets no other descriptors.
+  // for descriptor 0 is opened for reading. The other files are appended to, and are created with
+  // mode 0600. One of our descriptors must not have the index of an earlier entry, because by then
+  // that number refers to the program's own descriptor. The program gets no other descriptors.
   std::vector<std::variant<int, std::string>> files;
   std::optional<std::vector<std::string>> environment = {};  // "NAME=value" each; absent: ours
   std::string folder = {};                                   // working folder; empty: our own
@@ -41,15 +41,15 @@ struct SpawnOptions {
 };
 
 struct Spawned {
-  pid_t pid = 0;     // to be reaped by the caller
+  pid_t pid = 0;     // the caller must reap it
   UniqueFd process;  // pidfd; empty if not available
 };
 
-// Builds the array that exec expects. It is valid as long as the words are.
+// Builds the argument array that exec expects. It is valid as long as `words` is.
 std::vector<char*> Argv(const std::vector<std::string>& words);
 
-// Runs words[0] with default actions for all signals. The program is searched for in $PATH unless
-// its name contains a slash. Errors: errno, in which case no program runs.
+// Runs words[0] with default actions for all signals. The program is looked up in $PATH unless its
+// name contains a slash. Errors: errno; no program is running in that case.
 std::expected<Spawned, int> Spawn(const std::vector<std::string>& words,
                                   const SpawnOptions& options);
 

@@ -14,7 +14,7 @@ namespace carma::base {
 
 void OpenStandardStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    // The file gets this number, because it is the lowest number that is free. It stays open on
+    // The file gets this descriptor number, because it is the lowest free one. It stays open across
     // exec, because child processes need it too.
     if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
   }
@@ -22,7 +22,7 @@ void OpenStandardStreams() {
 
 void NeverWaitForTerminal(int fd) {
   if (::isatty(fd) == 0) return;
-  // Opens the terminal again. Setting O_NONBLOCK on the existing descriptor would also affect the
+  // Reopens the terminal. Setting O_NONBLOCK on the existing descriptor would also affect the
   // shell, which shares it.
   const std::string path = fmt::format("/proc/self/fd/{}", fd);
   const UniqueFd own(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));

@@ -14,10 +14,10 @@ namespace carma::base {
 // ends up in it.
 void OpenStandardStreams();
 
-// A terminal that is not read (stopped with Ctrl-S, or behind a silently broken connection) blocks
-// its writers. After this call, output that the terminal cannot take immediately is rejected
+// A terminal that is not being read (stopped with Ctrl-S, or behind a silently broken connection)
+// blocks its writers. After this call, output that the terminal cannot take immediately is rejected
 // (EAGAIN), so only that line is lost. Other users of the terminal are not affected. Does nothing
-// if the descriptor is not a terminal or is a terminal that this user may not open.
+// if the descriptor is not a terminal, or is a terminal that this user may not open.
 void NeverWaitForTerminal(int fd);
 
 // stream: $JOURNAL_STREAM, the "device:inode" of the stream that systemd gave the service. Returns

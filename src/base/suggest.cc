@@ -7,7 +7,7 @@
 namespace carma::base {
 namespace {
 
-// Two letters in the wrong order count as one error.
+// Two transposed characters count as one error.
 std::size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -33,7 +33,7 @@ std::optional<std::string> DidYouMean(std::string_view word, const std::vector<s
   std::size_t least = near + 1;
   for (const std::string& each : known) {
     const std::size_t distance = EditDistance(word, each);
-    // The dashes of "--qos" do not count as common letters.
+    // The dashes of "--qos" do not count as common characters.
     const std::size_t dashes = word.starts_with("--") && each.starts_with("--") ? 2 : 0;
     if (distance < least && distance < (each.size() - dashes) / 2 + 1) {
       least = distance;

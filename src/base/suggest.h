@@ -9,10 +9,10 @@
 namespace carma::base {
 
 // Returns the most similar known word; empty if none is similar. A word is similar if at most
-// `near` letters, and fewer than half of its letters, are added, omitted, replaced or swapped.
+// `near` characters, and at most half of its own, are added, omitted, replaced or transposed.
 std::optional<std::string> DidYouMean(std::string_view word, const std::vector<std::string>& known,
                                       std::size_t near);
-// Returns ", did you mean lr?" if at most 2 letters are wrong, else "".
+// Returns ", did you mean lr?" if a known word differs in at most 2 characters, else "".
 std::string Suggestion(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace carma::base

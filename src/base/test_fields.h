@@ -10,7 +10,7 @@ namespace carma::base {
 
 struct AnyMember {
   template <class T>
-  operator T() const;  // never defined, only named
+  operator T() const;  // never defined
 };
 
 template <class T, class... Known>
@@ -22,7 +22,7 @@ constexpr std::size_t MemberCountFrom() {
   }
 }
 
-// The number of members of a plain struct. A base class counts as one member.
+// The number of members in a plain struct. A base class counts as one member.
 template <class T>
 constexpr std::size_t MemberCount() {
   return MemberCountFrom<T>();
@@ -45,7 +45,7 @@ std::set<std::string> NamesOf() {
   return visitor.names;
 }
 
-// Whether the list has exactly one field for each member of the type.
+// Whether the list has exactly one field per member of the type.
 template <HasFields T>
 bool NamesEveryMember() {
   return NamesOf<T>().size() == MemberCount<T>();

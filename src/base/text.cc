@@ -34,7 +34,7 @@ std::size_t Utf8Length(std::string_view text) {
   return length;
 }
 
-// Decodes a sequence of the length that Utf8Length returned.
+// Decodes a sequence whose length Utf8Length has returned.
 char32_t CodePoint(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence[0]);
   if (sequence.size() == 1) return first;
@@ -193,7 +193,7 @@ Result<Duration> ParseSpan(std::string_view text) {
       numbers.push_back(*number);
     }
     if (numbers.size() > 3 || days < 0 || days > 4000) return BadSpan(text);
-    // With days, the first number is hours. Without days, the first of one or two numbers is
+    // With days, the first number is hours. Without days, a single number or the first of two is
     // minutes (Slurm's rule).
     if (with_days || numbers.size() == 3) {
       numbers.resize(3, 0);

@@ -15,7 +15,7 @@ namespace carma::base {
 std::string_view Trim(std::string_view text);
 // Returns all pieces between separators, including empty pieces. Split("", ',') is {""}.
 std::vector<std::string_view> Split(std::string_view text, char separator);
-// Returns the pieces between runs of blanks and tabs. A blank text has no pieces.
+// Returns the pieces between runs of spaces and tabs. A blank text has no pieces.
 std::vector<std::string_view> SplitWords(std::string_view text);
 // The part after the last slash.
 std::string_view BaseName(std::string_view path);
@@ -44,10 +44,10 @@ std::string FormatTimeIso(Time t);        // UTC "2026-03-01T13:05:59.120Z"
 
 bool IsUtf8(std::string_view text);
 // Whether the text contains an invisible character that has an effect: C0 and C1 controls (some
-// terminals obey C1 too), DEL, line separators, bidirectional marks and overrides. Invalid bytes
-// are not checked.
+// terminals obey C1 too), DEL, line separators, bidirectional marks and overrides. Invalid UTF-8 is
+// not checked.
 bool HasControls(std::string_view text);
-// A printable one-line form for messages and tables. Invalid bytes and the characters described at
+// A printable one-line form for messages and tables. Invalid UTF-8 and the characters listed at
 // HasControls become '?', and the text is cut at max_bytes with "…".
 std::string Printable(std::string_view text, std::size_t max_bytes = 200);
 

@@ -14,7 +14,7 @@ namespace carma::base {
 inline void SetTimer(int timer, std::optional<std::chrono::nanoseconds> wait) {
   itimerspec when{};
   if (wait) {
-    // A value of zero would stop the timer.
+    // Zero would stop the timer.
     const auto left = std::max(*wait, std::chrono::nanoseconds(1));
     when.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
     when.it_value.tv_nsec = (left % std::chrono::seconds(1)).count();

@@ -21,7 +21,7 @@ std::string TextOf(const char* text) {
   return text != nullptr ? text : "";
 }
 
-// POSIX allows any of these errors if there is no such user.
+// POSIX allows any of these errors when there is no such user.
 bool IsNone(int error) {
   return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
 }
@@ -42,7 +42,7 @@ Result<std::optional<UserEntry>> FindUser(std::uint32_t uid) {
                      TextOf(entry.pw_shell)};
   }
   if (IsNone(error)) return std::nullopt;
-  return Unavailable("the user database cannot look up user {}", uid);
+  return Unavailable("cannot look up user {} in the user database", uid);
 }
 
 Result<std::uint32_t> FindGroup(const std::string& name) {
@@ -57,7 +57,7 @@ Result<std::uint32_t> FindGroup(const std::string& name) {
   }
   if (found != nullptr) return entry.gr_gid;
   if (IsNone(error)) return NotFound("no group '{}'", Printable(name));
-  return Unavailable("the user database cannot look up group '{}'", Printable(name));
+  return Unavailable("cannot look up group '{}' in the user database", Printable(name));
 }
 
 bool LacksUser(const std::string& name) {

@@ -1,5 +1,6 @@
 // Looks up users and groups in the system's user database. The database may be on the network, so
-// every call may block. Use it only in workers or short-lived programs, never on an event loop.
+// every call may block. Call only from worker threads or short-lived programs, never from an event
+// loop.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +14,30 @@ namespace carma::base {
 
 struct UserEntry {
   std::string name;
-  std::uint32_t gid = 0;  // of the primary group
-  std::string home;       // empty if not in the database; so is the shell
+  std::uint32_t gid = 0;  // the primary group's GID
+  std::string home;       // empty if not in the database, like the shell
   std::string shell;
 };
 
-// Returns nothing if no user has this number. Errors: kUnavailable if the database cannot answer.
+// Returns nothing if there is no user with this UID. Errors: kUnavailable if the database does not
+// respond.
 Result<std::optional<UserEntry>> FindUser(std::uint32_t uid);
-// Returns the number of the group. Errors: kNotFound, kUnavailable.
+// Returns the GID. Errors: kNotFound, kUnavailable.
 Result<std::uint32_t> FindGroup(const std::string& name);
 // Whether the database definitely has no such user. False if the database cannot be read.
 bool LacksUser(const std::string& name);
-// The user's name, or the number if the name is unknown.
+// The user's name, or the UID if the name is unknown.
 std::string UserName(std::uint32_t uid);
 // All groups of a user, including `gid`.
 std::vector<std::uint32_t> GroupsOf(const std::string& name, std::uint32_t gid);
 
 // A user's current entry in the user database.
 struct KnownUser {
-  std::string name;  // the number, if the name is unknown
+  std::string name;  // the UID, if the name is unknown
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;  // empty: the database has no such user
 };
-// Errors: kUnavailable if the database cannot answer.
+// Errors: kUnavailable if the database does not respond.
 Result<KnownUser> KnowUser(std::uint32_t uid);
 
 }  // namespace carma::base

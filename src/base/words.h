@@ -35,7 +35,7 @@ std::string_view WordOf(Enum value) {
   return {};
 }
 
-// Returns nothing if there is no such word. Case matters.
+// Returns nothing if there is no such word. Case-sensitive.
 template <HasWords Enum>
 std::optional<Enum> FromWord(std::string_view text) {
   for (const auto& [value, word] : kWordsOf<Enum>) {

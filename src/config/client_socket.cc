@@ -79,7 +79,7 @@ Result<Unit> CheckPrivate(const std::string& folder, unsigned uid) {
   struct stat info {};
   if (::lstat(folder.c_str(), &info) != 0) return FailErrno(errno, folder);
   if (S_ISDIR(info.st_mode) && info.st_uid == uid && (info.st_mode & 022) == 0) return Unit{};
-  return Denied(folder + ": expected a folder that you own and only you may write to");
+  return Denied(folder + ": expected a folder that you own and that only you can write to");
 }
 
 std::string JobPilotSocket(const Environment& environment, unsigned uid) {

@@ -1,4 +1,4 @@
-// Finds the socket of the daemon that a configuration describes.
+// Finds the socket of the configured daemon.
 #pragma once
 
 #include <map>
@@ -14,20 +14,20 @@ namespace carma::config {
 inline constexpr char kServerSocket[] = "/run/carma/carmad.sock";
 
 // Returns daemon.socket from the sources; later sources win. Empty if it is not set. Errors are
-// ignored: checking the configuration is the daemon's job, and its socket should be found even if
-// another key is wrong.
+// ignored: checking the configuration is the daemon's job, and its socket should be found even if a
+// different key is wrong.
 std::string ConfiguredSocket(const Sources& sources);
 
 // ---- the sockets of a job's pilots (carma pilot), so that `carma` finds its pilot by itself ----
 
 using Environment = std::map<std::string, std::string>;
 
-// Parent folders for the private folder of a job's sockets, in order of preference:
-// $XDG_RUNTIME_DIR, $TMPDIR, /tmp. Slurm passes on the variables of the submitting machine, so some
-// of these folders may not exist here.
+// Parent folders for the private folder that holds a job's sockets, in order of preference:
+// $XDG_RUNTIME_DIR, $TMPDIR, /tmp. Slurm passes on the submitting machine's environment, so some of
+// these folders may not exist here.
 std::vector<std::string> PilotBases(const Environment& environment);
 
-// The name of the private folder, which is the same in every parent folder. job: Slurm's job
+// The name of the private folder, which is the same in every parent folder. job: the Slurm job
 // number; empty: no job.
 std::string PilotFolderName(const std::string& job, unsigned uid);
 
@@ -35,7 +35,7 @@ std::string PilotFolderName(const std::string& job, unsigned uid);
 // another user could have created the socket and could read what is sent to it. Errors: kDenied.
 Result<Unit> CheckPrivate(const std::string& folder, unsigned uid);
 
-// The socket of the pilot of this process's job (SLURM_JOB_ID). Empty if the job has no pilot on
+// The socket of the pilot in this process's job (SLURM_JOB_ID). Empty if the job has no pilot on
 // this machine, or more than one.
 std::string JobPilotSocket(const Environment& environment, unsigned uid);
 

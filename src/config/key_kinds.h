@@ -36,11 +36,11 @@ struct Kind {
   std::function<std::string(std::string_view)> trouble = {};  // see Key
 };
 
-// Writes a text as it appears in the configuration file, in quotes.
+// Quotes a text as in the configuration file.
 std::string Quoted(std::string_view text);
 
 Kind<bool> Flag();
-// type: describes the allowed numbers; meant: checks a number.
+// type: describes the allowed numbers; meant: returns true for an allowed number.
 Kind<double> Fraction(const char* type, bool (*meant)(double));
 Kind<std::int64_t> Size();  // MiB
 Kind<base::Duration> Span(base::Duration low, base::Duration high);
@@ -64,7 +64,7 @@ Kind<T> Count(std::int64_t low, std::int64_t high) {
           [](T value) { return fmt::format("{}", value); }};
 }
 
-// Accepts one of several words, each of which stands for a value, in upper or lower case.
+// Accepts one of several words, in upper or lower case. Each word stands for a value.
 template <class T>
 Kind<T> Choice(const std::vector<std::pair<std::string, T>>& words) {
   std::string type;
@@ -91,7 +91,7 @@ Kind<T> Called(std::string type, Kind<T> kind) {
   return kind;
 }
 
-// Accepts a value of the kind, or one of several words that stand for "no value" ("auto", false).
+// Accepts a value of this kind, or one of several words that mean "no value" ("auto", false).
 template <class T>
 Kind<std::optional<T>> OrNone(const Kind<T>& kind, unsigned forms,
                               const std::vector<std::string_view>& words, std::string written) {
@@ -111,13 +111,13 @@ template <class T>
 Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
   return OrNone(kind, kBool | kText, {"false", "off"}, "false");
 }
-// Accepts a value of the kind, or "auto" for the machine's own value. "auto" reads as empty.
+// Accepts a value of this kind, or "auto" (read as empty) for the machine's own value.
 template <class T>
 Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
   return OrNone(kind, kText, {"auto"}, "\"auto\"");
 }
 
-// Accepts a text that `parse` can read. `write` turns the value back into text.
+// Accepts a text that `parse` can read. `write` converts the value back to text.
 template <class T, class Write>
 Kind<T> Parsed(const char* type, Result<T> (*parse)(std::string_view), Write write) {
   return {type, kText,
@@ -133,7 +133,7 @@ Kind<T> Parsed(const char* type, Result<T> (*parse)(std::string_view), Write wri
           }};
 }
 
-// Accepts at most `most` items of a kind, separated by commas.
+// Accepts up to `most` items of one kind, separated by commas.
 template <class T>
 Kind<std::vector<T>> List(const char* type, unsigned forms, std::size_t most, const Kind<T>& item) {
   return {type, forms,

@@ -17,7 +17,7 @@ using base::Duration;
 
 namespace {
 
-// at: a function that returns the member from Settings, which may be const.
+// at: a function that returns the member of a Settings object, which may be const.
 template <class T, class At>
 Key Of(const char* name, const char* meaning, Kind<T> kind, At at, Takes takes = Takes::kLive) {
   return {name,
@@ -76,7 +76,7 @@ Kind<std::string> EstimateMethod() {
   std::vector<std::string> names;
   for (const estimate::EstimatorEntry& entry : estimate::Estimators())
     names.emplace_back(entry.name);
-  return Called("name of an estimator: " + base::Join(names, ", "), Word(names));
+  return Called("estimator name: " + base::Join(names, ", "), Word(names));
 }
 
 bool IsName(std::string_view name) {
@@ -95,7 +95,7 @@ bool IsNotifyTarget(std::string_view text) {
   return task::ParseNotifyTarget(text).has_value();
 }
 
-// A list of values that the core can convert from and to text.
+// A list of values that the core can parse from text and write as text.
 template <class T>
 Kind<std::vector<T>> Texts(const char* type, Result<T> (*parse)(std::string_view)) {
   return List(type, kTextList, 1'000,
@@ -147,7 +147,7 @@ Key Remembered(Key key) {
   return key;
 }
 
-// A function that returns the named member from Settings, which may be const.
+// A function that returns the named member of a Settings object, which may be const.
 #define AT(member)       \
   [](auto& s) -> auto& { \
     return s.member;     \
@@ -161,13 +161,12 @@ std::vector<Key> MakeKeys() {
       // sun_path holds 108 bytes, including the final NUL.
       Of("daemon.socket", "Socket that commands talk to.",
          Path("absolute path of at most 107 bytes", 107), AT(socket), kRestart),
-      Of("daemon.state_dir", "Folder of the database; one daemon per folder.",
+      Of("daemon.state_dir", "Database folder; one daemon per folder.",
          Path("absolute path", 4'000), AT(state_dir), kRestart),
       Of("daemon.socket_mode",
-         "Permissions of the socket. Users are identified by the kernel, so everyone may connect.",
-         FileMode(), AT(socket_mode), kRestart),
-      Of("daemon.socket_group",
-         "Group of the socket, for socket_mode \"0660\"; empty: the daemon's own.",
+         "Socket permissions. The kernel identifies users, so everyone may connect.", FileMode(),
+         AT(socket_mode), kRestart),
+      Of("daemon.socket_group", "Socket group, for socket_mode \"0660\"; empty: the daemon's own.",
          Text("group name, or empty",
               [](std::string_view name) { return name.empty() || IsName(name); }),
          AT(socket_group), kRestart),
@@ -177,8 +176,8 @@ std::vector<Key> MakeKeys() {
          UserNames(), AT(allow_users)),
       Of("daemon.allow_groups", "Groups whose members may submit and change tasks.", GroupNames(),
          AT(allow_groups)),
-      Of("daemon.log_level", "Lowest level that is logged.", LogLevelName(), AT(log_level)),
-      Of("daemon.http_port", "Loopback TCP port of the read-only pages and metrics.",
+      Of("daemon.log_level", "Lowest level to log.", LogLevelName(), AT(log_level)),
+      Of("daemon.http_port", "Loopback TCP port for the read-only pages and metrics.",
          OrFalse(Called("port from 1 to 65535", Count(1, 65'535))), AT(http_port), kRestart),
       Of("daemon.keep_finished_days", "Days after which finished tasks are deleted.",
          Count(1, 36'500), AT(keep_finished_days)),
@@ -200,11 +199,11 @@ std::vector<Key> MakeKeys() {
          "its November 2025 version.",
          OrFalse(Called("\"thesis\", \"v2\"", Word({"thesis", "v2"}))), AT(published), kRestart),
       Of("policy.sm_cap",
-         "A GPU takes no further task while its mean SM activity over the window is above this.",
+         "A GPU accepts no more tasks while its mean SM activity over the window is above this.",
          SmCap(), AT(policy.sm_cap)),
       Of("policy.without_sm_activity",
-         "What sm_cap uses on a GPU that does not report SM activity: kernel utilization (an upper "
-         "bound), memory alone, or never share.",
+         "How to share a GPU that does not report SM activity: by kernel utilization (an upper "
+         "bound), by memory alone, or not at all.",
          Choice<WithoutActivity>({{"utilization", WithoutActivity::kUtilization},
                                   {"memory", WithoutActivity::kMemory},
                                   {"never", WithoutActivity::kNever}}),
@@ -217,9 +216,9 @@ std::vector<Key> MakeKeys() {
          "waiting tasks drop to its measured memory; false: never.",
          OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
       Of("policy.min_gain",
-         "A task of known memory and activity joins others only if it adds at least this share of "
-         "its own activity to the GPU's throughput. For such tasks, sm_cap and settle do "
-         "not apply. False: off.",
+         "A task whose memory and activity are known joins others only if it adds at least this "
+         "share of its activity to the GPU's throughput. For such tasks, sm_cap and settle do not "
+         "apply. False: off.",
          OrFalse(
              Fraction("fraction from 0 to 1", [](double gain) { return gain >= 0 && gain <= 1; })),
          AT(policy.min_gain)),
@@ -234,7 +233,7 @@ std::vector<Key> MakeKeys() {
          "\"free_mib - 2000 * tasks\".",
          OrFalse(Rule()), AT(policy.score)),
       Of("policy.require",
-         "Site rule: a GPU takes a task only if this holds, for example \"own_tasks < 2\".",
+         "Site rule: a GPU accepts a task only if this is true, for example \"own_tasks < 2\".",
          OrFalse(Rule()), AT(policy.require)),
       Of("policy.backfill",
          "Number of queued tasks considered. 1: the head, plus tasks on GPUs that the head can "
@@ -253,11 +252,11 @@ std::vector<Key> MakeKeys() {
       Of("policy.settle_timeout",
          "How long a GPU stays closed if its samples never show the new task.",
          Span(Duration{0}, kYear), AT(policy.settle_timeout)),
-      Of("policy.stale_after", "A GPU takes no task if its latest sample is older than this.",
+      Of("policy.stale_after", "A GPU accepts no tasks if its latest sample is older than this.",
          Span(100 * kMs, kYear), AT(policy.stale_after)),
-      Of("policy.max_tasks_per_gpu", "Maximum number of tasks on one GPU.", Count(1, 48),
+      Of("policy.max_tasks_per_gpu", "Maximum number of tasks per GPU.", Count(1, 48),
          AT(policy.max_tasks_per_gpu)),
-      Of("policy.idle_first", "Use idle GPUs first, whatever the mapper (published behaviour).",
+      Of("policy.idle_first", "Use idle GPUs first with every mapper (published behaviour).",
          Flag(), AT(policy.idle_first)),
       Of("policy.use_given_memory", "Use memory estimates; false: only floor and sm_cap decide.",
          Flag(), AT(policy.use_given_memory)),
@@ -286,7 +285,7 @@ std::vector<Key> MakeKeys() {
                &core::ParseQosClass),
          AT(policy.classes)),
       Of("limits.rules",
-         "Limits for users, accounts and classes; \"*\": for each separately "
+         "Limits for users, accounts and classes; \"*\" means each one separately "
          "(docs/server/sharing.md).",
          Texts("list of strings like [\"user=* running=8 gpu_hours=200/7d\", \"qos=background "
                "gpus=2\"]",
@@ -304,13 +303,14 @@ std::vector<Key> MakeKeys() {
          "How long before a shutdown tasks are asked to checkpoint (docs/server/operations.md).",
          Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
-         "How many times a time slice may end a task not known to checkpoint.",
+         "Whether a task not known to checkpoint may be stopped when its time slice ends; "
+         "\"end\": every time.",
          Choice<core::WithoutCheckpoint>({{"never", core::WithoutCheckpoint::kNever},
                                           {"once", core::WithoutCheckpoint::kOnce},
                                           {"end", core::WithoutCheckpoint::kEnd}}),
          AT(policy.slots.without_checkpoint)),
       Of("slots.checkpoint_signal",
-         "Signal that asks a task to checkpoint, unless the task names another.",
+         "Signal that asks a task to checkpoint, unless the task sets its own.",
          Text("signal that a program can handle, like \"USR1\"", base::IsHandledSignal),
          AT(policy.slots.checkpoint_signal)),
       Of("slots.exit_codes",
@@ -341,12 +341,13 @@ std::vector<Key> MakeKeys() {
       Of("recovery.backoff",
          "Wait before the first retry; doubled for each further retry, up to 10 minutes.",
          Span(Duration{0}, kDay), AT(policy.recovery_backoff)),
-      Of("recovery.patience", "How long a retry waits before GPUs are kept for it.",
+      Of("recovery.patience", "How long a retry waits before GPUs are held for it.",
          Span(Duration{0}, kYear), AT(policy.recovery_patience)),
-      Of("recovery.blocks", "No sharing while a task waits for recovery (published behaviour).",
-         Flag(), AT(policy.recovery_blocks)),
+      Of("recovery.blocks",
+         "No sharing while a task is waiting for recovery (published behaviour).", Flag(),
+         AT(policy.recovery_blocks)),
       Of("recovery.every_failure_is_oom",
-         "Retry any abnormal end as if it were out of memory (published behaviour).", Flag(),
+         "Retry after any abnormal exit as if it were out of memory (published behaviour).", Flag(),
          AT(policy.every_failure_is_oom)),
       Of("recovery.max_launch_failures",
          "Maximum retries after launch failures caused by the machine.", Count(0, 1'000),
@@ -354,32 +355,34 @@ std::vector<Key> MakeKeys() {
       Of("recovery.max_node_failures", "Maximum restarts of a task lost with its machine or GPU.",
          Count(0, 1'000), AT(policy.max_node_failures)),
       Of("recovery.max_victim_restarts",
-         "Maximum restarts of a task ended by a neighbour's fault under MPS.", Count(0, 1'000),
+         "Maximum restarts of a task killed by a neighbour's fault under MPS.", Count(0, 1'000),
          AT(policy.max_victim_restarts)),
       Of("collocation.method",
-         "How tasks share a GPU; \"exclusive\": not at all; \"auto\": MPS if its daemon answers, "
+         "How tasks share a GPU; \"exclusive\": not at all; \"auto\": MPS if its daemon responds, "
          "else streams.",
          Choice<std::optional<core::SharingMethod>>({{"auto", std::nullopt},
                                                      {"exclusive", core::SharingMethod::kAlone},
                                                      {"streams", core::SharingMethod::kStreams},
                                                      {"mps", core::SharingMethod::kMps}}),
          AT(collocation), kRestart),
-      Of("collocation.streams_sm_cap", "policy.sm_cap where tasks use streams.", SmCap(),
+      Of("collocation.streams_sm_cap", "policy.sm_cap for GPUs shared through streams.", SmCap(),
          AT(streams_sm_cap)),
-      Of("collocation.streams_tasks", "policy.max_tasks_per_gpu where tasks use streams.",
+      Of("collocation.streams_tasks", "policy.max_tasks_per_gpu for GPUs shared through streams.",
          Count(1, 48), AT(streams_tasks)),
       Of("collocation.mps_control", "NVIDIA's program that runs MPS servers.",
          NameOrPath("program name or absolute path"), AT(mps_control), kRestart),
       // The pipes are Unix sockets too, so their paths must be short.
-      Of("collocation.mps_dir", "Folder of the pipes and logs of MPS servers.",
+      Of("collocation.mps_dir", "Folder for MPS pipes and logs.",
          Path("absolute path of at most 60 bytes", 60), AT(mps_dir), kRestart),
       Of("collocation.mps_servers",
-         "One MPS server per user, per user and GPU, or shared by all users without isolation.",
+         "One MPS server per user, one per user and GPU, or one shared by all users without "
+         "isolation.",
          Choice<task::MpsScope>({{"user", kUser}, {"gpu", kGpu}, {"shared", kShared}}),
          AT(mps_servers), kRestart),
-      Of("collocation.sm_partitions", "Reserve the SMs of --sm-share (MPS of CUDA 13.1 or newer).",
-         Flag(), AT(sm_partitions), kRestart),
-      Of("collocation.mps_clients", "An MPS server with this many processes takes no further task.",
+      Of("collocation.sm_partitions",
+         "Reserve the SMs requested by --sm-share (CUDA 13.1 or newer).", Flag(), AT(sm_partitions),
+         kRestart),
+      Of("collocation.mps_clients", "An MPS server with this many processes accepts no more tasks.",
          Count(1, 60), AT(mps_clients), kRestart),
       Of("collocation.mps_memory_limit",
          "Limit a task (by the kernel) or each process (by MPS) to its promise plus policy.margin.",
@@ -388,16 +391,16 @@ std::vector<Key> MakeKeys() {
          "Real time to wait for an MPS control daemon before a task uses streams instead.",
          Span(100 * kMs, kHour), AT(mps_timeout), kRestart),
       Of("collocation.share_mig",
-         "Share MIG instances among tasks by the rules for GPUs; false: one task per instance.",
-         Flag(), AT(policy.share_mig)),
-      Of("monitor.sample_period", "Time between samples of every GPU.", Span(50 * kMs, kMinute),
+         "Share MIG instances among tasks like GPUs; false: one task per instance.", Flag(),
+         AT(policy.share_mig)),
+      Of("monitor.sample_period", "Time between samples of each GPU.", Span(50 * kMs, kMinute),
          AT(sample_period), kRestart),
       Of("monitor.window", "Span over which SM activity is averaged.", Span(100 * kMs, kHour),
          AT(window), kRestart),
       Of("monitor.ewma", "Time constant of the exponentially weighted mean.",
          Span(100 * kMs, kHour), AT(ewma), kRestart),
-      Of("monitor.history", "How long single samples are kept in memory.", Span(Duration{0}, kDay),
-         AT(history)),
+      Of("monitor.history", "How long individual samples are kept in memory.",
+         Span(Duration{0}, kDay), AT(history)),
       Of("monitor.unattributed",
          "Raise an alert when more GPU memory than this belongs to no known process.", Size(),
          AT(unattributed_mib)),
@@ -412,7 +415,7 @@ std::vector<Key> MakeKeys() {
          "read.",
          PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.gpu_speeds",
-         "Speeds of GPU types relative to an A100-40GB; others as built in "
+         "GPU type speeds relative to an A100-40GB; default: built in "
          "(docs/server/policies.md, by work).",
          Texts("list of strings like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
          AT(gpu_speeds), kRestart),
@@ -423,9 +426,8 @@ std::vector<Key> MakeKeys() {
                                  {"nvml", ActivitySource::kNvml},
                                  {"dcgm", ActivitySource::kDcgm}}),
          AT(activity_source), kRestart),
-      Of("health.drain",
-         "Drain GPUs that report errors or a bad condition; false: only log a warning.", Flag(),
-         AT(health.drain)),
+      Of("health.drain", "Drain GPUs that report errors or poor health; false: only log a warning.",
+         Flag(), AT(health.drain)),
       Of("health.resume",
          "Reopen a GPU drained by health.drain once the cause is gone; false: only `carma resume` "
          "reopens it.",
@@ -447,16 +449,17 @@ std::vector<Key> MakeKeys() {
                              {"share", IdleAction::kShare},
                              {"end", IdleAction::kEnd}}),
          AT(policy.idle_action)),
-      Of("notify.enabled", "Allow notifications about tasks (docs/use/tasks.md).", Flag(),
+      Of("notify.enabled", "Allow task notifications (docs/use/tasks.md).", Flag(),
          AT(notify_enabled)),
-      Of("notify.allow", "Allowed kinds of notification.",
+      Of("notify.allow", "Allowed kinds of notifications.",
          List("list of \"mail\", \"webhook\" and \"program\"", kTextList, 3,
               Word({"mail", "webhook", "program"})),
          AT(notify_allow)),
-      Of("notify.per_user_and_hour", "Notifications per user and hour; the rest are dropped.",
-         Count(1, 100'000), AT(notify_per_hour)),
+      Of("notify.per_user_and_hour",
+         "Maximum notifications per user per hour; the rest are dropped.", Count(1, 100'000),
+         AT(notify_per_hour)),
       Of("notify.time_limit",
-         "Time limit of a delivery (real time). Failed deliveries are retried.",
+         "Time limit per delivery attempt (real time). Failed deliveries are retried.",
          Span(kSecond, 5 * kMinute), AT(notify_time_limit)),
       Of("notify.sendmail", "Program that delivers mail, like sendmail(8).",
          Path("absolute path", 4'095), AT(notify_sendmail)),
@@ -469,7 +472,7 @@ std::vector<Key> MakeKeys() {
          "Requeue Slurm jobs that ran out of GPU memory or wait on a full node "
          "(docs/server/slurm.md).",
          Flag(), AT(slurm_enabled), kRestart),
-      Of("slurm.retries", "Default limit on restarts of a job.", Count(0, 100), AT(slurm_retries)),
+      Of("slurm.retries", "Default restart limit per job.", Count(0, 100), AT(slurm_retries)),
       Of("slurm.scontrol", "Path of Slurm's scontrol.", Path("absolute path", 4'095),
          AT(slurm_scontrol), kRestart),
       Of("slurm.squeue", "Path of Slurm's squeue.", Path("absolute path", 4'095), AT(slurm_squeue),
@@ -487,16 +490,16 @@ std::vector<Key> MakeKeys() {
       Of("estimate.time_limit",
          "A task whose estimate takes longer (real time) is queued without one.",
          Span(100 * kMs, kHour), AT(estimate_time_limit)),
-      Of("estimate.history", "Learn needs and prediction errors from finished tasks.", Flag(),
-         AT(estimate_history), kRestart),
+      Of("estimate.history", "Learn memory needs and prediction errors from finished tasks.",
+         Flag(), AT(estimate_history), kRestart),
       Of("estimate.prefer_given",
-         "Trust the memory that a user states; false: only if nothing else is known.", Flag(),
+         "Trust the memory that a user requests; false: only if there is no estimate.", Flag(),
          AT(estimate_prefer_given)),
       Of("estimate.profiles",
          "Profiles measured by \"carma profile\"; empty: none (docs/server/profile.md).",
          PathOrNone(), AT(estimate_profiles)),
-      Of("task.kill_grace", "Time between the request to end and SIGKILL.", Span(Duration{0}, kDay),
-         AT(kill_grace)),
+      Of("task.kill_grace", "Time between asking a task to exit and SIGKILL.",
+         Span(Duration{0}, kDay), AT(kill_grace)),
       Of("task.max_output", "Size at which an output file is rotated; 0: never.", Size(),
          AT(max_output_mib)),
       Of("task.output_rotations", "Number of older output files to keep.", Count(0, 100),
@@ -505,12 +508,12 @@ std::vector<Key> MakeKeys() {
          AT(default_time_limit)),
       Of("task.max_queued", "Maximum number of unfinished tasks.", Count(1, 10'000'000),
          AT(max_queued_tasks)),
-      Of("task.max_queued_per_user", "Maximum number of unfinished tasks of one user.",
+      Of("task.max_queued_per_user", "Maximum number of unfinished tasks per user.",
          Count(1, 10'000'000), AT(max_queued_per_user)),
       Of("task.max_processes",
-         "Maximum processes and threads of a task (without cgroups: of its user); 0: no limit.",
+         "Maximum processes and threads per task (without cgroups: per user); 0: no limit.",
          Count(0, 4'194'304), AT(max_processes)),
-      Of("task.max_batch", "Maximum number of tasks in one submission.", Count(1, 10'000'000),
+      Of("task.max_batch", "Maximum number of tasks per submission.", Count(1, 10'000'000),
          AT(max_batch)),
       Of("task.cgroups", "Put each task into its own cgroup if cgroup v2 allows it.", Flag(),
          AT(cgroups), kRestart),
@@ -526,10 +529,11 @@ std::vector<Key> MakeKeys() {
          "Cores promised per GPU to a task that requests none; 0: not counted.",
          Count<int>(0, 4'096), AT(policy.cpus_per_gpu)),
       Of("host.memory_per_gpu",
-         "Promise and limit of main memory per GPU for a task that requests none; 0: not counted.",
+         "Main memory promised per GPU to a task that requests none, also its limit; 0: not "
+         "counted.",
          Size(), AT(policy.host_memory_per_gpu_mib)),
       Of("host.cpu_limit",
-         "Enforcement of promised cores: a weight on a busy machine (cpu.weight) or a hard limit "
+         "How promised cores are enforced: a weight on a busy machine (cpu.weight) or a hard limit "
          "(cpu.max).",
          Choice<bool>({{"weight", false}, {"cap", true}}), AT(cpu_cap)),
       Of("simulation.state", "State file of a simulated server; empty: real GPUs.", PathOrNone(),

@@ -1,5 +1,5 @@
-// The single table of all configuration keys: how they are parsed, their ranges and defaults.
-// `carma config show` and the documentation are based on this table.
+// The single table of all configuration keys: how they are parsed, their ranges and their defaults.
+// `carma config show` prints it, and a test compares the documentation with it.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace carma::config {
 
-// The TOML types that a key accepts in a file. Values from the environment and from flags are text
-// that may stand for any type.
+// The TOML types that a key accepts in a file. Values from the environment and from flags are text,
+// which can represent any of these types.
 enum Form : unsigned { kText = 1, kNumber = 2, kBool = 4, kTextList = 8, kNumberList = 16 };
 
-// When a running daemon applies a changed value after rereading its configuration.
+// When a changed value takes effect after a running daemon rereads its configuration.
 enum class Takes {
-  kLive,     // at once, for the next decision, task or log line
+  kLive,     // immediately, for the next decision, task or log line
   kRestart,  // only after a restart
 };
 
@@ -37,14 +37,14 @@ struct Key {
   std::function<std::string(const Settings&)> get;
   std::function<void(Settings& to, const Settings& from)> copy;
   Takes takes = Takes::kLive;
-  // Describes what is wrong with a text that `set` rejects, and where. Absent if `type` is
-  // explanation enough.
+  // Describes what is wrong with a text that `set` rejects, and where. Absent if `type` is enough
+  // of an explanation.
   std::function<std::string(std::string_view)> trouble = {};
 
   std::string Variable() const { return VariableOf(name); }
 };
 
-// All keys in the order of the documentation, grouped by section.
+// All keys in documentation order, grouped by section.
 const std::vector<Key>& AllKeys();
 const Key* FindKey(std::string_view name);
 

@@ -12,7 +12,7 @@
 namespace carma::config {
 namespace {
 
-// The names that a list of the settings may contain, and the key that defines them.
+// The names that a list in the settings may contain, and the key that defines them.
 struct Known {
   const char* what;  // "class"
   const char* key;   // "fair.classes"

@@ -19,17 +19,17 @@ struct NameMistake {
 // twice.
 std::vector<NameMistake> NameMistakes(const Settings& settings);
 
-// The system users that the keys name, each with the first key that names the user.
+// The system users that the keys name, each mapped to the first key that names the user.
 std::map<std::string, std::string> NamedUsers(const Settings& settings);
 
 inline constexpr std::string_view kAllowGroups = "daemon.allow_groups";
 
-// Finds configured users and groups of daemon.allow_groups that do not exist on this machine,
+// Finds configured users, and groups in daemon.allow_groups, that do not exist on this machine
 // because they are misspelt or have been removed. May wait for a name service.
 std::vector<NameMistake> UnknownNames(const Settings& settings);
 
-// Checks that the group of daemon.socket_group exists. Without the group, carmad does not start.
-// May wait for a name service. Errors: kNotFound, kUnavailable, with the key.
+// Checks that the group named by daemon.socket_group exists; without it, carmad does not start. May
+// wait for a name service. Errors: kNotFound, kUnavailable, with the key.
 Result<Unit> CheckSocketGroup(const Settings& settings);
 
 }  // namespace carma::config

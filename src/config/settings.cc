@@ -29,7 +29,7 @@ std::string ValueOr(const std::map<std::string, std::string>& environment, const
   return found == environment.end() || found->second.empty() ? fallback : found->second;
 }
 
-// Sets the default paths. The paths of a user's own daemon follow the XDG Base Directory
+// Sets the default paths. For a daemon run by an ordinary user, they follow the XDG Base Directory
 // Specification.
 void SetDefaultPaths(const Sources& sources, Settings& settings) {
   if (sources.root) {
@@ -77,11 +77,11 @@ bool FollowsMapper(std::string_view key) {
 namespace {
 
 // Few tasks share a GPU under streams, so the head of the queue waits a long time. Other tasks may
-// therefore overtake it.
+// therefore be started ahead of it.
 constexpr std::string_view kTurnsMapper = "magm";
 constexpr int kTurnsBackfill = 10;
 
-// docs/evidence/policies.md shows that by-work pays off under MPS. Under streams and MIG it gains
+// docs/evidence/policies.md shows that by-work pays off under MPS. Under streams and MIG, it gains
 // nothing on the first day.
 std::string_view MapperWhere(core::SharingMethod method, const Settings& settings) {
   if (method == core::SharingMethod::kAlone) return core::kNeverSharing;
@@ -89,7 +89,7 @@ std::string_view MapperWhere(core::SharingMethod method, const Settings& setting
   return pays ? "by-work" : kTurnsMapper;
 }
 
-// Sets the effective mapper, and the mapper's values for keys that were not set.
+// Sets the mapper in force, and the mapper's values for keys that were not set.
 void UseMapper(Settings& settings, core::SharingMethod method) {
   settings.policy.mapper =
       settings.mapper == kAutoMapper ? MapperWhere(method, settings) : settings.mapper;
@@ -142,8 +142,7 @@ class Loading {
     return Unit{};
   }
 
-  // Reports the errors of all sources in one line, so that the user can correct all of them at
-  // once.
+  // Reports the errors from all sources in one line, so the user can correct them in one pass.
   Result<Unit> Mistakes() const {
     if (mistakes_.empty()) return Unit{};
     constexpr std::size_t kMost = 20;
@@ -223,9 +222,10 @@ class Loading {
                            "monitor.sample_period");
     }
     if (settings.policy.stale_after <= settings.sample_period) {
-      return Contradiction("policy.stale_after",
-                           "expected more than monitor.sample_period, or every GPU is closed",
-                           "monitor.sample_period");
+      return Contradiction(
+          "policy.stale_after",
+          "expected more than monitor.sample_period; otherwise every GPU is closed",
+          "monitor.sample_period");
     }
     CARMA_TRY(CheckIdle());
     CARMA_TRY(CheckMps());
@@ -257,7 +257,7 @@ class Loading {
     return Unit{};
   }
 
-  // The default folder of an ordinary user is checked here, because it comes from the environment.
+  // An ordinary user's default folder is checked here, because it comes from the environment.
   Result<Unit> CheckMps() {
     const Settings& settings = loaded_.settings;
     if (settings.sm_partitions && settings.mps_servers != task::MpsScope::kGpu) {
@@ -303,7 +303,7 @@ class Loading {
   static std::unexpected<base::Error> WrongValue(const std::string& where, const Key& key,
                                                  std::string_view text) {
     const std::string trouble = key.trouble ? key.trouble(text) : "";
-    // `trouble` contains the wrong item of the list and the form that was expected.
+    // `trouble` contains the invalid list item and the form that was expected.
     if ((key.forms & kTextList) != 0 && !trouble.empty())
       return Invalid("{}: {}: {}", where, key.name, trouble);
     const std::string got =
@@ -320,14 +320,14 @@ class Loading {
                    Suggest(NearestKey(name)));
   }
 
-  // other: the key to blame if `name` has its default value.
+  // other: the key to blame if `name` is at its default value.
   std::unexpected<base::Error> Contradiction(const std::string& name, const std::string& what,
                                              const std::string& other = "") {
     const bool set = other.empty() || loaded_.settings.chosen.contains(name);
     return Invalid("{}: {}: {}", loaded_.origins[set ? name : other].where, name, what);
   }
 
-  // Messages of the core begin with the field: "sm_cap" for policy.sm_cap, or "slots.length".
+  // Messages from the core begin with the field: "sm_cap" for policy.sm_cap, or "slots.length".
   std::unexpected<base::Error> WrongPolicy(const base::Error& error) {
     const std::size_t colon = error.message.find(": ");
     const std::string field = error.message.substr(0, colon);
@@ -441,7 +441,7 @@ Result<Reread> LoadAgain(const Sources& sources, const Loaded& running) {
   Result<Loaded> loaded = kept.Finish();
   if (!loaded) {
     return base::Wrap(loaded.error(),
-                      fmt::format("together with keys that only a restart changes ({})",
+                      fmt::format("while these keys keep their old values until a restart ({})",
                                   base::Join(reread.need_restart, ", ")));
   }
   for (const Key& key : AllKeys()) {

@@ -24,31 +24,30 @@ namespace carma::config {
 // The word for the method in collocation.method: "streams", "mps", "exclusive" (kAlone).
 std::string_view CollocationName(core::SharingMethod method);
 
-// A value of policy.mapper that selects a mapper by the sharing method: by-work where it pays off,
-// else magm.
+// A policy.mapper value that selects a mapper by sharing method: by-work where it pays off, else
+// magm.
 inline constexpr std::string_view kAutoMapper = "auto";
 
 struct Settings;
-// The policy for a sharing method. It has the method's mapper and the mapper's values for keys that
-// are not set. Under streams, where tasks take turns, streams_sm_cap and streams_tasks apply. The
-// rules of the published systems are never changed.
+// The policy under a sharing method: its mapper, and the mapper's values for keys that are not set.
+// Under streams, where tasks take turns, streams_sm_cap and streams_tasks apply. The rules of the
+// published systems are never changed.
 core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method);
 
 struct Settings {
-  // [daemon]
-  // Default /run/carma/carmad.sock, rootless $XDG_RUNTIME_DIR/carma/carmad.sock.
+  // [daemon] Default /run/carma/carmad.sock; rootless: $XDG_RUNTIME_DIR/carma/carmad.sock.
   std::string socket;
   std::string state_dir;  // default /var/lib/carma, rootless $XDG_STATE_HOME/carma
   unsigned socket_mode = 0666;
   std::string socket_group;  // empty: the daemon's own group
   // Users who may do more than read. Root, the daemon's own user and admins always may. If both
-  // lists are empty, everybody may.
+  // lists are empty, everyone may.
   std::vector<std::string> allow_users;
   std::vector<std::string> allow_groups;
   int keep_finished_days = 90;
   std::string log_level = "info";
   std::optional<int> http_port;                 // port of the read-only pages on loopback
-  std::vector<std::string> reservation_makers;  // users who may reserve GPUs, in addition to admins
+  std::vector<std::string> reservation_makers;  // who may reserve GPUs, in addition to admins
   std::vector<std::string> admins;  // user names, in addition to root and the daemon's own
   std::vector<std::string> gpus;    // only these GPUs (gpu/own_devices.h); empty: all
   // [policy], [recovery]: core::PolicyConfig. "published" = "thesis" | "v2" replaces these rules
@@ -56,19 +55,18 @@ struct Settings {
   std::optional<std::string> published;
   std::string mapper{kAutoMapper};  // as configured; `policy` has the mapper in force
   core::PolicyConfig policy;
-  // [collocation]
-  // Empty means "auto": MPS if NVIDIA's control daemon answers, else streams.
+  // [collocation] Empty means "auto": MPS if NVIDIA's control daemon responds, else streams.
   std::optional<core::SharingMethod> collocation;
   std::optional<double> streams_sm_cap = 0.40;  // replaces policy.sm_cap under streams
   int streams_tasks = 3;                        // replaces policy.max_tasks_per_gpu under streams
   std::string without_mps;                      // why "auto" chose streams; not a key
-  bool kernel_limits = false;  // limits on GPU memory; detected by the daemon, not a key
+  bool kernel_limits = false;  // GPU memory limits; detected by the daemon, not a key
   std::string without_limits;  // why there are no kernel limits; not a key
   task::MpsScope mps_servers = task::MpsScope::kUser;
   bool sm_partitions = false;  // --sm-share reserves SMs; only with a server per GPU
   int mps_clients = 48;        // maximum number of clients per MPS server
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
-  // Folder of the pipes and logs of MPS servers. The default is /run/carma/mps, rootless
+  // Folder for MPS pipes and logs. The default is /run/carma/mps; rootless:
   // $XDG_RUNTIME_DIR/carma/mps.
   std::string mps_dir;
   base::Duration mps_timeout{10'000};  // real time to wait for an MPS control daemon
@@ -77,7 +75,7 @@ struct Settings {
   gpu::ActivitySource activity_source = gpu::ActivitySource::kAuto;  // "auto", "nvml", "dcgm"
   base::Duration sample_period{1'000};
   base::Duration window{60'000};
-  base::Duration ewma{15'000};  // time constant of the second mean of SM activity
+  base::Duration ewma{15'000};  // time constant of the weighted mean of SM activity
   base::Duration history{base::Duration{900'000}};  // how long individual readings are kept
   std::int64_t unattributed_mib = 2048;             // alert above this unattributed memory
   base::Duration probe_timeout{10'000};             // real time; a slower probe counts as hung
@@ -93,15 +91,15 @@ struct Settings {
   // [notify]
   bool notify_enabled = true;
   std::vector<std::string> notify_allow = {"mail", "webhook", "program"};  // task::NotifyKind
-  std::int64_t notify_per_hour = 100;                                      // limit for one user
+  std::int64_t notify_per_hour = 100;                                      // limit per user
   std::string notify_sendmail = "/usr/sbin/sendmail";
-  base::Duration notify_time_limit{30'000};  // real time, for one try
+  base::Duration notify_time_limit{30'000};  // real time, per attempt
   // Targets of notices about idle holders and failing GPUs, in the format of
   // task::ParseNotifyTarget.
   std::vector<std::string> notify_admin;
   // [slurm]
   bool slurm_enabled = false;  // requeue jobs that ran out of GPU memory
-  int slurm_retries = 3;       // limit for one job
+  int slurm_retries = 3;       // limit per job
   std::string slurm_scontrol = "/usr/bin/scontrol";
   std::string slurm_squeue = "/usr/bin/squeue";
   // [task]
@@ -109,35 +107,34 @@ struct Settings {
   std::int64_t max_output_mib = 1024;  // per file, which is then rotated; 0: unlimited
   int output_rotations = 1;
   std::optional<base::Duration> default_time_limit;
-  std::int64_t max_processes = 32'768;  // processes and threads of one task; 0: no limit
+  std::int64_t max_processes = 32'768;  // processes and threads per task; 0: no limit
   std::size_t max_queued_tasks = 1'000'000;
   std::size_t max_queued_per_user = 500'000;
-  std::size_t max_batch = 200'000;  // tasks in one submission
+  std::size_t max_batch = 200'000;  // tasks per submission
   bool cgroups = true;              // one cgroup v2 per task where possible
   // [host]; policy.cpus_per_gpu, policy.host_memory_per_gpu_mib
   std::optional<int> host_cpus;  // cores for tasks; empty: the machine's, less a reserve
   std::optional<std::int64_t> host_memory_mib;  // empty: see host_cpus
   bool cpu_cap = false;  // a hard limit on CPU time; otherwise idle cores are shared
   // [estimate]
-  std::string estimate_method = "auto";  // an estimator of estimate/estimator.h
+  std::string estimate_method = "auto";  // an estimator from estimate/estimator.h
   double estimate_coverage =
       0.90;  // share of runs within their promise; 0: promise the likely value
-  base::Duration estimate_time_limit{10'000};  // real time, for the estimate of one task
+  base::Duration estimate_time_limit{10'000};  // real time, per estimate
   bool estimate_history = true;                // learn from finished tasks
-  bool estimate_prefer_given = true;           // the user's own figure takes precedence
+  bool estimate_prefer_given = true;           // the user's figure takes precedence
   std::string estimate_profiles;               // file written by `carma profile`; empty: none
   // [simulation]
   std::string simgpu_state;  // state file of a simulated server; empty: real GPUs
-  // Names of the keys that were set by a file, the environment or a flag.
+  // Names of the keys that were set in a file, in the environment or by a flag.
   std::set<std::string, std::less<>> chosen;
   bool divided = false;  // all GPUs are MIG instances; set by the daemon, not a key
 };
 
 struct Origin {
   std::string value;  // the value in force, in file notation
-  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER" or "--socket". If the value
-  // follows from policy.published or collocation.method: "policy.published
-  // (/etc/carma/carma.toml:3)".
+  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER" or "--socket". If policy.published
+  // or collocation.method determines the value: "policy.published (/etc/carma/carma.toml:3)".
   std::string where;
 };
 
@@ -150,8 +147,8 @@ struct Sources {
   // Files in order; later files win. A missing file is an error (kNotFound) unless it is optional.
   std::vector<std::pair<std::string, bool>> files;  // path, optional
   // CARMA_SECTION_KEY=value, and HOME, XDG_RUNTIME_DIR, XDG_STATE_HOME for the default paths. Other
-  // CARMA_* names are ignored unless they resemble a key, because tasks have some of these
-  // variables.
+  // CARMA_* names are ignored unless they resemble a key, because some of these variables are set
+  // in every task.
   std::map<std::string, std::string> environment;
   std::vector<std::pair<std::string, std::string>> overrides;  // dotted name, value; from flags
   bool root = false;                                           // selects the default paths
@@ -161,9 +158,9 @@ struct Sources {
 // empty.
 std::string OwnSocketPath(const std::string& runtime_dir);
 
-// The usual order: defaults, /etc/carma/carma.toml, /etc/carma/carma.d/*.toml, rootless also the
-// user's $XDG_CONFIG_HOME/carma/config.toml, then CARMA_*. `file` (from --config) replaces all of
-// these files.
+// The usual order: defaults, /etc/carma/carma.toml, /etc/carma/carma.d/*.toml, for rootless daemons
+// also the user's $XDG_CONFIG_HOME/carma/config.toml, then CARMA_*. `file` (from --config) replaces
+// all of these files.
 Sources StandardSources(const std::optional<std::string>& file, bool root);
 
 // Errors: kInvalid "path:line: section.key: expected …" for syntax errors, unknown keys, wrong
@@ -172,24 +169,24 @@ Result<Loaded> Load(const Sources& sources);
 // Whether the default of this key depends on the mapper.
 bool FollowsMapper(std::string_view key);
 
-// The result of rereading a running daemon's configuration.
+// The result of rereading the configuration while the daemon is running.
 struct Reread {
   Loaded loaded;  // the configuration to use from now on
-  // Keys with new values, in the order of the table. `changed` are already in force; `need_restart`
-  // take effect after a restart.
+  // Keys with new values, in table order. `changed` are already in force; `need_restart` take
+  // effect after a restart.
   std::vector<std::string> changed;
   std::vector<std::string> need_restart;
 };
 // running: the daemon's current settings, as loaded. policy.mapper keeps its value if only one of
-// the old and the new mapper shares GPUs. Errors: the errors of Load(), and kInvalid if a value
-// that cannot change now contradicts a new value.
+// the old and the new mapper shares GPUs. Errors: those of Load(), and kInvalid if a value that
+// cannot change now contradicts a new value.
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
 // Loads a text from memory on top of the defaults. `name`: the path to show in messages. Errors:
-// the errors of Load().
+// those of Load().
 Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root);
 
-// A key as the documentation and `carma config show` present it.
+// A key as shown in the documentation and by `carma config show`.
 struct KeyInfo {
   std::string name;           // "policy.sm_cap"
   std::string type;           // what it accepts: "fraction 0..1, or false"

@@ -1,4 +1,4 @@
-// Tests that the documentation of the settings is complete and correct.
+// Tests that the settings documentation is complete and correct.
 #include "config/settings.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
   }
   std::vector<std::string> expected;
   for (const KeyInfo& key : Keys()) {
-    const std::string values = key.type.starts_with('"') ? " of " + key.type : "";
+    const std::string values = key.type.starts_with('"') ? "; values: " + key.type : "";
     expected.push_back("- `" + key.name + "` (`" + key.default_value + "`" + values +
                        "): " + key.meaning + (key.live ? "" : " Needs a restart."));
   }

@@ -61,7 +61,7 @@ TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
   EXPECT_FALSE(Load({.files = {{dir_, false}}}));
 }
 
-// A drop-in may be a link to a file system that is not mounted.
+// The target of a drop-in link may be on a file system that is not mounted.
 TEST_F(SettingsFiles, ALinkThatLeadsNowhereIsNotAMissingFile) {
   const std::string link = dir_ + "/10-limits.toml", target = dir_ + "/site.toml";
   std::filesystem::create_symlink(target, link);
@@ -146,12 +146,11 @@ TEST_F(SettingsAgain, UnchangedKeysKeepTheirValueAndOrigin) {
 TEST_F(SettingsAgain, RefusesMistakesAndContradictionsWithKeptKeys) {
   EXPECT_THAT(Again("", "\npolicy.sm_cap = 80").error().message,
               HasSubstr("f.toml:2: policy.sm_cap: "));
-  // The value is valid by itself, but the old period is still in force.
+  // The value is valid by itself, but the old sample period is still in force.
   const Result<Reread> together = Again("monitor.sample_period = '4s'",
                                         "policy.stale_after = '3s'\nmonitor.sample_period = '1s'");
   ASSERT_FALSE(together);
-  EXPECT_THAT(together.error().message,
-              HasSubstr("only a restart changes (monitor.sample_period)"));
+  EXPECT_THAT(together.error().message, HasSubstr("until a restart (monitor.sample_period)"));
   EXPECT_THAT(together.error().message, HasSubstr("f.toml:1: policy.stale_after"));
 }
 

@@ -1,4 +1,4 @@
-// Loads settings from a text for tests, or returns the error of an invalid text.
+// Loads settings from a text for tests, or returns the error if the text is invalid.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tests the messages about errors in settings.
+// Tests the error messages for invalid settings.
 #include "config/settings.h"
 
 #include <fmt/format.h>
@@ -76,7 +76,7 @@ TEST(Settings, MistakesNameThePlaceAndTheExpectedValue) {
        "f.toml:2: slots.length: expected at least 600 s (slots.notice), not 300 s"},
       {"a mapper without its expression", "\npolicy.mapper = 'score'",
        "f.toml:2: policy.mapper: \"score\" needs policy.score"},
-      {"an unknown estimator", "estimate.method = 'foo'", "expected name of an estimator: auto, "},
+      {"an unknown estimator", "estimate.method = 'foo'", "expected estimator name: auto, "},
   };
   for (const Case& c : cases) EXPECT_THAT(ErrorOf(c.text), HasSubstr(c.error)) << c.name;
 }

@@ -1,4 +1,4 @@
-// Finds the programs and the library of a simulated server.
+// Finds a simulated server's programs and library.
 #include "config/simulated.h"
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Finds the programs and the library that a daemon needs to run on simulated GPUs. All are
+// Finds the programs and the library that a daemon needs to run on simulated GPUs. They are all
 // installed together with the daemon.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace carma::config {
 
-// The simulated driver that belongs to the programs in this folder. It is in ../lib, in
-// ../lib/carma (Debian's packages), or in the folder itself (a build).
+// The simulated driver for the programs in this folder: in ../lib, in ../lib/carma (Debian's
+// packages), or in the folder itself (a build).
 std::string SimulatedDriver(const std::string& program_folder);
 // The configuration (dotted name, value) of a daemon that uses the simulated GPUs described by this
 // state file.

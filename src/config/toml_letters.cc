@@ -22,7 +22,7 @@ bool IsBlank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-// The state after one more character outside quotes and comments.
+// Returns the state after one more character outside quotes and comments.
 Place Next(Place place, char c) {
   switch (place) {
     case Place::kKey:
@@ -83,7 +83,7 @@ class Reader {
       Step();
     }
     const bool ended = at_ < text_.size() && text_[at_] == quote;
-    // A multi-line text may end with up to two quotes that belong to the text.
+    // Up to two quotes at the end of a multi-line text belong to the text.
     for (int i = 0; i < (of_lines ? 5 : 1) && at_ < text_.size() && text_[at_] == quote; ++i)
       Step();
     place_ = !ended ? Place::kBeyond : place_ == Place::kList ? Place::kList : Place::kAfter;

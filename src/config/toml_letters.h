@@ -1,4 +1,4 @@
-// Finds non-ASCII letters in a TOML text at places where toml++ 3.3 cannot handle them.
+// Finds non-ASCII characters in a TOML text at places where toml++ 3.3 cannot handle them.
 #pragma once
 
 #include <optional>
@@ -6,11 +6,11 @@
 
 namespace carma::config {
 
-// TOML allows non-ASCII letters only in quotes and comments. Anywhere else, they make toml++ 3.3
+// TOML allows non-ASCII characters only in quotes and comments. Anywhere else, they make toml++ 3.3
 // reach code that it declares unreachable. This check handles the forms of values that CARMA's keys
-// accept (a text, a list of texts, a bare word). All text after the first value of another form
-// counts as unsafe. Returns the line of the first non-ASCII letter in an unsafe place. Empty if the
-// text is safe to parse.
+// accept (a text, a list of texts, a bare word). All text after the first value in any other form
+// counts as unsafe. Returns the line of the first non-ASCII character in an unsafe place. Empty if
+// the text is safe to parse.
 std::optional<unsigned> LineOfStrayLetter(std::string_view text);
 
 }  // namespace carma::config

@@ -11,8 +11,9 @@
 #include "config/keys.h"
 #include "config/toml_letters.h"
 
-// toml++ 3.3 asserts (with NDEBUG: assumes) that a table header begins with a valid key, although
-// it has an error message for other headers. That message is reached only without NDEBUG.
+// toml++ 3.3 asserts (with NDEBUG: assumes) that a table header begins with a valid key, even
+// though it has an error message for headers that do not. That message is reached only without
+// NDEBUG.
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #define TOML_EXCEPTIONS 1
@@ -23,7 +24,7 @@
 namespace carma::config {
 namespace {
 
-// The text and the form of one value. Form 0: a type of value that no key accepts.
+// A value's text and form. Form 0: a type of value that no key accepts.
 std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   if (const auto* text = node.as_string()) return {text->get(), kText};
   if (const auto* whole = node.as_integer()) return {std::to_string(whole->get()), kNumber};
@@ -37,7 +38,7 @@ std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   return {};
 }
 
-// Only a list of numbers or a list of texts without commas can be written as one text. An empty
+// Only a list of numbers, or a list of texts without commas, can be written as one text. An empty
 // list counts as both.
 void FillList(const toml::array& list, Entry& entry) {
   unsigned forms = kTextList | kNumberList;
@@ -82,7 +83,7 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
       Flatten(*inner, path, entries);
       continue;
     }
-    // An empty section is an error only if its name is not known.
+    // An empty section is an error only if its name is unknown.
     const bool empty_section = inner != nullptr && above.empty() && IsSection(path.front());
     if (!empty_section) entries.push_back(ToEntry(std::move(path), node));
   }
@@ -102,8 +103,8 @@ Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view t
     return Invalid("{}:{}: {}", path, error.source().begin.line,
                    base::Printable(error.description(), 300));
   }
-  // Restores the order of the file: toml++ sorts tables by name, but the first error in the file
-  // should be reported first.
+  // Restores file order: toml++ sorts tables by name, but the first error in the file should be
+  // reported first.
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::pair(a.line, std::string_view(a.name)) <
            std::pair(b.line, std::string_view(b.name));

@@ -11,11 +11,11 @@ namespace carma::config {
 
 struct Entry {
   std::string name;   // "policy.sm_cap"
-  std::string text;   // the value; items of a list are separated by commas
-  unsigned form = 0;  // a Form of keys.h; 0: another form (a date, a mixed list)
+  std::string text;   // the value; list items are separated by commas
+  unsigned form = 0;  // a Form from keys.h; 0: a different form (a date, a mixed list)
   unsigned line = 0;
   std::vector<std::string> path;   // the parts of the name, which may contain dots
-  std::vector<std::string> items;  // items of a list, as text
+  std::vector<std::string> items;  // list items, as text
 };
 
 // `path` is used only in messages. Errors: kInvalid "path:line: what is wrong".

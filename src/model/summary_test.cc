@@ -496,7 +496,7 @@ TEST(CarmaJson, ReportsThePositionOfAMistake) {
       {R"({"layers":[["Linear",[],[],1,0,1,3]]})", "/layers/0/6: expected"},
       {R"({"layers":[["Linear",[],[],1,0,1,0,"a",{"p":2}]]})", "/layers/0/8/p: expected a number"},
       {R"({"layers":[["Linear",[],[],1,0,1,0,"a",{},1]]})", "/layers/0/9: expected at most 9"},
-      {R"({"params":1,"params":1,"layers":[]})", "key 'params' twice in one object"},
+      {R"({"params":1,"params":1,"layers":[]})", "duplicate key 'params'"},
       {R"({"params":-1,"layers":[["Linear",[],[],1]]})", "/params: expected a whole number"},
       {R"({"saved_bytes":{"constant":-1},"layers":[]})", "/saved_bytes/constant: expected"},
       {R"({"held_bytes":7,"layers":[]})", "/held_bytes: expected an object"},

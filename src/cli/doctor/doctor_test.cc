@@ -112,7 +112,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
          r.counters = gpu::CounterSource::kNone;
          s.policy.sm_cap.reset();
        },
-       Level::kWarn, "by memory alone"},
+       Level::kWarn, "based on memory alone"},
       {"spares used up",
        [](gpu::Reading& r, config::Settings&) { r.condition.remap_failed = true; }, Level::kBad,
        "no spare rows"},

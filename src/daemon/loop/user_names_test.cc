@@ -28,7 +28,7 @@ class UserNamesTest : public ::testing::Test {
       ++database->asked;
       database->asked.notify_all();
       if (database->hangs) database->go_on.get_future().wait();
-      if (database->fails) return Unavailable("the user database cannot look up user {}", uid);
+      if (database->fails) return Unavailable("cannot look up user {} in the user database", uid);
       return base::KnownUser{"user" + std::to_string(uid), 100, {100, uid}};
     };
     names_ = std::make_unique<UserNames>(loop_, UserNamesOptions{limit, keep, look_up});

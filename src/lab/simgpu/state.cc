@@ -217,8 +217,7 @@ Result<Unit> Server::CheckFile() {
   if (status.st_nlink == 0)
     return NotFound(mapping_->path + ": the simulated GPU server was removed");
   if (!S_ISREG(status.st_mode) || status.st_size != sizeof(StateFile)) {
-    return Fail(ErrorCode::kCorrupt,
-                mapping_->path + ": not a simulated GPU server, or a damaged one");
+    return Fail(ErrorCode::kCorrupt, mapping_->path + ": damaged, or not a simulated GPU server");
   }
   mapping_->checked_ns.store(now_ns, std::memory_order_relaxed);
   return Unit{};

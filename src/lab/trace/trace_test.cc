@@ -166,7 +166,7 @@ TEST(ParseTrace, RefusesWithTheLine) {
       {"submit_s,workload_id\n1,\n", "t.csv:2: column 'workload_id' is empty"},
       {"submit_s,workload_id\n1,a,b\n", "t.csv:2: 3 columns"},
       {"submit_s,workload_id,solo_s\n1,a,0\n", "t.csv:2: column 'solo_s'"},
-      {"submit_s,workload_id\n1,\"a\n", "t.csv:2: a quote is not closed"},
+      {"submit_s,workload_id\n1,\"a\n", "t.csv:2: unclosed quote"},
       {"submit_s,workload_id,qos\n1,a,in a hurry\n", "t.csv:2: column 'qos': expected"},
   };
   for (const auto& [csv, error] : cases) {
