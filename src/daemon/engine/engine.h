@@ -109,8 +109,8 @@ class Engine {
 
   // Passes the posted events to the core, stores its decisions and carries them out.
   void Turn();
-  // Must be the last call before destruction. Drops requests that wait for an answer and accepts no
-  // new ones.
+  // Must be the last call before destruction. Drops requests that are still waiting for an answer
+  // and does not accept new ones.
   void Stop();
   void PollLauncher();
 
@@ -193,7 +193,7 @@ class Engine {
   std::optional<core::ServerClosed> closing_;
   std::vector<core::Event> events_;
   std::deque<EstimateResult> estimated_;  // results that no turn has handled yet
-  // Events of tasks that the core does not have yet. They are kept back because the core would
+  // Events for tasks that the core does not have yet. They are held back because the core would
   // ignore them.
   std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // grows until the next turn

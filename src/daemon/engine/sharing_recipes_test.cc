@@ -1,4 +1,4 @@
-// Plays each recipe of docs/server/sharing.md on a server with four GPUs.
+// Tests each recipe in docs/server/sharing.md on a server with four GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

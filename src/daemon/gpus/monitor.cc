@@ -15,7 +15,7 @@ namespace {
 constexpr base::Duration kFullnessSpan{2'000};
 constexpr int kLostReadings = 3;
 constexpr base::Duration kXidSpan{10'000};
-constexpr std::size_t kMostPoints = 4096;  // largest number of readings kept for one GPU
+constexpr std::size_t kMostPoints = 4096;  // maximum number of readings kept for one GPU
 
 }  // namespace
 
@@ -152,8 +152,8 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
   const bool anew = device.last && device.last->energy_j && reading.energy_j &&
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
-  // The rules are cleared after the first reading, because the Xids that come with it are older
-  // than the reading.
+  // The rules are cleared after the first reading, because the Xids reported with it are older than
+  // the reading.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
   TakeVerdict(i, events);
 }
