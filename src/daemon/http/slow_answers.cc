@@ -39,7 +39,7 @@ Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& w
 void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {
   if (files_.waiting() >= options_.most_files)
     return then(Unavailable("many files are already being read; try again"));
-  // The thread has already been abandoned if an earlier read on it was also late.
+  // The thread has already been abandoned if an earlier read on it also timed out.
   const auto late = [this, then, before = files_.abandoned()] {
     if (files_.abandoned() == before) files_.Abandon();
     then(Unavailable("the disk with the task's output does not answer"));

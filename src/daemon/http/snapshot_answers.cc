@@ -53,19 +53,19 @@ Answer Read(std::string_view said) {
                        .content_type = std::string(words[1])};
 }
 
-// Builds the answer in the copy and never returns. Destroys no object, because all objects belong
-// to the daemon.
+// Builds the response in the copy and never returns. Does not destroy any objects, because all of
+// them belong to the daemon.
 [[noreturn]] void RunCopy(const MakeAnswer& make, int to, pid_t daemon) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != daemon) ::_exit(1);
-  // Closes sockets and locks, because they could otherwise stay open after the daemon has ended.
+  // Closes sockets and locks, which could otherwise stay open after the daemon has exited.
   if (to > 3) ::close_range(3, static_cast<unsigned>(to) - 1, 0);
   ::close_range(static_cast<unsigned>(to) + 1, ~0U, 0);
   ::setpriority(PRIO_PROCESS, 0, kNice);
   const rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const bool sent = base::WriteAll(to, Written(make())).has_value();
-  ::close(to);  // so that the reader need not wait for the release of the copy's memory
+  ::close(to);  // so that the reader does not wait until the copy's memory is freed
   ::_exit(sent ? 0 : 1);
 }
 
@@ -141,7 +141,7 @@ void SnapshotAnswers::Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepar
   StartNext();
 }
 
-// Starts at most one copy per round of the loop, so that other calls are served in between.
+// Starts at most one copy per iteration of the loop, so that other calls are served in between.
 void SnapshotAnswers::StartNext() {
   if (turns_.empty() || copies_.size() >= options_.at_once) return;
   asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxStatBytes = 4096;
 
-// Positions of fields after the program's name, which may contain spaces. Field 0 is "state" in
+// Positions of fields after the program name, which may contain spaces. Field 0 is "state" in
 // proc(5).
 constexpr std::size_t kUserTicks = 11;
 constexpr std::size_t kSystemTicks = 12;
@@ -25,7 +25,7 @@ constexpr std::size_t kStarted = 19;
 constexpr std::size_t kVirtual = 20;
 constexpr std::size_t kResident = 21;
 
-// When the machine started, in seconds since the epoch, computed from its uptime.
+// When the machine booted, in seconds since the epoch, computed from its uptime.
 double BootTime() {
   timespec now{};
   timespec up{};

@@ -63,7 +63,7 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
-// A metric that is left out when its value is unknown.
+// A metric that is omitted when its value is unknown.
 struct SometimesGauge {
   const char* name;
   const char* help;
@@ -210,8 +210,8 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // The oldest tasks come first. So after the first task that waits for GPUs, hardly any reasons
-    // need to be computed.
+    // The oldest tasks come first, so after the first task that is waiting for GPUs hardly any
+    // reasons need to be computed.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
@@ -246,7 +246,7 @@ void WriteUsers(Engine& engine, api::MetricsText& out) {
   }
 }
 
-// Writes the server's cores and memory, if CARMA counts them.
+// Writes the server's cores and memory, if CARMA manages them.
 void WriteHost(const Engine& engine, api::MetricsText& out) {
   const core::HostView host = engine.scheduler().Host().View();
   if (host.cpus > 0) {
@@ -306,7 +306,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
 
 void Counters::Count(const core::TaskRecord& record) {
   const bool launching = record.state == core::TaskState::kLaunching;
-  // A launching task is reported again when its sharing has been chosen. Only the first report
+  // A launching task is reported again once its sharing mode has been chosen. Only the first report
   // counts.
   if (launching && record.attempt->sharing.method == core::SharingMethod::kUnknown) {
     ++dispatches;

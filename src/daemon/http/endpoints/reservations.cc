@@ -91,8 +91,8 @@ Result<Unit> MakeReservation(const SharedServices& services, const Call& call,
   CARMA_TRY(CheckNames(booking.classes, config.classes, "class", "fair.classes"));
   booking.made_by = call.caller.user;
   booking.why = base::Printable(booking.why, 500);
-  // The answer looks up the reservation by its number, because the reservation may have been
-  // removed in the meantime.
+  // The response looks up the reservation by number, because the reservation may have been removed
+  // in the meantime.
   const auto made = std::make_shared<core::ReservationId>();
   const auto answer = [services, made, caller = call.caller, reply](const Result<Unit>& done) {
     LogAsked("reserved", {{"reservation", core::Number(*made)}}, caller, done);

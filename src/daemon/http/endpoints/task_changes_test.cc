@@ -1,4 +1,4 @@
-// Tests changes of tasks: cancel, hold, requeue, priority and edits.
+// Tests changes to tasks: cancel, hold, requeue, priority and edits.
 #include "daemon/http/endpoints/tasks.h"
 
 #include "api/changes_view.h"
