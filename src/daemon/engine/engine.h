@@ -200,7 +200,7 @@ class Engine {
   Decided decided_;  // decisions of the last turn that are not durable yet
   std::string store_trouble_;
   bool stopped_ = false;
-  std::set<core::TaskId> passing_;  // tasks that a power failure ends (store/batch.h)
+  std::set<core::TaskId> passing_;  // tasks that would not survive a power failure (store/batch.h)
 };
 
 }  // namespace carma::daemon

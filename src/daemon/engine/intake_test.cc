@@ -288,7 +288,7 @@ TEST_F(IntakeTest, AnEditIsNotJudgedByRulesThatItDoesNotTouch) {
   running.state = core::TaskState::kRunning;
   running.attempt.Edit().started = clock_.Now() - core::Duration(7'200'000);
   EXPECT_EQ(intake_.CheckEdit(running, spec).error().message,
-            "task 1 has run for 2:00:00, so a time limit of 1:00:00 would end it at once (carma "
+            "task 1 has run for 2:00:00, so a time limit of 1:00:00 would end it immediately (carma "
             "cancel 1 ends it)");
   policy.limits.clear();
   core_.Handle(clock_.Now(), core::PolicyChanged{policy});

@@ -19,8 +19,8 @@ std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_
                             const Monitor& monitor);
 
 // The GPUs on which a task has processes even though they were not assigned to it, for example
-// because it set CUDA_VISIBLE_DEVICES itself. There, the task's processes count as not belonging to
-// a task.
+// because it set CUDA_VISIBLE_DEVICES itself. The task's use of these GPUs
+// counts as use by foreign processes.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
 // Whether an attempt violates a policy according to the last reading.

@@ -136,7 +136,7 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
 void Routes::RefuseStranger(const api::Responder& reply) const {
   options_.ask_name(options_.own_uid,
                     [reply, uid = options_.own_uid](const Result<base::KnownUser>& known) {
-                      reply(Denied("this carmad runs without root rights and serves only {}",
+                      reply(Denied("this carmad is not running as root and serves only {}",
                                    known ? known->name : fmt::format("user {}", uid)));
                     });
 }
@@ -168,7 +168,7 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
     const bool by_token = !call.request.peer;
     if (by_token) {
       if (!who.token_of.empty() && who.token_of != name)
-        return reply(Denied("the token belongs to {}, but user id {} now has another name",
+        return reply(Denied("the token belongs to {}, but UID {} now has a different name",
                             who.token_of, who.uid));
       who.groups = known->groups;
       if (!who.groups.empty()) who.gid = known->gid;
@@ -177,7 +177,7 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
     // own limits.
     if (known->name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid) {
       return reply(
-          Denied("user id {} has no name on this server and gets read-only access", who.uid));
+          Denied("UID {} has no name on this server and has read-only access", who.uid));
     }
     const bool admin = IsAdmin(options, who.uid, name);
     if (!admin && !IsAllowed(options, who, name)) {

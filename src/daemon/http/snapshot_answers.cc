@@ -47,7 +47,7 @@ Answer Read(std::string_view said) {
   if (line == std::string::npos || !status || !bytes ||
       said.size() != line + 1 + static_cast<std::size_t>(*bytes))
     return Fail(ErrorCode::kIo,
-                "the process that prepared the answer ended before the answer was complete");
+                "the process that was preparing the response exited before it was complete");
   return api::Response{.status = static_cast<int>(*status),
                        .body = std::string(said.substr(line + 1)),
                        .content_type = std::string(words[1])};
@@ -95,7 +95,7 @@ class SnapshotAnswers::Copy {
     pid_ = ::fork();
     if (pid_ == 0) RunCopy(make, pipe->write.get(), daemon);
     if (pid_ < 0)
-      return Unavailable("cannot start a process for the answer: {}", std::strerror(errno));
+      return Unavailable("cannot start a process to prepare the response: {}", std::strerror(errno));
     from_.assign(pipe->read.release());
     return Unit{};
   }
@@ -166,7 +166,7 @@ void SnapshotAnswers::Start(std::optional<std::uint32_t> uid) {
     return End(copy, std::unexpected(begun.error()));
   (*copy)->Listen([this, copy](const std::string& said) { End(copy, Read(said)); });
   (*copy)->limit.Set(options_.limit, [this, copy] {
-    End(copy, Unavailable("the answer took too long; ask for less"));
+    End(copy, Unavailable("the response took too long to prepare; request less data"));
   });
 }
 

@@ -68,24 +68,24 @@ void WriteOwnProcess(api::MetricsText& out) {
       text ? ReadStat(*text, static_cast<double>(::sysconf(_SC_CLK_TCK)), ::sysconf(_SC_PAGESIZE))
            : std::nullopt;
   if (own) {
-    out.One("process_cpu_seconds_total", "counter", "CPU time of carmad, user and system.",
+    out.One("process_cpu_seconds_total", "counter", "User and system CPU time used by carmad.",
             own->cpu_s);
-    out.One("process_resident_memory_bytes", "gauge", "Resident memory of carmad.",
+    out.One("process_resident_memory_bytes", "gauge", "Resident memory used by carmad.",
             static_cast<double>(own->resident_bytes));
-    out.One("process_virtual_memory_bytes", "gauge", "Virtual memory of carmad.",
+    out.One("process_virtual_memory_bytes", "gauge", "Virtual memory used by carmad.",
             static_cast<double>(own->virtual_bytes));
     out.One("process_threads", "gauge", "Threads of carmad.", static_cast<double>(own->threads));
-    out.One("process_start_time_seconds", "gauge", "When carmad started, since the epoch.",
+    out.One("process_start_time_seconds", "gauge", "When carmad started, in seconds since the epoch.",
             BootTime() + own->started_s);
   }
   if (const std::optional<std::int64_t> open = OpenFiles()) {
-    out.One("process_open_fds", "gauge", "Open file descriptors of carmad.",
+    out.One("process_open_fds", "gauge", "File descriptors that carmad has open.",
             static_cast<double>(*open));
   }
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     out.One("process_max_fds", "gauge",
-            "Largest number of file descriptors that carmad may have open.",
+            "Maximum number of file descriptors that carmad may have open.",
             static_cast<double>(limit.rlim_cur));
   }
 }

@@ -84,7 +84,7 @@ struct OpenFile {
 // Only regular files may be opened, because reading from a pipe or terminal could block forever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn())
-    return Denied(path + ": the system does not let carmad read it with the user's rights");
+    return Denied(path + ": the system does not let carmad read it with the user's privileges");
   OpenFile file{base::UniqueFd(OpenPath(path))};
   if (!file.fd) return FailErrno(errno, path);
   struct stat st {};
@@ -117,7 +117,7 @@ ThreadRights::~ThreadRights() {
   if (!needed_) return;
   const bool back = (!known_ || SetEffective(own_effective_)) && SetFileUser(::geteuid()) &&
                     SetFileGroup(::getegid()) && SetThreadGroups(own_groups_);
-  CARMA_CHECK(back, "a thread cannot regain the daemon's rights");
+  CARMA_CHECK(back, "a thread cannot regain the daemon's privileges");
 }
 
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,

@@ -26,7 +26,7 @@ struct GpuGauge {
 };
 
 constexpr GpuGauge kGpuGauges[] = {
-    {"carma_gpu_memory_total_bytes", "Total memory of the GPU.",
+    {"carma_gpu_memory_total_bytes", "Total GPU memory.",
      [](const core::GpuView&, const gpu::Reading& last) {
        return static_cast<double>(last.total_mib) * kMib;
      }},
@@ -83,12 +83,12 @@ std::optional<double> LastRead(const Monitor& monitor, core::GpuIndex gpu) {
 
 constexpr SometimesGauge kSometimesGauges[] = {
     {"carma_gpu_power_watts", "Power drawn.", &LastRead<&gpu::Reading::power_w>},
-    {"carma_gpu_temperature_celsius", "Temperature of the GPU.",
+    {"carma_gpu_temperature_celsius", "GPU temperature.",
      &LastRead<&gpu::Reading::temperature_c>},
     {"carma_gpu_utilization_ratio", "Fraction of the last sampling period in which a kernel ran.",
      &LastRead<&gpu::Reading::utilization>},
     {"carma_gpu_memory_unattributed_bytes",
-     "Memory used by no listed process; absent if the memory of a process is not reported.",
+     "Memory not used by any listed process; absent if a process's memory is not reported.",
      &Unattributed},
     {"carma_gpu_sm_active_ratio", "Mean SM activity over the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowMean(gpu); }},
@@ -154,7 +154,7 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
   out.One("carma_idle_holders", "gauge", "Tasks that hold GPUs without using them.",
           static_cast<double>(idle));
   out.One("carma_tasks_leaving", "gauge",
-          "Tasks that were asked to checkpoint because they have to leave their GPUs.",
+          "Tasks that were asked to checkpoint because they must leave their GPUs.",
           static_cast<double>(leaving));
   out.One("carma_tasks_over_promise", "gauge",
           "Tasks that use more GPU memory than their promise and margin.",
@@ -296,7 +296,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
   WriteDrains(views, labels, out);
   WriteReserved(views, labels, out);
   out.One("carma_driver_upgrade", "gauge",
-          "1 if the installed and the loaded driver differ, so that nothing starts on GPUs.",
+          "1 if the loaded driver differs from the installed one; no GPU tasks start in that case.",
           monitor.DriverUpgrade().empty() ? 0 : 1);
   WriteXids(views, labels, monitor, out);
   WriteMarkedTasks(engine, monitor, out);
@@ -348,11 +348,11 @@ namespace {
 
 void WriteForecasts(const Counters& counters, api::MetricsText& out) {
   out.Begin("carma_forecast_ratio", "histogram",
-            "Measured divided by predicted value of ended tasks, such as memory_mib.");
+            "Measured divided by predicted value, for finished tasks, such as memory_mib.");
   for (const auto& [of, each] : counters.forecasts)
     out.Sample(each.ratio, {{"what", of.first}, {"by", of.second}});
   out.Begin("carma_promises_total", "counter",
-            "Ended tasks with a promised bound, by whether they kept within it.");
+            "Finished tasks with a promised bound, by whether they stayed within it.");
   for (const auto& [of, each] : counters.forecasts) {
     for (const auto& [kept, count] :
          {std::pair{"true", each.kept}, std::pair{"false", each.broken}}) {
@@ -387,7 +387,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.One("carma_queue_wait_seconds", "histogram",
           "Time from entering the queue to the launch decision.", counters.wait_seconds);
   out.Begin("carma_estimate_error_ratio", "histogram",
-            "Measured divided by predicted peak memory of ended tasks.");
+            "Measured divided by predicted peak memory, for finished tasks.");
   for (const auto& [method, histogram] : counters.estimate_error)
     out.Sample(histogram, {{"method", method}});
   WriteForecasts(counters, out);
@@ -408,7 +408,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           "1 if the last reload of the configuration found an error.",
           configuration.trouble().empty() ? 0 : 1);
   out.One("carma_daemon_config_read_timestamp_seconds", "gauge",
-          "When the configuration in force was read, in seconds since the epoch.",
+          "When the current configuration was read, in seconds since the epoch.",
           static_cast<double>(base::ToMs(configuration.read_at())) / 1e3);
   out.One("carma_daemon_config_keys_waiting", "gauge",
           "Changed configuration keys that need a restart to take effect.",

@@ -37,7 +37,7 @@ struct Counters {
   };
   std::map<std::pair<std::string, std::string>, Forecasts> forecasts;
 
-  // Counts a change of a task that has become durable.
+  // Counts a task change that has become durable.
   void Count(const core::TaskRecord& record);
   void Count(const EstimateResult& result);
   // Counts one measurement of the LoopMeter.

@@ -1,4 +1,4 @@
-// Builds the overview of the server that the web page shows.
+// Builds the server overview that the web page shows.
 #pragma once
 
 #include <map>

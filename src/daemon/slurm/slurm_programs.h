@@ -18,12 +18,12 @@ namespace carma::daemon {
 Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                std::chrono::milliseconds limit);
 
-// Errors of all calls: those of RunOfSlurm(); kInvalid for lines that do not describe jobs
+// Errors from all calls: those of RunOfSlurm(); kInvalid for lines that do not describe jobs
 // (slurm/job.h).
 struct SlurmPrograms {
   std::string scontrol = "/usr/bin/scontrol";
   std::string squeue = "/usr/bin/squeue";
-  std::chrono::milliseconds limit{30'000};  // for one run of a program
+  std::chrono::milliseconds limit{30'000};  // for running one program
 
   // words: the arguments of scontrol.
   Result<std::string> Control(const std::vector<std::string>& words) const;

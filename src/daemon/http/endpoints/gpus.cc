@@ -160,7 +160,7 @@ Result<Unit> ShowGpuHistory(const SharedServices& services, const Call& call,
 Result<Unit> DrawGpuHistory(const SharedServices& services, const Call& call,
                             const api::Responder& reply) {
   const AskedSpan span = CARMA_TRY(SpanOf(call, services->clock.Now(), kFigurePoints));
-  if (services->monitor.devices().empty()) return NotFound("no GPU is known");
+  if (services->monitor.devices().empty()) return NotFound("no GPUs found");
   GpuFiguresRequest request;
   QueryReader in(call);
   request.clock = in.Clock(span.to);

@@ -111,7 +111,7 @@ Result<Unit> RemoveReservation(const SharedServices& services, const Call& call,
   CARMA_TRY(MayReserve(services, call.caller));
   const std::optional<std::int64_t> number = base::ParseInt(call.id);
   if (!number || *number < 1)
-    return Invalid("'{}' is not the number of a reservation", base::Printable(call.id, 40));
+    return Invalid("'{}' is not a reservation number", base::Printable(call.id, 40));
   const core::ReservationId id{static_cast<std::uint64_t>(*number)};
   const core::Reservation* known = services->engine.reservations().Find(id);
   if (known != nullptr && !call.caller.admin && known->made_by != call.caller.user)

@@ -121,7 +121,7 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   if (!core::HoldsGpus(record.state)) return Unit{};
   for (const auto& [name, option] : kEditableWhileItWaits) {
     if (!changes.contains(name)) continue;
-    return Conflict("task {} is {}: {} can only be changed while it waits", record.id,
+    return Conflict("task {} is {}: {} can only be changed while it is waiting", record.id,
                     core::TaskStateName(record.state), option);
   }
   return Unit{};
