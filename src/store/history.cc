@@ -25,7 +25,7 @@ std::string InSpan() {
   return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
 }
 
-// A condition with three parameters that selects the newest tasks of a time span.
+// A condition with three parameters that selects the newest tasks in a time span.
 std::string Newest() {
   return "WHERE id IN (SELECT id FROM task " + InSpan() + "ORDER BY id DESC LIMIT ?) ";
 }

@@ -219,8 +219,8 @@ Result<Unit> CheckNoLink(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return Unit{};
   return Conflict(
-      "{} is a symbolic link, expected a regular file: set daemon.state_dir to the folder of the "
-      "file",
+      "{} is a symbolic link, expected a regular file: set daemon.state_dir to the target's "
+      "folder",
       path);
 }
 

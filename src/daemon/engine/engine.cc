@@ -99,7 +99,7 @@ void Engine::Post(core::Event event, Done done) {
     return;
   }
   if (const auto* sampled = std::get_if<core::GpuSampled>(&event)) ends_.Watch(*sampled);
-  // While the store refuses writes, samples would pile up. So only the newest event of each kind is
+  // While the store refuses writes, samples would pile up, so only the newest event of each kind is
   // kept.
   const auto older = store_trouble_.empty()
                          ? events_.end()
@@ -353,8 +353,8 @@ void Engine::NoteDrains() {
 
 bool Engine::Flush() {
   if (decided_.Empty()) return true;
-  // If callers wait for an answer, their changes must become durable immediately, because only
-  // durable changes are confirmed.
+  // If callers are waiting for an answer, their changes must become durable immediately, because
+  // only durable changes are confirmed.
   const store::Durability durability =
       decided_.done.empty() ? decided_.rows.Urgency(passing_) : store::Durability::kNow;
   if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {

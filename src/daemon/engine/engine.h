@@ -74,8 +74,8 @@ class Engine {
   void Requeue(core::TaskId id, const std::string& what, Done done);
   // Changes the request of an unfinished task. If the task holds GPUs, only the changes listed at
   // core::TaskEdited are allowed. what: one line for the history. Errors: those of
-  // Intake::CheckEdit; kUnavailable while the task's memory is being estimated or another change of
-  // the task is not stored yet.
+  // Intake::CheckEdit; kUnavailable while the task's memory is being estimated or another change to
+  // the task has not been stored yet.
   void Edit(const store::StoredTask& task, const task::TaskSpec& wanted, const std::string& what,
             Done done);
   // Stores the beginning or end of a drain and posts it to the core (core::DrainRequested,
@@ -165,8 +165,8 @@ class Engine {
   void NoteJobReturn(const core::TaskRecord& record);
   store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
-  // Returns false if the store refused the decisions. Then none of them has been carried out, and
-  // the next call tries again.
+  // Returns false if the store refused the decisions. In that case none of them has been carried
+  // out, and the next call tries again.
   bool Flush();
   void PerformAll(Decided decided);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);

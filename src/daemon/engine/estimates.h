@@ -58,7 +58,7 @@ class EstimateService {
   // gets the results of these jobs, in parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
-  // Applies the new settings to later calls of Ask.
+  // Applies the new settings to later calls to Ask.
   void Follow(estimate::AppraisalRules rules, base::Duration time_limit);
 
   // Reads the summary with the privileges of the task's user. Errors: kDenied if the UID now

@@ -21,7 +21,7 @@
 
 namespace carma::daemon {
 
-// The user who submits, as identified by the kernel.
+// The submitting user, as identified by the kernel.
 struct Submitter {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -32,7 +32,7 @@ struct Submitter {
   std::string request = {};
   // kLater for leases, because a power failure ends the process that holds a lease anyway.
   store::Durability durability = store::Durability::kNow;
-  std::optional<core::TaskId> task = {};  // the running task that submits; empty: none
+  std::optional<core::TaskId> task = {};  // the running task that submitted; empty: none
 };
 
 struct Submitted {
@@ -79,7 +79,7 @@ class Intake {
   bool HasMore() const;
   void RefuseAll(const base::Error& why);
 
-  // Number of tasks sent to the core since the start.
+  // Number of tasks sent to the core since startup.
   std::uint64_t accepted() const { return accepted_; }
   // Whether the task has been accepted but not yet sent to the core.
   bool IsUntold(core::TaskId id) const;

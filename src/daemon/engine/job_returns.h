@@ -1,4 +1,4 @@
-// Decides whether and how the Slurm job of a finished task is requeued. Pure.
+// Decides whether and how a finished task's Slurm job is requeued. Pure.
 #pragma once
 
 #include <span>

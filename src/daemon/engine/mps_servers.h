@@ -51,7 +51,7 @@ class MpsServers {
   // `answer` is called once, never before returning.
   virtual void AskEvidence(core::TaskId id, int attempt,
                            std::function<void(MpsEvidence)> answer) = 0;
-  // Records that this attempt ended by its own GPU fault, which affected its neighbours.
+  // Records that this attempt ended because of its own GPU fault, which affected its neighbours.
   virtual void Blame(core::TaskId id, int attempt) = 0;
   // Takes the processes of an attempt that the driver now lists on its GPUs. Unknown attempts are
   // ignored.

@@ -65,7 +65,7 @@ NoticeSender::NoticeSender(boost::asio::io_context& loop, store::Store& store, b
       take_(std::move(take)),
       next_(loop) {}
 
-// Running carma-notify processes continue, but their results are lost. So the next carmad sends
+// Running carma-notify processes continue, but their results are lost, so the next carmad sends
 // their notices again.
 NoticeSender::~NoticeSender() = default;
 

@@ -27,7 +27,7 @@ class ProgressBoard {
     bool moved = false;  // its counters have changed since the last reading
   };
   // Must be called on a worker, because it reads a few hundred bytes for each attempt. now_ms: the
-  // system's time.
+  // system time.
   static std::vector<Seen> Read(const std::vector<Place>& places, std::int64_t now_ms);
 
   // Replaces all known progress. shift_ms: how far the server's clock, which may be simulated, is

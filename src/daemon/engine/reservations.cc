@@ -59,7 +59,7 @@ Result<core::Reservation> Reservations::Add(core::Reservation booking,
                                             std::span<const core::GpuInfo> gpus, core::Time now) {
   if (Result<Unit> named = NameByUuid(booking, gpus); !named) return std::unexpected(named.error());
   booking.id = core::ReservationId{core::Number(last_) + 1};
-  if (!NextOf(booking, now)) return Invalid("its time has passed");
+  if (!NextOf(booking, now)) return Invalid("the reservation's time has already passed");
   std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });
   if (all_.size() >= core::kMaxReservations)
     return Conflict("there are already {} reservations", core::kMaxReservations);

@@ -1,5 +1,5 @@
-// Holds users' reservations of GPUs and computes their periods for the core. The engine stores
-// every change.
+// Holds users' GPU reservations and computes their periods for the core. The engine stores every
+// change.
 #pragma once
 
 #include <map>

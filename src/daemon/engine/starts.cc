@@ -249,8 +249,8 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.array = stored.record.request->array;
   for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
   order.extra_environment = options_.task_environment;
-  // Without this variable, scontrol or sbatch in a script run with --export=NONE would reach
-  // another carmad or none.
+  // Without this variable, scontrol or sbatch in a script run with --export=NONE would reach a
+  // different carmad or none.
   if (!options_.socket.empty() && !order.spec.environment.contains("CARMA_SOCKET"))
     order.extra_environment.emplace("CARMA_SOCKET", options_.socket);
   // By default these frameworks allocate the whole GPU and leave no memory for neighbours. Values

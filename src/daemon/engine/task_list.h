@@ -1,5 +1,5 @@
-// The tasks of one submission. Common parts (the description of an array, the environment of a
-// batch) are stored only once.
+// The tasks of one submission. Common parts (an array's description, a batch's environment) are
+// stored only once.
 #pragma once
 
 #include <cstddef>

@@ -40,7 +40,7 @@ class Attribution {
   // Whether `cgroup` is the task's own control group or a group below it.
   bool IsGroupOf(core::TaskId task, const std::string& cgroup) const;
   std::optional<pid_t> MainPid(core::TaskId task) const;
-  // The tasks that were added and not removed, in order of their ids.
+  // The tasks that were added and not removed, ordered by id.
   std::vector<core::TaskId> Tasks() const;
 
  private:

@@ -48,7 +48,7 @@ class GpuTimeline {
     std::optional<double> sm_peak, used_peak_mib;
     int tasks = 0;
   };
-  // A time during which all values are constant.
+  // A period during which all values are constant.
   struct Stretch {
     base::Time from, to;
     double used_mib = 0;

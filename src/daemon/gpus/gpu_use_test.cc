@@ -55,7 +55,7 @@ TEST_F(GpuUseTest, MemoryOfNoListedProcessIsUnattributed) {
 }
 
 // If a group has a limit, the driver reports the memory of the whole group, even if the values of
-// single processes differ.
+// individual processes differ.
 TEST_F(GpuUseTest, TheMemoryOfATasksGroupIsCountedOnce) {
   attribution_.Add(kMine, base::SelfProcess(), "/carma-7");
   gpu::Reading reading;

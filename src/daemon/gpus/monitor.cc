@@ -163,7 +163,7 @@ void Monitor::TakeVerdict(std::size_t i, std::vector<core::Event>& events) {
   const std::string& why = device.cuda_trouble.empty() ? device.rules.why() : device.cuda_trouble;
   if (why == device.drain_told) return;
   device.drain_told = why;
-  base::LogWarn("gpu_rules", {{"gpu", i}, {"why", why.empty() ? "no problem any more" : why}});
+  base::LogWarn("gpu_rules", {{"gpu", i}, {"why", why.empty() ? "the problem is gone" : why}});
   if (!options_.health.drain) return;
   const auto gpu = static_cast<core::GpuIndex>(i);
   if (why.empty()) {

@@ -63,7 +63,7 @@ class Monitor {
   // The largest fraction of usable memory that was in use in the last two seconds; empty without a
   // reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
-  // The Xids of the last few seconds, newest last, without those before `since`.
+  // The Xids of the last few seconds, newest last, excluding those before `since`.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
   // Why the GPU is lost according to the last round, even if that round was the first to report
@@ -153,7 +153,7 @@ class Monitor {
   std::optional<gpu::ReadError> Objection(std::size_t i,
                                           const gpu::ReadResult<gpu::Reading>& answer) const;
   void TakeError(std::size_t i, const gpu::ReadError& error, std::vector<core::Event>& events);
-  // The error's text for messages that already give the GPU's number.
+  // The error's text for messages that already contain the GPU number.
   std::string TextOf(std::size_t i, const gpu::ReadError& error) const;
   void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now, GpuUse use);
   core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;

@@ -19,8 +19,7 @@ std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_
                             const Monitor& monitor);
 
 // The GPUs on which a task has processes even though they were not assigned to it, for example
-// because it set CUDA_VISIBLE_DEVICES itself. The task's use of these GPUs
-// counts as use by foreign processes.
+// because it set CUDA_VISIBLE_DEVICES itself. The task is treated as a foreign user of these GPUs.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
 // Whether an attempt violates a policy according to the last reading.

@@ -59,7 +59,7 @@ struct SnapshotAnswersOptions {
 class SnapshotAnswers {
  public:
   // is_small: returns whether there is so little data that forking would take longer than building
-  // the answer.
+  // the response.
   SnapshotAnswers(boost::asio::io_context& loop, std::function<bool()> is_small,
                   SnapshotAnswersOptions options = {});
   // Abandons work in progress. Its requests get no response.

@@ -48,8 +48,7 @@ class Tokens {
   // now_ms: returns real time even on a simulated server, because browsers use real time.
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
-  // Reads the file. Errors: kCorrupt, kIo. After an error no token is valid and no token can be
-  // made.
+  // Reads the file. Errors: kCorrupt, kIo. After an error no tokens are valid and none can be made.
   Result<Unit> Load();
 
   struct Made {

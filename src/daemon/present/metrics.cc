@@ -316,7 +316,7 @@ void Counters::Count(const core::TaskRecord& record) {
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
   // Users choose the method's name if they state the memory, and each name would make another time
-  // series. So "given" replaces the name.
+  // series, so "given" replaces the name.
   const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;

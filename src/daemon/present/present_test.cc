@@ -1,4 +1,4 @@
-// Tests that a view of a task shows everything that the store has about the task.
+// Tests that a task view shows everything that the store has about the task.
 #include "daemon/present/present.h"
 
 #include <gmock/gmock.h>

@@ -98,7 +98,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   Configuration::InForce in_force_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
-  // Shared with the workers' threads, like the clock. A thread that hangs in a driver may return
+  // Shared with the worker threads, like the clock. A thread that hangs in a driver may return
   // after everything else has been destroyed. Calls that the thread posts after that never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;

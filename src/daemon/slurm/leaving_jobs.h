@@ -59,7 +59,7 @@ class LeavingJobs {
   struct Wait {
     Moment since, next_check;
   };
-  // What Slurm's answer means for the job.
+  // What Slurm's response means for the job.
   struct Answer {
     std::optional<slurm::JobReturn> plan;
     bool no_room = false;  // no node has room for the job

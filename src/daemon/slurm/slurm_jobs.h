@@ -13,8 +13,8 @@
 
 namespace carma::daemon {
 
-// Whether and how the Slurm job of this task is requeued (see MayComeBack()). retries: the default
-// number of retries of a job.
+// Whether and how this task's Slurm job is requeued (see MayComeBack()). retries: the default
+// number of retries for a job.
 JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
                           const core::Scheduler& scheduler, int retries);
 // The jobs whose steps are waiting here for GPUs, with the reason for each.

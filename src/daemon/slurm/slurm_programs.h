@@ -27,7 +27,7 @@ struct SlurmPrograms {
 
   // words: the arguments of scontrol.
   Result<std::string> Control(const std::vector<std::string>& words) const;
-  // The lines that squeue prints for the given jobs, without jobs that no longer exist.
+  // The lines that squeue prints for the given jobs, excluding jobs that no longer exist.
   Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;
   // The job as squeue shows it; empty if Slurm does not list it.
   Result<std::optional<slurm::Job>> Find(std::uint64_t job) const;

@@ -1,4 +1,4 @@
-// A fixture for tests of endpoints: an engine with two GPUs, a launcher that starts nothing, and a
+// A fixture for endpoint tests: an engine with two GPUs, a launcher that starts nothing, and a
 // store in a temporary folder.
 #pragma once
 

@@ -35,7 +35,7 @@ Result<core::GpuIndex> GpuOf(const SharedServices& services, const Call& call) {
                   count);
 }
 
-// Finds the GPU of {id} for a call that only administrators may make.
+// Finds the GPU {id} for a call that only administrators may make.
 Result<core::GpuIndex> ClosableGpu(const SharedServices& services, const Call& call) {
   CARMA_TRY(OnlyAdministrators(call.caller, "close and open GPUs"));
   return GpuOf(services, call);

@@ -322,7 +322,7 @@ Answer AdoptLease(const SharedServices& services, const Call& call) {
   CARMA_TRY(ReadFields(call, [&](base::JsonReader& in) { in.Get("pid", pid, 1, INT32_MAX); }));
   const task::LeaseProcess process = CARMA_TRY(ProcessOf(call, pid, stored.record.request->uid));
   if (services->leaves && services->leaves(stored.record.id))
-    return Unavailable("its job is being sent to another node");
+    return Unavailable("the lease's job is being moved to another node");
   const auto environment = CARMA_TRY(services->leases->AdoptLease(stored.record.id, process));
   LogAsked("lease_adopted", {{"task", stored.record.id}, {"pid", process.process.pid}},
            call.caller);

@@ -22,7 +22,7 @@ Result<Unit> SubmitTasks(const SharedServices& services, const Call& call,
 Result<Unit> RedoTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply);
 
-// One sentence for each option of these tasks that this server cannot honor.
+// One sentence for each feature that these tasks request but this server does not provide.
 std::vector<std::string> SubmitWarnings(const Engine& engine, const TaskList& tasks);
 
 }  // namespace carma::daemon
