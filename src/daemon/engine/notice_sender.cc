@@ -137,7 +137,7 @@ void NoticeSender::Start(store::Notice notice) {
   if (!child->process) {  // its exit can be noticed only with a pidfd
     ::kill(-child->pid, SIGKILL);
     ::waitpid(child->pid, nullptr, 0);
-    return TakeResult(std::move(notice), task::kNoticeAgain, "no file descriptor is free");
+    return TakeResult(std::move(notice), task::kNoticeAgain, "no free file descriptor");
   }
   const std::int64_t id = notice.id;
   sending->notice = std::move(notice);

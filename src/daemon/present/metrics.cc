@@ -217,8 +217,8 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   }
   out.One(
       "carma_queue_oldest_wait_seconds", "gauge",
-      "Waiting time of the task that has waited longest for GPUs; 0 if none waits. Tasks that are "
-      "held or wait for a time or for other tasks are not counted.",
+      "Waiting time of the task that has waited longest for GPUs; 0 if no task is waiting. "
+      "Tasks that are held, or waiting for a time or for other tasks, are not counted.",
       base::Seconds(oldest));
 }
 
@@ -348,7 +348,7 @@ namespace {
 
 void WriteForecasts(const Counters& counters, api::MetricsText& out) {
   out.Begin("carma_forecast_ratio", "histogram",
-            "Measured divided by predicted value, for finished tasks, such as memory_mib.");
+            "Ratio of measured to predicted values, such as memory_mib, for finished tasks.");
   for (const auto& [of, each] : counters.forecasts)
     out.Sample(each.ratio, {{"what", of.first}, {"by", of.second}});
   out.Begin("carma_promises_total", "counter",
@@ -387,7 +387,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.One("carma_queue_wait_seconds", "histogram",
           "Time from entering the queue to the launch decision.", counters.wait_seconds);
   out.Begin("carma_estimate_error_ratio", "histogram",
-            "Measured divided by predicted peak memory, for finished tasks.");
+            "Ratio of measured to predicted peak memory, for finished tasks.");
   for (const auto& [method, histogram] : counters.estimate_error)
     out.Sample(histogram, {{"method", method}});
   WriteForecasts(counters, out);

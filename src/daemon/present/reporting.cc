@@ -80,7 +80,7 @@ Result<std::string> ReportText(const ReportRequest& request, const std::atomic<b
   if (!report) return std::unexpected(report.error());
   std::string text = report::ToJsonText(*report);
   if (text.size() > api::kMaxBodyBytes) {
-    return Invalid("the report has {} MiB, expected at most {}: choose a shorter span",
+    return Invalid("the report is {} MiB long, expected at most {}: choose a shorter span",
                    text.size() >> 20, api::kMaxBodyBytes >> 20);
   }
   return text;

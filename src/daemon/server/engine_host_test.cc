@@ -196,7 +196,7 @@ TEST_F(EngineHostTest, NotifiesAdministratorsOfAGpuClosedByRule) {
       store_->WaitingNotices(10).value(),
       ElementsAre(AllOf(Field(&store::Notice::event, "health"),
                         Field(&store::Notice::target, "mail:root"),
-                        Field(&store::Notice::message, HasSubstr("accepts no tasks: Xid 79")))));
+                        Field(&store::Notice::message, HasSubstr("is not accepting tasks: Xid 79")))));
 }
 
 TEST_F(EngineHostTest, ADriverUpgradeClosesAllGpusUntilTheNextBoot) {

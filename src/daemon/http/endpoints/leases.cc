@@ -137,7 +137,7 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& a
   auto read =
       CARMA_TRY(base::FieldsFromJson<task::LeaseKey>(*key, "/key", base::Unknown::kRefused));
   if (!task::IsWord(read.cluster) || !task::IsWord(read.step))
-    return Invalid("/key: expected cluster and step of 1 to 64 letters, digits and _-+.");
+    return Invalid("/key: expected cluster and step of 1 to 64 letters, digits or any of '_', '-', '+', '.'");
   asked.key = std::move(read);
   return Unit{};
 }
@@ -163,7 +163,7 @@ Result<LeaseAsked> ReadAsked(const SharedServices& services, const Call& call) {
   asked.owner = {call.caller.uid, call.caller.gid};
   CARMA_TRY(ReadForOthers(call, in, asked));
   if (in.Get("request", asked.request, 64) && !task::IsWord(asked.request))
-    in.Complain("request", "1 to 64 letters, digits and _-+.");
+    in.Complain("request", "1 to 64 letters, digits or any of '_', '-', '+', '.'");
   in.Get("pid", pid, 1, INT32_MAX);
   in.NoOthers();
   if (spec == nullptr) in.Complain("spec", "a description as in /v1/tasks");

@@ -125,7 +125,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   const Json* common = in.Raw("common");
   Described described;
   if (in.Get("request", described.request, 64) && !task::IsWord(described.request))
-    in.Complain("request", "1 to 64 letters, digits and _-+.");
+    in.Complain("request", "1 to 64 letters, digits or any of '_', '-', '+', '.'");
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
   const bool listed = tasks != nullptr && tasks->is_array() && spec == nullptr && array == nullptr;
