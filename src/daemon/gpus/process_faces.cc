@@ -12,7 +12,7 @@
 namespace carma::daemon {
 namespace {
 
-constexpr std::size_t kMaxArguments = 1 << 17;  // longest command line in bytes; the rest is cut off
+constexpr std::size_t kMaxArguments = 1 << 17;  // longest command line in bytes; the rest is cut
 constexpr std::size_t kMaxCommand = 120;        // shown part of a command line
 // Limit on pending requests. A request that hangs delays all later requests.
 constexpr int kMostAsked = 64;

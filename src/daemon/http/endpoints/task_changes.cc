@@ -24,7 +24,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kChangesAtOnce = 100;  // number of a request's tasks that are changed in one turn
+constexpr std::size_t kChangesAtOnce = 100;  // how many of a request's tasks change per turn
 
 Result<store::StoredTask> TouchableBy(Result<store::StoredTask> found, const Caller& caller) {
   store::StoredTask stored = CARMA_TRY(std::move(found));
