@@ -217,8 +217,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   if (core::HoldsGpus(record.state) && request.time_limit && ran >= *request.time_limit &&
       request.time_limit != before.time_limit) {
     return Conflict(
-        "task {0} has run for {1}, so a time limit of {2} would end it immediately (carma cancel {0} "
-        "ends it)",
+        "task {0} has run for {1}, so a time limit of {2} would end it immediately (carma cancel "
+        "{0} ends it)",
         record.id, base::FormatSpan(ran), base::FormatSpan(*request.time_limit));
   }
   base::CopyOnWrite<core::TaskRequest> edited = std::move(request);

@@ -323,8 +323,8 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   const Device& device = Of(gpu);
   if (device.unattributed_alert) {
     alerts.push_back(
-        fmt::format("{} belongs to no process that the driver lists: left behind by processes that have exited, or "
-                    "used by another container",
+        fmt::format("{} belongs to no process that the driver lists: left behind by processes that "
+                    "have exited, or used by another container",
                     base::FormatMib(device.use.unattributed_mib.value_or(0))));
   }
   if (!options_.health.drain && !device.drain_told.empty())

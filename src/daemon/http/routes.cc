@@ -176,8 +176,7 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
     // UIDs without a name are refused. One user may have thousands of them (subuid), each with its
     // own limits.
     if (known->name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid) {
-      return reply(
-          Denied("UID {} has no name on this server and has read-only access", who.uid));
+      return reply(Denied("UID {} has no name on this server and has read-only access", who.uid));
     }
     const bool admin = IsAdmin(options, who.uid, name);
     if (!admin && !IsAllowed(options, who, name)) {

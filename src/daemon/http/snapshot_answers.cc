@@ -95,7 +95,8 @@ class SnapshotAnswers::Copy {
     pid_ = ::fork();
     if (pid_ == 0) RunCopy(make, pipe->write.get(), daemon);
     if (pid_ < 0)
-      return Unavailable("cannot start a process to prepare the response: {}", std::strerror(errno));
+      return Unavailable("cannot start a process to prepare the response: {}",
+                         std::strerror(errno));
     from_.assign(pipe->read.release());
     return Unit{};
   }

@@ -83,8 +83,7 @@ std::optional<double> LastRead(const Monitor& monitor, core::GpuIndex gpu) {
 
 constexpr SometimesGauge kSometimesGauges[] = {
     {"carma_gpu_power_watts", "Power drawn.", &LastRead<&gpu::Reading::power_w>},
-    {"carma_gpu_temperature_celsius", "GPU temperature.",
-     &LastRead<&gpu::Reading::temperature_c>},
+    {"carma_gpu_temperature_celsius", "GPU temperature.", &LastRead<&gpu::Reading::temperature_c>},
     {"carma_gpu_utilization_ratio", "Fraction of the last sampling period in which a kernel ran.",
      &LastRead<&gpu::Reading::utilization>},
     {"carma_gpu_memory_unattributed_bytes",
@@ -215,11 +214,10 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
-  out.One(
-      "carma_queue_oldest_wait_seconds", "gauge",
-      "Waiting time of the task that has waited longest for GPUs; 0 if no task is waiting. "
-      "Tasks that are held, or waiting for a time or for other tasks, are not counted.",
-      base::Seconds(oldest));
+  out.One("carma_queue_oldest_wait_seconds", "gauge",
+          "Waiting time of the task that has waited longest for GPUs; 0 if no task is waiting. "
+          "Tasks that are held, or waiting for a time or for other tasks, are not counted.",
+          base::Seconds(oldest));
 }
 
 struct UserGauge {

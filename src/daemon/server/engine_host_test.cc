@@ -194,9 +194,9 @@ TEST_F(EngineHostTest, NotifiesAdministratorsOfAGpuClosedByRule) {
   EXPECT_THAT(store_->Drains().value(), ElementsAre(Field(&store::Drain::gpu_uuid, "GPU-a")));
   EXPECT_THAT(
       store_->WaitingNotices(10).value(),
-      ElementsAre(AllOf(Field(&store::Notice::event, "health"),
-                        Field(&store::Notice::target, "mail:root"),
-                        Field(&store::Notice::message, HasSubstr("is not accepting tasks: Xid 79")))));
+      ElementsAre(
+          AllOf(Field(&store::Notice::event, "health"), Field(&store::Notice::target, "mail:root"),
+                Field(&store::Notice::message, HasSubstr("is not accepting tasks: Xid 79")))));
 }
 
 TEST_F(EngineHostTest, ADriverUpgradeClosesAllGpusUntilTheNextBoot) {

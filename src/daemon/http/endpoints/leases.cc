@@ -137,7 +137,8 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& a
   auto read =
       CARMA_TRY(base::FieldsFromJson<task::LeaseKey>(*key, "/key", base::Unknown::kRefused));
   if (!task::IsWord(read.cluster) || !task::IsWord(read.step))
-    return Invalid("/key: expected cluster and step of 1 to 64 letters, digits or any of '_', '-', '+', '.'");
+    return Invalid(
+        "/key: expected cluster and step of 1 to 64 letters, digits or any of '_', '-', '+', '.'");
   asked.key = std::move(read);
   return Unit{};
 }
