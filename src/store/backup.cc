@@ -48,7 +48,7 @@ bool SameFile(const std::string& one, const std::string& other) {
 Result<Unit> CheckTarget(const std::string& books, const std::string& target, bool replace) {
   for (const char* suffix : {"", "-wal", "-shm"}) {
     if (SameFile(books + suffix, target))
-      return Invalid(target + " is a file of the state folder that is in use");
+      return Invalid(target + " is one of the database files in the state folder");
   }
   struct stat info {};
   if (::lstat(target.c_str(), &info) != 0) return Unit{};

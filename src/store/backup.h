@@ -1,4 +1,4 @@
-// Makes a copy of the database while a daemon uses it.
+// Copies the database while a daemon is using it.
 #pragma once
 
 #include <cstdint>

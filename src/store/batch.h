@@ -16,7 +16,7 @@ namespace carma::store {
 // The part of a stored task that changes over time.
 struct RecordRow {
   core::TaskRecord record;
-  std::vector<std::string> gpu_uuids;  // of its placement, in that order
+  std::vector<std::string> gpu_uuids;  // the GPUs of its placement, in the same order
 };
 
 struct DrainReason {
@@ -34,9 +34,9 @@ struct Batch {
   std::vector<EndedAttempt> attempts;
   std::vector<EditedDescription> descriptions;
   std::vector<Notice> notices;         // new notices
-  std::vector<Notice> notice_results;  // of notices already stored
+  std::vector<Notice> notice_results;  // for notices already stored
   bool forget_calibration = false;
-  // From (UUID of the GPU, by rule) to the drain. An empty value means that the GPU is open again.
+  // Maps (GPU UUID, by rule) to the drain. An empty value means that the GPU is open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
   std::vector<std::optional<Closing>>
       closings;  // the last entry applies; empty: the server is open
@@ -44,8 +44,8 @@ struct Batch {
   std::vector<JobReturnRow> job_returns;
 
   bool Empty() const;
-  // Returns kLater if a restart would recover all changes anyway, else kNow. passing: tasks that
-  // would not survive a power failure.
+  // Returns kLater if a restart would recover all changes anyway, otherwise kNow. passing: tasks
+  // that would not survive a power failure.
   Durability Urgency(const std::set<core::TaskId>& passing = {}) const;
 };
 

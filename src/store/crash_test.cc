@@ -1,5 +1,4 @@
-// Tests the guarantees of the database when the machine fails: power cuts, torn logs, kills, full
-// disks.
+// Tests the database's guarantees when the machine fails: power cuts, torn logs, kills, full disks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -10,7 +10,7 @@ namespace {
 // A reference to a match shorter than this would take more space than the match itself.
 constexpr std::size_t kShortestCopy = 24;
 
-// The piece up to the next comma. JSON separates values by commas, and any other text can be cut
+// The piece up to the next comma. JSON separates values with commas, and any other text can be cut
 // there as well.
 std::string_view PieceAt(std::string_view text, std::size_t at) {
   const std::size_t comma = text.find(',', at);

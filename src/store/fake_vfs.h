@@ -40,7 +40,7 @@ class FakeVfs {
   FakeVfs(const FakeVfs&) = delete;
   FakeVfs& operator=(const FakeVfs&) = delete;
 
-  // Called before every write, truncation and sync. Power may fail at these moments.
+  // Called before every write, truncation and sync, the points at which power may fail.
   std::function<void()> at_each_change;
   // Number of bytes that can still be written. After that, writes fail as on a full disk. Empty if
   // there is no limit.

@@ -15,18 +15,17 @@ namespace carma::store {
 
 namespace {
 
-// Selects the columns in the order that VisitTask() reads them in.
+// Selects the columns in the order in which VisitTask() reads them.
 std::string SelectTasks() {
   return "SELECT id," + JoinColumns(TaskColumns()) + " FROM task ";
 }
 
-// The "+" keeps SQLite from using the index on times, because the rows must be in the order of
-// their ids.
+// The "+" keeps SQLite from using the index on times, because the rows must be ordered by id.
 std::string InSpan() {
   return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
 }
 
-// A condition with three parameters that selects the newest tasks of a time span.
+// A condition with three parameters that selects the newest tasks in a time span.
 std::string Newest() {
   return "WHERE id IN (SELECT id FROM task " + InSpan() + "ORDER BY id DESC LIMIT ?) ";
 }

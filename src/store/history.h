@@ -30,7 +30,7 @@ class History {
   struct Span {
     core::Time submitted_from = core::Time::min();  // then or later
     core::Time submitted_to = core::Time::max();    // then or earlier
-    std::optional<std::int64_t> newest;             // only this many, the highest ids
+    std::optional<std::int64_t> newest;             // only this many, those with the highest ids
   };
   Result<std::int64_t> CountTasks(const Span& span);
   // Passes tasks, ordered by id, without their descriptions: spec_json and the paths are empty, and

@@ -30,8 +30,8 @@ Result<Unit> CheckFolder(const std::string& state_dir) {
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Denied("state folder " + state_dir +
-                  " is writable by other users, expected only its owner (chmod go-w " + state_dir +
-                  ")");
+                  " is writable by other users, expected only by its owner (chmod go-w " +
+                  state_dir + ")");
   }
   return Unit{};
 }

@@ -12,7 +12,7 @@
 namespace carma::store {
 
 // Holds flock() on <state_dir>/lock. The file contains the holder's pid for use in messages. The
-// kernel releases the lock when the process ends for any reason.
+// kernel releases the lock when the process exits for any reason.
 class StateLock {
  public:
   // Creates the folder (0700) if it is missing. Errors: kConflict with the holder's pid, kDenied

@@ -24,7 +24,7 @@ namespace carma::store {
 
 namespace {
 
-// Turns off SQLite's memory statistics. They take a process-wide lock at each allocation, so
+// Turns off SQLite's memory statistics. They take a process-wide lock on each allocation, so
 // reports on other threads would delay the loop. The setting has an effect only before the first
 // database is opened.
 void KeepNoStatistics() {
@@ -144,8 +144,8 @@ void ApplyStep(SQLite::Database& db, const Migration& step) {
   db.exec("COMMIT");
 }
 
-// Builds the file under another name and renames it when it is complete. Therefore carma.db is
-// never incomplete and never needs a rollback journal.
+// Builds the file under another name and renames it when it is complete, so carma.db is never
+// incomplete and never needs a rollback journal.
 Result<Unit> MakeNew(const std::string& path) {
   const std::string building = path + ".new";
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((building + suffix).c_str());
@@ -219,8 +219,8 @@ Result<Unit> CheckNoLink(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return Unit{};
   return Conflict(
-      "{} is a symbolic link, expected a regular file: set daemon.state_dir to the folder of the "
-      "file",
+      "{} is a symbolic link, expected a regular file: set daemon.state_dir to the target's "
+      "folder",
       path);
 }
 

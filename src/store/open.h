@@ -31,9 +31,9 @@ inline constexpr int kBusyTimeoutMs = 5'000;
 // newer schema, a symbolic link), kNotFound (no file, so a new file may be created).
 Result<Unit> Inspect(const std::string& path);
 
-// Opens for reading and writing a file that Inspect() found to be sound or missing. Creates a new
-// file (which is complete before it gets its name), or upgrades an older schema. Sets WAL with
-// synchronous=FULL.
+// Opens the file for reading and writing after Inspect() has found it to be sound or missing.
+// Creates a new file (which is complete before it gets its name), or upgrades an older schema. Sets
+// WAL with synchronous=FULL.
 Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path);
 
 }  // namespace carma::store

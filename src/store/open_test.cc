@@ -31,7 +31,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The contents of all files. The lock file is left out, because it contains only pids.
+// The contents of all files. The lock file is omitted, because it contains only pids.
 std::map<std::string, std::string> Contents(const std::string& dir) {
   std::map<std::string, std::string> files;
   for (const auto& each : std::filesystem::directory_iterator(dir)) {
@@ -250,7 +250,7 @@ TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
   EXPECT_EQ(version, SchemaVersion());
 }
 
-// The daemon is upgraded while a task runs and a GPU is drained.
+// The daemon is upgraded while a task is running and a GPU is drained.
 TEST_F(StoreRefusal, UpgradesSchema20WithTasksDrainsAndUse) {
   MakeOldBooks(
       20,

@@ -50,8 +50,8 @@ class Select {
   bool first_ = true;
 };
 
-// Makes one query per state. Each query returns rows in the order of ids, and the outer ORDER BY
-// merges them. No state, whether rare or common, therefore costs more than `limit` index entries.
+// Makes one query per state. Each query returns rows ordered by id, and the outer ORDER BY merges
+// them, so each state, rare or common, costs at most `limit` index entries.
 void WalkByState(const TaskFilter& filter, Query& query) {
   const std::vector<core::TaskState> states =
       filter.states.empty() ? StatesWhere([](core::TaskState) { return true; }) : filter.states;

@@ -17,7 +17,7 @@ inline constexpr std::string_view kArrived =
 
 struct Query {
   std::string sql;
-  std::vector<std::variant<std::int64_t, std::string>> arguments;  // for its '?', in order
+  std::vector<std::variant<std::int64_t, std::string>> arguments;  // for the placeholders, in order
 };
 
 // Returns a SELECT of at most filter.limit ids. It uses the index that requires reading the fewest

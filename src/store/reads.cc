@@ -1,4 +1,4 @@
-// The queries of the store.
+// The store's queries.
 #include <algorithm>
 #include <utility>
 #include <variant>

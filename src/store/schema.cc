@@ -6,10 +6,9 @@ namespace carma::store {
 namespace {
 
 // Table task has one short row per task with the part that changes. Long parts that never change
-// after submission (environment, script) are in table description, so that a change of state
-// rewrites only a few hundred bytes. Each index serves one kind of query of Store::List, Unfinished
-// or Prune. SQLite appends the task's id to every index, so pages come in the order of ids without
-// sorting.
+// after submission (environment, script) are in table description, so that a state change rewrites
+// only a few hundred bytes. Each index serves one kind of query of Store::List, Unfinished or
+// Prune. SQLite appends the task's id to every index, so pages are ordered by id without sorting.
 constexpr std::string_view kVersion20 = R"sql(
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
@@ -308,9 +307,9 @@ CREATE TABLE closing (
 )sql";
 
 // The identity of this database. Task numbers are unique within one identity, and each row applies
-// from a task number on. A copy that is put into use assigns the same numbers again, so it becomes
-// a different database from that number on. id: NULL until the database is opened next; named: the
-// files of these tasks have the id in their names.
+// to task numbers from from_task on. A copy that is put into use assigns the same numbers again, so
+// from that number on it is a different database. id: NULL until the database is next opened;
+// named: whether these tasks' files have the id in their names.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (
   from_task INTEGER PRIMARY KEY,
@@ -338,7 +337,7 @@ ALTER TABLE task ADD COLUMN sharing_partition TEXT NOT NULL DEFAULT '';
 ALTER TABLE task ADD COLUMN sharing_sms INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// Adds the memory share of a task on its GPUs other than the first.
+// Adds a task's memory share on GPUs other than its first.
 constexpr std::string_view kVersion25 = R"sql(
 ALTER TABLE task ADD COLUMN profile_others_share REAL;
 ALTER TABLE observation ADD COLUMN others_share REAL;

@@ -1,4 +1,4 @@
-// The tables of the state file, and the upgrade of older files.
+// The state file's tables, and how older files are upgraded.
 #pragma once
 
 #include <cstdint>

@@ -76,8 +76,8 @@ std::vector<std::string> TaskColumns();
 std::vector<std::string> RecordColumns();
 std::string InsertTaskSql();
 std::string UpdateRecordSql();
-// Selects rows of `task` with their descriptions. The columns are in the order that ReadTask()
-// (reads.cc) reads them in.
+// Selects rows of `task` with their descriptions. The columns are in the order in which ReadTask()
+// (reads.cc) reads them.
 std::string SelectTasksSql();
 inline constexpr const char* kPutDescription =
     "INSERT INTO description(id,gid,template,spec,stdout_path,stderr_path) VALUES(?,?,?,?,?,?) "

@@ -59,7 +59,7 @@ Result<Unit> Store::InPlace() const {
 }
 
 Result<Unit> Store::Begin(Durability durability) {
-  CARMA_CHECK(impl_->batch == Impl::Transaction::kNone, "a batch of the store is already open");
+  CARMA_CHECK(impl_->batch == Impl::Transaction::kNone, "a store batch is already open");
   CARMA_TRY(impl_->InPlace());
   return impl_->Read("beginning a batch", [&]() -> Result<Unit> {
     impl_->SetDurability(durability);
@@ -95,7 +95,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
   each(batch.records, [&](const auto& row) -> Result<Unit> {
     Result<Unit> put = PutRecord(row.second.record, row.second.gpu_uuids);
     if (put || put.error().code != ErrorCode::kNotFound) return put;
-    base::LogError("task_missing", {{"why", put.error().message}});  // pruned during its requeue
+    base::LogError("task_missing", {{"why", put.error().message}});  // pruned while being requeued
     return Unit{};
   });
   each(batch.events, [&](const StoredEvent& event) { return AddEvent(event); });

@@ -26,7 +26,7 @@ struct StoredTask {
   std::string user;
   std::string name;
   std::string spec_json;               // task::ToJsonText
-  std::vector<std::string> gpu_uuids;  // of its placement, in that order
+  std::vector<std::string> gpu_uuids;  // the GPUs of its placement, in the same order
   std::string stdout_path;             // placeholders expanded
   std::string stderr_path;
 };
@@ -90,8 +90,8 @@ inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
 // be lost without the other. It is sent again unless it is known to have been sent.
 struct Notice {
   std::int64_t id = 0;               // assigned by the store
-  std::optional<core::TaskId> task;  // empty: a notice of the server
-  std::uint32_t uid = 0;             // sent with this user's rights
+  std::optional<core::TaskId> task;  // empty: a notice about the server
+  std::uint32_t uid = 0;             // sent with this user's privileges
   std::string event;                 // task::NotifyEvent's word, or the server's: "idle", "health"
   std::string target;                // for task::ParseNotifyTarget
   std::string message;               // a JSON object
@@ -103,21 +103,21 @@ struct Notice {
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 
-// The description of a task after an edit.
+// A task's description after an edit.
 struct EditedDescription {
   core::TaskId task{};
   std::string name;
   std::string spec_json;
 };
 
-// The use of one GPU over [from, to), for reports. Values are means unless stated otherwise.
+// One GPU's use over [from, to), for reports. Values are means unless stated otherwise.
 struct GpuUsage {
   core::Time from{};
   core::Time to{};
   std::string gpu_uuid;
   double sm_active = 0;  // NaN: not reported
   double used_mib = 0;
-  double energy_j = 0;  // spent in the span; NaN: not reported
+  double energy_j = 0;  // used in the span; NaN: not reported
   int tasks = 0;        // tasks on the GPU at the end of the span
   // NaN: not reported, or stored by an older CARMA that did not record it.
   double sm_peak = kUnknown;  // highest SM activity in a reading
@@ -135,8 +135,8 @@ struct LineWait {
   friend bool operator==(const LineWait&, const LineWait&) = default;
 };
 
-// The drain of a GPU. While it exists, the GPU takes no new tasks. Drains by administrators and by
-// the health rules are separate rows.
+// A GPU drain. While it exists, the GPU accepts no new tasks. Drains by administrators and by the
+// health rules are separate rows.
 struct Drain {
   std::string gpu_uuid;
   std::string why;
@@ -169,8 +169,8 @@ struct JobReturnRow {
   friend bool operator==(const JobReturnRow&, const JobReturnRow&) = default;
 };
 
-// A finished attempt, for accounts, limits and shares. It is stored for kAttemptsKept longer than
-// its task.
+// A finished attempt, for accounting, limits and fair shares. It is stored for kAttemptsKept longer
+// than its task.
 struct EndedAttempt {
   core::TaskId task{};
   int number = 0;
@@ -212,8 +212,8 @@ struct AcceptedRequest {
   std::size_t count = 0;
 };
 
-// Identifies the database that assigned a task's number. The same number means another task in
-// another database.
+// Identifies the database that assigned a task's number. In a different database, the same number
+// means a different task.
 struct BooksId {
   std::string id;     // 32 hexadecimal digits, random
   bool named = true;  // false: from a version that did not use it in file names
@@ -232,19 +232,19 @@ struct Batch;  // store/batch.h
 
 class Store {
  public:
-  // Opens or creates the database and takes the lock of the folder. A second daemon on the same
-  // folder gets kConflict with the holder's pid. Errors: kCorrupt (the integrity check failed, or
-  // the file is not CARMA's), kConflict (a newer schema), kDenied (others may write to the folder),
-  // kIo. With kCorrupt and kConflict, the file is not changed.
+  // Opens or creates the database and takes the folder's lock. A second daemon on the same folder
+  // gets kConflict with the holder's pid. Errors: kCorrupt (the integrity check failed, or the file
+  // is not CARMA's), kConflict (a newer schema), kDenied (others may write to the folder), kIo.
+  // With kCorrupt and kConflict, the file is not changed.
   static Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
   // Errors: kIo if the files were removed or replaced, in which case nothing can be stored any
-  // more. Costs two calls of stat. Every batch begins with this check.
+  // more. Costs two calls to stat. Every batch begins with this check.
   Result<Unit> InPlace() const;
 
   // Everything between Begin and Commit is one batch and becomes durable together, as `durability`
-  // requires. Errors: kIo (for example for a full disk) from Commit or any call before it. The
+  // requires. Errors: kIo (for example if the disk is full) from Commit or any call before it. The
   // batch is then rolled back immediately, all later calls for it also return kIo, and the next
   // Begin starts a new batch. Rollback without an open batch has no effect.
   Result<Unit> Begin(Durability durability = Durability::kNow);
@@ -283,7 +283,7 @@ class Store {
   // than kAttemptsKept before that time. Returns the number of deleted tasks.
   Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
   // Begins a submission that needs several batches. The first batch takes `tasks` numbers, starting
-  // with `first`. Until FinishArrival, the tasks appear in no answer and no count, even after a
+  // with `first`. Until FinishArrival, the tasks do not appear in any result or count, even after a
   // restart.
   Result<Unit> BeginArrival(core::TaskId first, std::size_t tasks);
   Result<Unit> FinishArrival(core::TaskId first);

@@ -85,7 +85,7 @@ struct Store::Impl {
     statement->exec();
   }
 
-  // The rows of a query, each filled by `read`. what: the name of the rows in an error message.
+  // The rows of a query, each filled by `read`. what: what error messages call the rows.
   template <class Row, class ReadRow, class... Values>
   Result<std::vector<Row>> Rows(std::string_view what, const std::string& sql, ReadRow read,
                                 const Values&... values) {
@@ -189,7 +189,7 @@ struct Store::Impl {
     last_task = durable_task = Counter("task");
     last_event = durable_event = Counter("event");
   }
-  // Reads the id of the database. A new database or a restored copy gets its id here.
+  // Reads the database's id. A new database or a restored copy gets its id here.
   void LoadBooks() {
     db->exec("UPDATE books SET id=lower(hex(randomblob(16))) WHERE id IS NULL");
     const Use rows(Prepared("SELECT from_task,id,named FROM books"));

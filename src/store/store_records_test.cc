@@ -1,4 +1,4 @@
-// Tests all rows except tasks: events, use of GPUs, drains, attempts, forecasts, observations and
+// Tests all rows except tasks: events, GPU use, drains, attempts, forecasts, observations and
 // notices.
 #include "store/store.h"
 

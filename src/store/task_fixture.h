@@ -1,4 +1,4 @@
-// Tasks for tests and benchmarks of the store.
+// Tasks for store tests and benchmarks.
 #pragma once
 
 #include <string>

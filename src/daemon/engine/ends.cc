@@ -12,8 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// A program notices a broken driver within this time after its start. Importing its frameworks
-// takes most of this time.
+// A program notices a broken driver within this time of starting. Most of this time is spent
+// importing frameworks.
 constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {
@@ -39,8 +39,8 @@ void Ends::Forget(core::TaskId id) {
 
 // ---- why attempts ended ----
 
-// Whether other evidence may still explain the end. False if carmad caused the end, if the attempt
-// succeeded, or if its output has an out-of-memory message.
+// Whether other evidence may still explain why the attempt ended. False if carmad ended it, if it
+// succeeded, or if its output contains an out-of-memory message.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&
          (event.exit_code != 0 || event.signal != 0) &&
@@ -61,9 +61,8 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// The time is measured from the launch, because a short task's start and end may be reported
-// together. False for tasks that must not be restarted, such as leases: their reported end stays as
-// it is.
+// Measures from the launch, because a short task's start and end may be reported together. False
+// for tasks that must not be restarted, such as leases; their end is recorded as reported.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&
@@ -95,7 +94,7 @@ void Ends::Take(const task::ShimEvent& event) {
   std::function<void()> ask = [judge] { judge({}); };
   if (NeedsMpsEvidence(event, *record)) {
     // The MPS server is asked only after the driver's reading. Otherwise the first task to be
-    // examined might be blamed for the faults of other tasks.
+    // examined might be blamed for other tasks' faults.
     ask = [this, judge, id = event.id, attempt = event.attempt] {
       options_.mps->AskEvidence(id, attempt, judge);
     };

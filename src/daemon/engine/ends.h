@@ -27,7 +27,7 @@ namespace carma::daemon {
 class GpuEvidence {
  public:
   virtual ~GpuEvidence() = default;
-  // The largest fraction of the GPU's memory that was in use in the last moments.
+  // The largest fraction of the GPU's memory that was recently in use.
   virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
   // The Xids that this GPU reported in the last few seconds, newest last. Excludes Xids before
   // `since`, which were not caused by the task.
@@ -54,9 +54,9 @@ class Ends {
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
-  // Handles the end of an attempt that its shim has reported (kExited). The end is posted at once
-  // if the output explains it or no other evidence could explain it. Otherwise it is posted after
-  // the driver's next reading and the answer of the MPS server.
+  // Handles the end of an attempt that its shim has reported (kExited). The end is posted
+  // immediately if the output explains it or no other evidence could explain it. Otherwise it is
+  // posted after the driver's next reading and the MPS server's response.
   void Take(const task::ShimEvent& event);
 
   // Records the tasks whose memory the driver did not report. Their peaks are unreliable.
@@ -96,7 +96,7 @@ class Ends {
   GpuEvidence& gpus_;
   PostEvent post_;
   base::Time opened_;  // events before this time are unknown
-  // Ends that are posted to the core only after more evidence has arrived.
+  // Ends that will be posted to the core once more evidence has arrived.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts whose end the shim has reported but the core has not handled yet.
   std::unordered_map<std::uint64_t, EndedAttempt> ended_;

@@ -99,7 +99,7 @@ void Engine::Post(core::Event event, Done done) {
     return;
   }
   if (const auto* sampled = std::get_if<core::GpuSampled>(&event)) ends_.Watch(*sampled);
-  // While the store refuses writes, samples would pile up. So only the newest event of each kind is
+  // While the store refuses writes, samples would pile up, so only the newest event of each kind is
   // kept.
   const auto older = store_trouble_.empty()
                          ? events_.end()
@@ -206,8 +206,8 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
 
 void Engine::Stop() {
   stopped_ = true;
-  // Moves the callbacks out first, because some of their destructors request another change or
-  // answer.
+  // Moves the callbacks out first, because some of their destructors request further changes or
+  // responses.
   const std::vector<Done> next = std::exchange(next_.done, {});
   const std::vector<Done> decided = std::exchange(decided_.done, {});
   const auto early = std::exchange(early_, {});
@@ -257,8 +257,8 @@ bool Engine::AcceptSubmissions() {
   return accepted.has_value();
 }
 
-// Callers are answered at once when the disk is full. Submissions are refused, and changes of tasks
-// take effect as soon as there is space.
+// Callers are answered immediately when the disk is full. Submissions are refused, and changes to
+// tasks take effect as soon as there is space.
 void Engine::AnswerWithTrouble() {
   intake_.RefuseAll({ErrorCode::kIo, store_trouble_});
   for (Done& done : std::exchange(next_.done, {})) done(std::unexpected(NotYet(store_trouble_)));
@@ -272,7 +272,7 @@ void Engine::Collect(std::vector<core::Action> actions) {
       next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
-        // The sharing is stored together with the decision, and the core gets it in the next turn.
+        // The sharing mode is stored together with the decision. The core gets it in the next turn.
         const auto row = next_.rows.records.find(start->id);
         if (row != next_.rows.records.end()) row->second.record.attempt.Edit().sharing = *sharing;
         Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});
@@ -353,8 +353,8 @@ void Engine::NoteDrains() {
 
 bool Engine::Flush() {
   if (decided_.Empty()) return true;
-  // If callers wait for an answer, their changes must become durable immediately, because only
-  // durable changes are confirmed.
+  // If callers are waiting for an answer, their changes must become durable immediately, because
+  // only durable changes are confirmed.
   const store::Durability durability =
       decided_.done.empty() ? decided_.rows.Urgency(passing_) : store::Durability::kNow;
   if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {

@@ -74,8 +74,8 @@ class Engine {
   void Requeue(core::TaskId id, const std::string& what, Done done);
   // Changes the request of an unfinished task. If the task holds GPUs, only the changes listed at
   // core::TaskEdited are allowed. what: one line for the history. Errors: those of
-  // Intake::CheckEdit; kUnavailable while the task's memory is being estimated or another change of
-  // the task is not stored yet.
+  // Intake::CheckEdit; kUnavailable while the task's memory is being estimated or another change to
+  // the task has not been stored yet.
   void Edit(const store::StoredTask& task, const task::TaskSpec& wanted, const std::string& what,
             Done done);
   // Stores the beginning or end of a drain and posts it to the core (core::DrainRequested,
@@ -109,8 +109,8 @@ class Engine {
 
   // Passes the posted events to the core, stores its decisions and carries them out.
   void Turn();
-  // Must be the last call before destruction. Drops requests that wait for an answer and accepts no
-  // new ones.
+  // Must be the last call before destruction. Drops requests that are still waiting for an answer
+  // and does not accept new ones.
   void Stop();
   void PollLauncher();
 
@@ -165,8 +165,8 @@ class Engine {
   void NoteJobReturn(const core::TaskRecord& record);
   store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
-  // Returns false if the store refused the decisions. Then none of them has been carried out, and
-  // the next call tries again.
+  // Returns false if the store refused the decisions. In that case none of them has been carried
+  // out, and the next call tries again.
   bool Flush();
   void PerformAll(Decided decided);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
@@ -193,14 +193,14 @@ class Engine {
   std::optional<core::ServerClosed> closing_;
   std::vector<core::Event> events_;
   std::deque<EstimateResult> estimated_;  // results that no turn has handled yet
-  // Events of tasks that the core does not have yet. They are kept back because the core would
+  // Events for tasks that the core does not have yet. They are held back because the core would
   // ignore them.
   std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // grows until the next turn
   Decided decided_;  // decisions of the last turn that are not durable yet
   std::string store_trouble_;
   bool stopped_ = false;
-  std::set<core::TaskId> passing_;  // tasks that a power failure ends (store/batch.h)
+  std::set<core::TaskId> passing_;  // tasks that would not survive a power failure (store/batch.h)
 };
 
 }  // namespace carma::daemon

@@ -138,7 +138,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   std::vector<EstimateJob> jobs_;
   std::vector<task::ShimEvent> news_;
   int started_ = 0, attempt_ = 0;
-  int strangers_ = 0;  // processes on the GPU that belong to no task
+  int strangers_ = 0;  // processes on the GPU that do not belong to a task
 };
 
 TEST_F(ObservationTest, LearnsEverythingFromACompleteRun) {
@@ -197,8 +197,8 @@ TEST_F(ObservationTest, TimeWithoutADaemonIsUnknown) {
 
 TEST_F(ObservationTest, LearnsALowerLimitFromOutOfMemoryAndThePeakFromTheRetry) {
   const core::TaskId id = Submit();
-  // The foreign process may have left the task too little memory. Without that process the task
-  // would not be retried.
+  // The other process may have left the task too little memory. Without that process the task would
+  // not be retried.
   strangers_ = 1;
   Run(id, 5'600, base::Duration(5'000));
   End(id, 1,

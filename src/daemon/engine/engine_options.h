@@ -23,7 +23,7 @@ class io_context;
 
 namespace carma::daemon {
 
-// Whether and how the Slurm job of a task is requeued.
+// Whether and how a task's Slurm job is requeued.
 struct JobReturnPlan {
   std::optional<store::JobReturnRow> row;  // empty: not requeued
   std::string told;                        // a line for the history, or empty
@@ -33,7 +33,7 @@ struct EngineOptions {
   core::PolicyConfig policy;
   core::HostInfo host;            // cores and memory available to tasks; empty: not counted
   task::CgroupControls controls;  // the limits that the kernel enforces
-  std::vector<int> all_cores;     // cores of the machine, including those not available to tasks
+  std::vector<int> all_cores;     // the machine's cores, including those not available to tasks
   bool cpu_cap = false;           // as in task::LaunchOrder
   std::string state_dir;
   std::string machine_start;  // MachineStart()
@@ -49,17 +49,17 @@ struct EngineOptions {
   std::map<std::string, std::string> task_environment;  // environment variables for all tasks
   std::string socket;         // CARMA_SOCKET for tasks that do not set it; empty: none
   MpsServers* mps = nullptr;  // must outlive the engine; null: MPS was never used
-  bool share_by_mps = false;  // tasks share GPUs by MPS servers, else by streams
+  bool share_by_mps = false;  // tasks share GPUs through MPS servers, otherwise through streams
   std::string mps_dir;
   task::MpsScope mps_servers = task::MpsScope::kGpu;
-  bool sm_partitions = false;    // use MPS partitions for tasks with a share of the SMs
+  bool sm_partitions = false;    // use MPS partitions for tasks that request a share of the SMs
   bool mps_memory_limit = true;  // limit each MPS client process to its task's claim plus margin
-  // The command that sets GPU memory limits of control groups, as in task::LaunchOrder; empty if
-  // the kernel does not enforce limits. With mps_memory_limit all processes of a task together may
-  // use its claim plus margin.
+  // The command that sets GPU memory limits for control groups, as in task::LaunchOrder; empty if
+  // the kernel does not enforce limits. With mps_memory_limit, a task's processes together may use
+  // its claim plus margin.
   std::vector<std::string> limiter;
-  // The loop on which the user names of processes are delivered (process_faces.h); null: user ids
-  // are shown instead of names.
+  // The loop on which the user names of processes are delivered (process_faces.h); null: UIDs are
+  // shown instead of names.
   std::shared_ptr<boost::asio::io_context> loop;
   // Collects observations from finished tasks; null: CARMA does not learn from tasks.
   std::shared_ptr<estimate::History> history;

@@ -90,7 +90,7 @@ void Engine::Requeue(core::TaskId id, const std::string& what, Done done) {
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }
 
-// Whether a change of the task is in progress, because no turn has handled it yet or it is not
+// Whether the task is being changed: no turn has handled the change yet, or the change is not
 // durable yet.
 bool Engine::IsBeingChanged(core::TaskId id) const {
   const auto is_edit = [&](const store::EditedDescription& edit) { return edit.task == id; };

@@ -1,5 +1,5 @@
-// Plays the scenario files on the daemon's engine, including restarts. The store is real; launcher,
-// clock and host are fakes.
+// Runs the scenario files on the daemon's engine, including restarts. The store is real; the
+// launcher, clock and host are fakes.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-// Tests how the engine lets tasks share GPUs, and how it explains the ends of tasks based on
-// reports of the driver and MPS servers.
+// Tests how the engine lets tasks share GPUs, and how it uses reports from the driver and MPS
+// servers to explain why tasks ended.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -116,7 +116,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
     answer(attached);
     Settle();
   }
-  // A task that runs as a client of MPS.
+  // A task that runs as an MPS client.
   core::TaskId Client() {
     const core::TaskId id = Submit();
     Answer(MpsPlace{});

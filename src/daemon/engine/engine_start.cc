@@ -1,4 +1,4 @@
-// The start of the engine: reads the store and takes over the tasks of the earlier run.
+// Starts the engine: reads the store and takes over the tasks of the earlier run.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -125,7 +125,7 @@ Result<Unit> Engine::TakeOver() {
   std::vector<store::StoredTask> unfinished = CARMA_TRY(store_.Unfinished());
   std::set<std::pair<core::TaskId, int>> with_process;
   // Tasks are numbered in the order of submission. If the clock was ahead when a task was
-  // submitted, its time of submission is set back to that of the next task.
+  // submitted, its submission time is set back to that of the next task.
   base::Time next = clock_.Now();
   for (store::StoredTask& stored : unfinished | std::views::reverse) {
     core::TaskRecord& record = stored.record;
@@ -139,8 +139,8 @@ Result<Unit> Engine::TakeOver() {
     intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
-    // A time before that of an older task means that the clock was behind when this task was
-    // submitted.
+    // A submission time before that of an older task means that the clock was behind when this task
+    // was submitted.
     if (record.submitted < last) {
       record.submitted = last;
       record.queued_since = std::max(record.queued_since, last);
@@ -153,7 +153,7 @@ Result<Unit> Engine::TakeOver() {
     }
     events_.push_back(core::TaskRestored{std::move(record)});
   }
-  // An earlier carmad may have been killed before it removed the folder of an ended attempt.
+  // An earlier carmad may have been killed before it removed the folder of a finished attempt.
   starts_.Sweep([&](core::TaskId id, int attempt) { return with_process.contains({id, attempt}); });
   Turn();
   base::LogInfo("engine_started",

@@ -62,8 +62,8 @@ class Memory {
   EstimateResult result_;
 };
 
-// A summary is untrusted input, and a large summary needs much memory. An error while reading it
-// must not end the daemon.
+// A summary is untrusted input, and a large one needs a lot of memory. An error while reading it
+// must not bring down the daemon.
 estimate::Summary ReadSafely(const EstimateService::Read& read, const EstimateJob& job) {
   const std::string path = job.spec.model_summary.value_or("");
   try {
@@ -157,7 +157,7 @@ void EstimateService::ReadNext() {
   waiting_.pop_front();
   if (stuck_ >= kMostStuck) return GiveUp();
   const auto first = reader_.Within(time_limit_, [this] {
-    // The thread may hang in a file system for ever. If the read ever returns, its result is
+    // The thread may hang in a file system forever. If the read ever returns, its result is
     // ignored.
     reader_.Abandon();
     ++stuck_;

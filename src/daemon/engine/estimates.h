@@ -47,22 +47,22 @@ class EstimateService {
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
   // `take` is called on the loop and gets exactly one result for each job. `read` returns the text
-  // of a job's summary. It runs on a separate thread and may hang for ever.
+  // of a job's summary. It runs on a separate thread and may hang forever.
   EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,
                   Read read = ReadSummaryFile);
 
   // Tasks without a summary are answered without waiting for other tasks. If a file is not read in
   // time, its thread is abandoned and its tasks are estimated without the summary. No more
-  // summaries are read while kMostStuck abandoned threads still hang. If `take` is given, it gets
-  // the results of these jobs, in parts and in any order.
+  // summaries are read while kMostStuck abandoned threads are still hanging. If `take` is given, it
+  // gets the results of these jobs, in parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
-  // Applies the new settings to later calls of Ask.
+  // Applies the new settings to later calls to Ask.
   void Follow(estimate::AppraisalRules rules, base::Duration time_limit);
 
-  // Reads the summary with the rights of the task's user. Errors: kDenied if the user id now
-  // belongs to another user.
+  // Reads the summary with the privileges of the task's user. Errors: kDenied if the UID now
+  // belongs to a different user.
   static Result<std::string> ReadSummaryFile(const EstimateJob& job);
 
   static constexpr int kMostStuck = 4;

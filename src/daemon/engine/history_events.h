@@ -29,7 +29,7 @@ store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Tim
 store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Time now);
 // The event for a notice that was sent or could not be sent.
 store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now);
-// The event for a change of a task's Slurm job.
+// The event for a change to a task's Slurm job.
 store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Time now);
 // The event for closing a GPU, or for reopening it if `why` is empty.
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,

@@ -373,7 +373,8 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
   if (outputs_.size() > kMostOutputs) outputs_.clear();
   for (const auto& [pattern, path] : {std::pair(&spec.stdout_path, &task.stdout_path),
                                       std::pair(&spec.stderr_path, &task.stderr_path)}) {
-    // A name with %j is different for each task and needs no look-up. Most tasks have such names.
+    // A name with %j is different for each task and does not need a lookup. Most tasks have such
+    // names.
     if (pattern->empty() || pattern->contains("%j") || pattern->starts_with("/dev/")) continue;
     const auto [at, added] = outputs_.try_emplace(OutputKey(task, *path), task.record.id);
     const core::TaskId other = std::exchange(at->second, task.record.id);

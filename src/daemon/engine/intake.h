@@ -21,18 +21,18 @@
 
 namespace carma::daemon {
 
-// The user who submits, as identified by the kernel.
+// The submitting user, as identified by the kernel.
 struct Submitter {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::string user;
   std::string remark = {};  // an extra line for the history, or empty
-  // The name of the submission, or empty. If a submission with this name was already accepted, the
-  // answer is its tasks and nothing new is submitted.
+  // The submission's name, or empty. If a submission with this name was already accepted, its tasks
+  // are returned and nothing new is submitted.
   std::string request = {};
   // kLater for leases, because a power failure ends the process that holds a lease anyway.
   store::Durability durability = store::Durability::kNow;
-  std::optional<core::TaskId> task = {};  // the running task that submits; empty: none
+  std::optional<core::TaskId> task = {};  // the running task that submitted; empty: none
 };
 
 struct Submitted {
@@ -59,7 +59,7 @@ class Intake {
   // Called for each stored task with notifications.
   using Hear = std::function<void(core::TaskId, std::optional<core::TaskId> array)>;
   void OnNotify(Hear hear) { wants_notices_ = std::move(hear); }
-  // Must be called once before all other functions. Errors: those of the store.
+  // Must be called once before all other functions. Errors: store errors.
   Result<Unit> Open();
 
   // Records the output files of an unfinished task from an earlier run.
@@ -69,16 +69,17 @@ class Intake {
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
   // Stores a share of the waiting submissions, answers those that are now accepted or refused, and
   // adds TaskSubmitted for a share of the accepted tasks. Each submission is checked separately
-  // (kInvalid: no task, an unknown class, beyond a limit; kDenied: an account that is not the
-  // user's; kConflict: can never fit, queue full, name used by another submission; kNotFound:
-  // depends on an unknown task). Errors: kIo if the store failed and this share is refused. Even
-  // then, tasks accepted earlier reach the core, in `events` or with a later share.
+  // (kInvalid if it has no tasks, names an unknown class or exceeds a limit; kDenied if the user
+  // may not use the account; kConflict if a task can never fit, the queue is full or the name was
+  // used by another submission; kNotFound if a dependency is unknown). Errors: kIo if the store
+  // failed and this share is refused. Even then, tasks accepted earlier reach the core, in `events`
+  // or with a later share.
   Result<Unit> AcceptShare(std::vector<core::Event>& events);
   // Whether AcceptShare() must be called again.
   bool HasMore() const;
   void RefuseAll(const base::Error& why);
 
-  // Number of tasks sent to the core since the start.
+  // Number of tasks sent to the core since startup.
   std::uint64_t accepted() const { return accepted_; }
   // Whether the task has been accepted but not yet sent to the core.
   bool IsUntold(core::TaskId id) const;
@@ -88,21 +89,21 @@ class Intake {
   // Fills in the final states of dependencies that the core no longer has.
   Result<Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
-  // The new request of an unfinished task after an edit. Errors: kInvalid: beyond limits; kDenied:
-  // an account that is not the user's; kConflict: can never fit, or depends on a task whose final
-  // state is not the required one; kNotFound: depends on an unknown task, or on a task that is not
-  // older.
+  // Returns the request that an unfinished task has after an edit. Errors: kInvalid if a limit is
+  // exceeded; kDenied if the user may not use the account; kConflict if the task can never fit or a
+  // dependency ended in the wrong state; kNotFound if a dependency is unknown, or is the task
+  // itself or a newer one.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                          const task::TaskSpec& wanted);
 
-  // Whether an ended task may be requeued. returning: number of the user's other tasks that this
-  // turn requeues. Errors: kInvalid: beyond a limit; kDenied: the account is no longer the user's;
-  // kConflict: the queue is full.
+  // Checks whether a finished task may be requeued. returning: number of the user's other tasks
+  // that this turn requeues. Errors: kInvalid if a limit is exceeded; kDenied if the user may no
+  // longer use the account; kConflict if the queue is full.
   Result<Unit> CheckReturn(const core::TaskRequest& request, const std::string& name,
                            std::size_t returning);
 
   // The input for a task's estimate. The first call after the task was accepted takes it from
-  // memory, later calls read it from the store.
+  // memory; later calls read it from the store.
   Result<EstimateJob> JobForEstimate(core::TaskId id);
 
  private:
@@ -118,7 +119,7 @@ class Intake {
     std::size_t put = 0;
     std::string warning;                    // Submitted::warning
     core::TaskId first{};                   // set once the first piece is stored
-    base::Time submitted{};                 // the same for all tasks
+    base::Time submitted{};                 // same for all tasks
     std::vector<core::TaskSubmitted> news;  // events for its stored tasks
   };
   // Accepted tasks with consecutive numbers.

@@ -90,7 +90,7 @@ Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const 
   return Invalid("task '{}' is refused: {}", base::Printable(name, 60), core::TextOf(*hit));
 }
 
-// A limit on waiting tasks applies to the sum of all tasks of a submission.
+// A limit on waiting tasks applies to all tasks of a submission together.
 Result<Unit> Intake::CheckQueueLimits(const Submission& submission) const {
   const Submitter& by = submission.submitter;
   std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::size_t>> alike;
@@ -187,7 +187,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
   request.array = before.array;
   const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
-  // The limits may have changed since the submission. A running task must not get a new time limit
+  // The limits may have changed since submission. A running task must not get a new time limit
   // merely because its owner adds a comment.
   const auto payer = [](const auto& task) { return std::tie(task.account, task.qos); };
   const auto size = [](const auto& task) {
@@ -217,8 +217,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   if (core::HoldsGpus(record.state) && request.time_limit && ran >= *request.time_limit &&
       request.time_limit != before.time_limit) {
     return Conflict(
-        "task {0} has run for {1}, so a time limit of {2} would end it at once (carma cancel {0} "
-        "ends it)",
+        "task {0} has run for {1}, so a time limit of {2} would end it immediately (carma cancel "
+        "{0} ends it)",
         record.id, base::FormatSpan(ran), base::FormatSpan(*request.time_limit));
   }
   base::CopyOnWrite<core::TaskRequest> edited = std::move(request);

@@ -287,9 +287,10 @@ TEST_F(IntakeTest, AnEditIsNotJudgedByRulesThatItDoesNotTouch) {
   core::TaskRecord running = record;
   running.state = core::TaskState::kRunning;
   running.attempt.Edit().started = clock_.Now() - core::Duration(7'200'000);
-  EXPECT_EQ(intake_.CheckEdit(running, spec).error().message,
-            "task 1 has run for 2:00:00, so a time limit of 1:00:00 would end it at once (carma "
-            "cancel 1 ends it)");
+  EXPECT_EQ(
+      intake_.CheckEdit(running, spec).error().message,
+      "task 1 has run for 2:00:00, so a time limit of 1:00:00 would end it immediately (carma "
+      "cancel 1 ends it)");
   policy.limits.clear();
   core_.Handle(clock_.Now(), core::PolicyChanged{policy});
   spec.time_limit = core::Duration(1'800'000);

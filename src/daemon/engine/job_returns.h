@@ -1,4 +1,4 @@
-// Decides whether and how the Slurm job of a finished task is requeued. Pure.
+// Decides whether and how a finished task's Slurm job is requeued. Pure.
 #pragma once
 
 #include <span>
@@ -16,10 +16,10 @@ struct JobOfTask {
   int retries = 3;  // retries after running out of memory
 };
 
-// Whether another run may succeed: the last attempt ran out of memory, was hit by a fault of a
-// neighbour or of the GPU, or had to leave.
+// Whether another run may succeed: the last attempt ran out of memory, was hit by a neighbour's
+// fault or a GPU fault, or had to leave.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
-// step_mib: the setting recovery.step. Errors: kConflict with the reason if the job is not
+// step_mib: the setting recovery.step. Errors: kConflict, with the reason, if the job is not
 // requeued.
 Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
                                     std::span<const core::GpuInfo> gpus, std::int64_t step_mib,

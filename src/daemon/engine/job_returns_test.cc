@@ -1,4 +1,4 @@
-// Tests which Slurm jobs are requeued after the end of their task.
+// Tests which Slurm jobs are requeued after their task has ended.
 #include "daemon/engine/job_returns.h"
 
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 namespace carma::daemon {
 
 // Sets `known_final` for all dependencies on tasks that have ended. Errors: kNotFound for a
-// dependency on an unknown task; those of the store.
+// dependency on an unknown task; store errors.
 inline Result<Unit> FillKnownEnds(store::Store& store,
                                   std::vector<core::Dependency>& dependencies) {
   for (core::Dependency& dependency : dependencies) {

@@ -18,22 +18,22 @@ struct Launching {
   std::unique_ptr<task::LeaseLauncher> launcher;
   task::HostFacts machine;
   task::CgroupControls controls;
-  // Whether the limit on processes applies to the user instead of the task, because control groups
+  // Whether the process limit applies to the user instead of the task, because control groups
   // cannot limit a task's processes.
   bool processes_counted_by_user = false;
-  task::CgroupBase groups;           // where the control groups of tasks are created
+  task::CgroupBase groups;           // where the tasks' control groups are created
   std::vector<std::string> limiter;  // EngineOptions::limiter
 };
 // Why GPU memory limits cannot be set on this machine; empty if they can. Sets a limit for a
-// temporary group on one GPU to find out. Blocks for as long as the driver does, at most a few
-// seconds.
+// temporary group on one GPU to find out. Blocks while the driver call blocks, for a few seconds at
+// most.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
 // Errors: those of task::MakeShimLauncher() and task::LeaseLauncher::Make().
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
-// Passes the processes that wait for leases to the launcher. The launcher finds granted leases by
-// their folders.
+// Passes the processes that are waiting for leases to the launcher. The launcher finds granted
+// leases by their folders.
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);
 
 }  // namespace carma::daemon

@@ -14,7 +14,7 @@ class LineMeter {
  public:
   // Sets the reason why the head of the queue waits from now on; kNone if no task waits.
   void See(core::ReasonCode reason, base::Time now);
-  // The waiting times since the last call of Close(), one row for each reason.
+  // The waiting times since the last call to Close(), one row for each reason.
   std::vector<store::LineWait> Close(base::Time now);
 
  private:

@@ -1,6 +1,6 @@
 // Finds processes that compute without using their task's MPS server. If a process's environment
-// has no pipe directory or a different one, the process still runs on the GPU and gets no error.
-// However, the process takes turns with its neighbours, and its task's limits do not apply. Pure.
+// has no pipe directory or the wrong one, the process still runs on the GPU without an error.
+// However, it is time-sliced with its neighbours, and its task's limits do not apply. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -20,14 +20,14 @@ class MpsClientCheck {
   using Key = std::pair<core::TaskId, int>;  // a task and its attempt
   using Processes = std::map<Key, std::set<pid_t>>;
 
-  // Records the processes of an attempt that the driver now lists on its GPUs.
+  // Records which of an attempt's processes the driver now lists on its GPUs.
   void Seen(const Key& who, const std::vector<pid_t>& pids);
   void Forget(const Key& who);
-  // The processes recorded last. Call this before listing the server's clients, and pass both lists
-  // to Compare().
+  // The processes that were recorded last. Call this before listing the server's clients, and pass
+  // both lists to Compare().
   const Processes& seen() const { return seen_; }
   // Returns processes that bypass the server and were not reported before. A process bypasses the
-  // server if it still runs and is missing from two successive lists of clients. clients: the
+  // server if it is still running and missing from two successive client lists. clients: the
   // server's clients, listed after `before` was taken.
   Processes Compare(const Processes& before, const std::vector<pid_t>& clients);
   const Processes& outside() const { return outside_; }

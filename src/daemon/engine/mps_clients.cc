@@ -5,7 +5,7 @@
 namespace carma::daemon {
 namespace {
 
-// Clients affected by the same fault end within this time of each other.
+// Clients affected by the same fault exit within this time of each other.
 constexpr auto kBlameSpan = std::chrono::seconds(30);
 
 }  // namespace
@@ -38,8 +38,8 @@ std::vector<std::pair<base::ProcessId, std::string_view>> MpsClients::NoteServer
     broken_.push_back({server->process, now});
   }
   for (const auto& [who, client] : clients_) {
-    // The server's process is checked, because it may still compute after its control daemon has
-    // ended.
+    // Checks the server process itself, because it may still be computing after its control daemon
+    // has exited.
     if (!client.server || base::Alive(*client.server)) continue;
     if (known(*client.server) != broken_.end()) continue;
     fresh.emplace_back(*client.server, "it has ended");

@@ -15,7 +15,7 @@
 
 namespace carma::daemon {
 
-// What happened to an attempt's server.
+// What happened to an attempt's MPS server.
 struct MpsEvidence {
   bool broke = false;  // the server died, was replaced, or has a fault
   // Another task on this server that was blamed for a fault.
@@ -38,12 +38,12 @@ class MpsClients {
   // client has already left.
   bool Find(const Key& who, const base::ProcessId& server);
 
-  // Takes the result of a check of the server, and records which servers of these clients have
-  // died, been replaced or had a fault. Returns the servers that broke since the last call, each
-  // with what happened to it.
+  // Takes the result of a server check, and records which of the clients' servers have died, been
+  // replaced or had a fault. Returns the servers that broke since the last call, each with what
+  // happened to it.
   std::vector<std::pair<base::ProcessId, std::string_view>> NoteServer(
       const std::optional<task::MpsServer>& server, Time now);
-  // Records that this client ended by its own fault, which affected its neighbours.
+  // Records that this client ended because of its own fault, which affected its neighbours.
   void Blame(const Key& who, Time now);
   MpsEvidence EvidenceOf(const Key& who, Time now) const;
 

@@ -1,6 +1,6 @@
 // Manages the SM partitions of one MPS server and their owners. All calls communicate with the
-// control daemon. They must run on the server's worker, in the order of the attempts' starts and
-// ends.
+// control daemon. They must run on the server's worker, in the order in which the attempts start
+// and end.
 #pragma once
 
 #include <cstddef>
@@ -42,8 +42,8 @@ class MpsPartitions {
   void Adopt(const Key& who, const std::string& partition);
   // Must be called when the attempt has ended.
   void TakeBack(const task::MpsControl& control, const Key& who, Deadline deadline);
-  // Removes partitions that no attempt owns any more. A partition may outlive its attempt if a
-  // process still uses it.
+  // Removes partitions that no longer belong to an attempt. A partition may outlive its attempt if
+  // a process is still using it.
   void Tidy(const task::MpsControl& control, Deadline deadline);
 
  private:

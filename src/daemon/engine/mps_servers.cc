@@ -27,7 +27,7 @@ constexpr int kMostDoublings = 5;
 constexpr auto kCloseLimit = std::chrono::seconds(3);
 // Extra time to kill processes that do not exit by themselves.
 constexpr auto kCloseSpare = std::chrono::seconds(2);
-// Extra time for an answer that is sent just before the limit.
+// Extra time for a response that is sent just before the limit.
 constexpr auto kSpare = std::chrono::milliseconds(500);
 constexpr const char* kNoAnswer = "the MPS control daemon does not answer";
 
@@ -79,7 +79,7 @@ class RealMpsServers : public MpsServers {
   void Close() override;
 
  private:
-  using ServerKey = std::pair<std::uint32_t, std::string>;  // the server's user id and name
+  using ServerKey = std::pair<std::uint32_t, std::string>;  // the server's UID and name
 
   Entry& EntryOf(const task::MpsServerId& server);
   Entry* Find(const Key& client);
@@ -230,7 +230,7 @@ void RealMpsServers::Adopt(const MpsClient& client) {
         return control.Look(Clock::now() + limit);
       },
       [this, who](Entry& its, Look looked) {
-        // If the server cannot be found any more, it has broken.
+        // A server that can no longer be found has broken.
         if (!looked || !its.clients.Find(who, *looked ? (*looked)->process : base::ProcessId{}))
           return;
         Note(its, *looked);
@@ -265,8 +265,8 @@ void RealMpsServers::EndSoon(Entry& entry) {
   entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
 }
 
-// Whether the server still has clients. They may have been left by a task that has ended, or date
-// from before a change of collocation.mps_servers.
+// Whether the server still has clients. They may have been left behind by a finished task, or date
+// from before collocation.mps_servers was changed.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
   if (!server || !*server) return false;
@@ -310,8 +310,8 @@ void RealMpsServers::TakeOver(const std::vector<std::string>& gpus) {
               });
 }
 
-// The servers end in parallel on their workers, so that a slow server delays neither the other
-// servers nor the end of carmad.
+// The servers exit in parallel on their workers, so that a slow server delays neither the other
+// servers nor carmad's exit.
 void RealMpsServers::Close() {
   struct Left {
     std::mutex mutex;
@@ -431,7 +431,7 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
   const Key who{id, attempt};
   Entry* entry = Find(who);
   if (entry == nullptr) return finder_.Later([answer = std::move(answer)] { answer({}); });
-  // If the server does not answer in time, the answer is based on the evidence so far.
+  // If the server does not respond in time, the answer is based on the evidence so far.
   const auto first = entry->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
     const Entry* its = Find(who);
     answer(its == nullptr ? MpsEvidence{} : its->clients.EvidenceOf(who, Clock::now()));

@@ -1,5 +1,5 @@
 // Runs the MPS servers of tasks. A control daemon is started for a user and a GPU when the first
-// task needs it, and ended after the last task has left. Its failures are recorded. Used only on
+// task needs it, and shut down after the last task has left. Failures are recorded. Used only on
 // the loop's thread; slow work runs on one worker per server. docs/server/collocation.md has the
 // rules.
 #pragma once
@@ -51,33 +51,33 @@ class MpsServers {
   // `answer` is called once, never before returning.
   virtual void AskEvidence(core::TaskId id, int attempt,
                            std::function<void(MpsEvidence)> answer) = 0;
-  // Records that this attempt ended by its own GPU fault, which affected its neighbours.
+  // Records that this attempt ended because of its own GPU fault, which affected its neighbours.
   virtual void Blame(core::TaskId id, int attempt) = 0;
   // Takes the processes of an attempt that the driver now lists on its GPUs. Unknown attempts are
   // ignored.
   virtual void Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) = 0;
-  // One sentence for each server whose last start failed and for each process that bypasses its
+  // One sentence for each server that last failed to start and for each process that bypasses its
   // task's server.
   virtual std::vector<std::string> Troubles() const = 0;
-  // Called when the GPU is closed. Servers without tasks end at once.
+  // Called when the GPU is closed. Servers without tasks exit immediately.
   virtual void Drain(const std::string& gpu_uuid) = 0;
   // Takes over the control daemons of an earlier carmad on these GPU sets (each as in
-  // task::MpsServerId::gpus). Unused control daemons end after a while.
+  // task::MpsServerId::gpus). Unused control daemons exit after a while.
   virtual void TakeOver(const std::vector<std::string>& gpus) = 0;
-  // Called when carmad ends. Servers without tasks end at once. Servers with tasks keep running for
-  // the next carmad. Blocks for a few seconds at most.
+  // Called when carmad exits. Servers without tasks exit immediately. Servers with tasks keep
+  // running for the next carmad. Blocks for a few seconds at most.
   virtual void Close() = 0;
 };
 
 struct MpsServersOptions {
   task::MpsSetup setup;
-  std::size_t clients = 48;                          // largest number of clients of a server
+  std::size_t clients = 48;                          // maximum number of clients of one server
   std::chrono::milliseconds timeout{10'000};         // limit for a start or a request; real time
   std::chrono::milliseconds terminate_limit{2'000};  // for TerminateClients; real time
-  // A server without tasks ends after this time; real time.
+  // A server without tasks exits after this time (real time).
   std::chrono::nanoseconds linger{60'000'000'000};
-  std::chrono::nanoseconds probe{10'000'000'000};  // between two checks of a server; real time
-  // Delay before the next start after a failed start; doubled after each further failure; real
+  std::chrono::nanoseconds probe{10'000'000'000};  // between two server checks; real time
+  // Delay before the next start after a failed start. Doubled after each further failure. Real
   // time.
   std::chrono::nanoseconds backoff{30'000'000'000};
 };

@@ -28,10 +28,10 @@ namespace {
 
 constexpr std::size_t kMostRead = 2'000;
 constexpr std::size_t kMostAtOnce = 8;
-// Limit on simultaneous notices of one user, so that a mail or web server that hangs does not delay
+// Limit on one user's simultaneous notices, so that a mail or web server that hangs does not delay
 // other users.
 constexpr std::ptrdiff_t kMostOfOneUser = 2;
-// Real time that carma-notify may take beyond the limit.
+// Real time that carma-notify may take beyond the time limit.
 constexpr base::Duration kOwnTime{15'000};
 constexpr std::size_t kMaxSaid = 1'000;
 // Delays between attempts to send a notice, on the server's clock.
@@ -65,7 +65,7 @@ NoticeSender::NoticeSender(boost::asio::io_context& loop, store::Store& store, b
       take_(std::move(take)),
       next_(loop) {}
 
-// Running carma-notify processes continue, but their results are lost. So the next carmad sends
+// Running carma-notify processes continue, but their results are lost, so the next carmad sends
 // their notices again.
 NoticeSender::~NoticeSender() = default;
 
@@ -134,10 +134,10 @@ void NoticeSender::Start(store::Notice notice) {
                                        .folder = "/"});
   if (!child)
     return TakeResult(std::move(notice), task::kNoticeAgain, std::strerror(child.error()));
-  if (!child->process) {  // its end can be noticed only with a pidfd
+  if (!child->process) {  // its exit can be noticed only with a pidfd
     ::kill(-child->pid, SIGKILL);
     ::waitpid(child->pid, nullptr, 0);
-    return TakeResult(std::move(notice), task::kNoticeAgain, "no file descriptor is free");
+    return TakeResult(std::move(notice), task::kNoticeAgain, "no free file descriptor");
   }
   const std::int64_t id = notice.id;
   sending->notice = std::move(notice);

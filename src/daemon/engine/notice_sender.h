@@ -19,7 +19,7 @@ struct NoticeSenderOptions {
   std::string program;  // carma-notify
   std::string sendmail;
   base::Duration limit{30'000};    // for one attempt to send; real time
-  std::int64_t max_processes = 0;  // of one user, as in task::NoticeOrder
+  std::int64_t max_processes = 0;  // limit for one user, as in task::NoticeOrder
 };
 
 class NoticeSender {

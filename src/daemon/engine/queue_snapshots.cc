@@ -15,7 +15,7 @@ constexpr base::Duration kFresh{1'000};
 
 ToldLine::ToldLine(std::vector<core::TaskId> tasks, base::Time told)
     : tasks_(std::move(tasks)), told_(told) {
-  if (std::ranges::is_sorted(tasks_)) return;  // already in order of submission
+  if (std::ranges::is_sorted(tasks_)) return;  // already in submission order
   by_task_.resize(tasks_.size());
   std::iota(by_task_.begin(), by_task_.end(), 0U);
   std::ranges::sort(by_task_, {}, [this](std::uint32_t place) { return tasks_[place]; });

@@ -1,5 +1,5 @@
 // Keeps snapshots of the queues for clients that list them page by page. In such a list each task
-// appears once, in the order at the time of the first page, although the queues change.
+// appears once, in the order at the time of the first page, even if the queues change.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class ToldLine {
   base::Time told_;
 };
 
-// Keeps the snapshots of the last few unfinished lists for a while.
+// Keeps the snapshots of the most recent unfinished lists for a while.
 class QueueSnapshots {
  public:
   // Keeps the snapshot of a list. ended_with: the last task of the page that was returned.

@@ -9,8 +9,8 @@
 namespace carma::daemon {
 namespace {
 
-// The core gets all periods that begin within this time, which is longer than usual time limits of
-// tasks. The periods are sent again every day.
+// The core gets all periods that begin within this time, which is longer than the usual task time
+// limit. The periods are sent again every day.
 constexpr core::Duration kHorizon = std::chrono::hours(24 * 35);
 constexpr core::Duration kTellAgain = std::chrono::hours(24);
 
@@ -59,7 +59,7 @@ Result<core::Reservation> Reservations::Add(core::Reservation booking,
                                             std::span<const core::GpuInfo> gpus, core::Time now) {
   if (Result<Unit> named = NameByUuid(booking, gpus); !named) return std::unexpected(named.error());
   booking.id = core::ReservationId{core::Number(last_) + 1};
-  if (!NextOf(booking, now)) return Invalid("its time has passed");
+  if (!NextOf(booking, now)) return Invalid("the reservation's time has already passed");
   std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });
   if (all_.size() >= core::kMaxReservations)
     return Conflict("there are already {} reservations", core::kMaxReservations);

@@ -1,5 +1,5 @@
-// Holds users' reservations of GPUs and computes their periods for the core. The engine stores
-// every change.
+// Holds users' GPU reservations and computes their periods for the core. The engine stores every
+// change.
 #pragma once
 
 #include <map>
@@ -19,12 +19,12 @@ class Reservations {
   explicit Reservations(base::Calendar calendar = base::Calendar::OfServer())
       : calendar_(calendar) {}
 
-  // Restores the reservations of an earlier run. Numbering continues after the last number that was
-  // used. Errors: kCorrupt.
+  // Restores the reservations of an earlier run. Numbering continues from the last number used.
+  // Errors: kCorrupt.
   Result<Unit> Restore(const std::vector<store::ReservationRow>& rows);
   // Numbers the reservation and stores the UUIDs of its GPUs, so that the reservation stays correct
   // if the GPUs' order changes at a restart. Errors: kInvalid for unknown GPUs or a past period,
-  // kConflict if any reservation would not get its GPUs.
+  // kConflict if any of the reservations would not get its GPUs.
   Result<core::Reservation> Add(core::Reservation booking, std::span<const core::GpuInfo> gpus,
                                 core::Time now);
   void Remove(core::ReservationId id) { all_.erase(id); }

@@ -1,4 +1,4 @@
-// Plays each recipe of docs/server/sharing.md on a server with four GPUs.
+// Tests each recipe in docs/server/sharing.md on a server with four GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ class Server {
     request.uid = uids_[user];
     return core_.LimitOnSubmission(request, 1).has_value();
   }
-  // Submits a task that can checkpoint. Runs until it is asked to stop.
+  // Submits a task that can checkpoint and runs until it is asked to stop.
   void Train(const std::string& user) {
     trains_ = true;
     Submit(user);
@@ -73,7 +73,7 @@ class Server {
     now_ += span;
     Tell(core::WakeUp{});
   }
-  // Whether the task was asked to checkpoint.
+  // The task saves a checkpoint and exits with code 85, so it is requeued.
   void Save(std::uint64_t id) {
     Tell(core::TaskExited{core::TaskId{id}, 1, {.kind = core::ExitKind::kFailed, .code = 85}});
   }

@@ -17,8 +17,8 @@
 namespace carma::daemon {
 namespace {
 
-// Step size for adjusting a task's limit to the promises of other tasks. Smaller steps would need
-// more driver calls.
+// Step size for adjusting a task's limit to other tasks' promises. Smaller steps would need more
+// driver calls.
 constexpr std::int64_t kLimitStepMib = 256;
 
 // The GPUs that can have an MPS server. MIG instances and GPUs that were never described cannot.
@@ -131,8 +131,8 @@ std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement
 
 std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
-  // A task that has left its plateau is promised its claim again. But while promises to other tasks
-  // keep its limit below its claim, only the memory that it uses is counted.
+  // A task that has left its plateau is promised its claim again. However, as long as promises to
+  // other tasks keep its limit below its claim, only the memory that it uses is counted.
   const auto kept = [this](const core::Promise& promise) {
     const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
     const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;
@@ -173,7 +173,7 @@ void Starts::FollowPromises(base::Time now) {
   }
 }
 
-// Lists all possible servers, because an earlier carmad may have run with another value of
+// Lists all possible servers, because an earlier carmad may have run with a different value of
 // collocation.mps_servers.
 std::vector<std::string> Starts::MpsServers() const {
   std::vector<std::string> servers{AllMpsGpus(core_.GpuInfos())};
@@ -249,8 +249,8 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.array = stored.record.request->array;
   for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
   order.extra_environment = options_.task_environment;
-  // Without this variable, scontrol or sbatch in a script run with --export=NONE would reach
-  // another carmad or none.
+  // Without this variable, scontrol or sbatch in a script run with --export=NONE would reach a
+  // different carmad or none.
   if (!options_.socket.empty() && !order.spec.environment.contains("CARMA_SOCKET"))
     order.extra_environment.emplace("CARMA_SOCKET", options_.socket);
   // By default these frameworks allocate the whole GPU and leave no memory for neighbours. Values
@@ -277,7 +277,7 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   return order;
 }
 
-// The task's dedicated cores, or else all cores that are not dedicated. Empty if no task has
+// The task's dedicated cores, otherwise all cores that are not dedicated. Empty if no task has
 // dedicated cores.
 std::string Starts::CoresOf(const core::TaskRecord& record) const {
   const core::HostShare& share = record.attempt->host;

@@ -28,25 +28,25 @@ class Starts {
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 
   // Registers an attempt from an earlier run. Must be called before the core gets the attempt, so
-  // that a repeated stop finds its shim. gid: group of the task's owner.
+  // that a repeated stop finds its shim. gid: the GID of the task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
-  // Called once when the daemon starts. Removes what ended attempts have left behind. kept: returns
-  // whether an attempt was adopted.
+  // Called once when the daemon starts. Removes what finished attempts have left behind. kept:
+  // returns whether an attempt was adopted.
   void Sweep(const std::function<bool(core::TaskId, int attempt)>& kept) const;
-  // How an attempt shares its GPUs without an MPS server; empty if it needs an MPS server.
+  // How an attempt shares its GPUs if no MPS server is needed; empty if one is.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
-  // Starts an attempt whose start decision is durable. An MPS client is started later, in
-  // StartArranged().
+  // Starts an attempt after the decision to start it has become durable. An MPS client is started
+  // later, in StartArranged().
   void Launch(const core::StartTask& start);
-  // Called once this record is durable. Starts the attempt if it was waiting for its sharing to be
-  // stored.
+  // Called once this record is durable. Starts the attempt if it was waiting for its sharing mode
+  // to be stored.
   void StartArranged(const core::TaskRecord& record);
   void Stop(const core::StopTask& stop);
   // Called after a turn has started and ended attempts. Takes dedicated cores from other tasks or
   // gives them back.
   void ShareCores();
-  // Confines an attempt that is now running to its cores. Other tasks may have got dedicated cores
-  // after the attempt's order was written.
+  // Confines an attempt that is now running to its cores. Other tasks may have been given dedicated
+  // cores after the attempt's order was written.
   void Confine(const core::TaskRecord& record);
   // Called after a reading. Adjusts the kernel limits of running tasks to the promises: a task may
   // use its claim plus margin, but no memory that was promised to other tasks since it reached its
@@ -84,7 +84,7 @@ class Starts {
   // The limits of each task on its GPUs. They leave other tasks the memory that was promised to
   // them.
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Rooms(base::Time now) const;
-  // Handles the answer of the MPS servers. The attempt starts once its sharing is durable.
+  // Handles the response of the MPS servers. The attempt starts once its sharing mode is durable.
   void TakeAttached(core::TaskId id, int attempt, const Result<MpsPlace>& attached);
 
   const EngineOptions& options_;
@@ -96,7 +96,7 @@ class Starts {
   // The cores that are not dedicated, in the format of base/cpu_list.h ("" means all cores); empty
   // until it is set for the first task.
   std::optional<std::string> shared_cores_;
-  // Attempts that wait for an MPS client slot, or until their sharing is durable.
+  // Attempts that are waiting for an MPS client slot or for their sharing mode to become durable.
   std::unordered_map<std::uint64_t, Arranged> arranged_;
 };
 

@@ -1,5 +1,5 @@
-// The tasks of one submission. Common parts (the description of an array, the environment of a
-// batch) are stored only once.
+// The tasks of one submission. Common parts (an array's description, a batch's environment) are
+// stored only once.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ class TaskList {
   const task::TaskSpec& Like(std::size_t i) const { return specs_[indices_.empty() ? i : 0]; }
   // Approximate size of the task's whole description in bytes.
   std::size_t BytesOf(std::size_t i) const;
-  // Total size in bytes that the descriptions would have if each was written out.
+  // Total size in bytes that the descriptions would have if each were written out in full.
   std::size_t BytesOfAll() const;
   // The complete description of the task.
   task::TaskSpec At(std::size_t i) const;

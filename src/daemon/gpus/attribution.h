@@ -28,18 +28,19 @@ class Attribution {
   // Adds another process whose descendants belong to the task. Ignored if the task was not added.
   void AddRoot(core::TaskId task, const base::ProcessId& process);
   void Remove(core::TaskId task);
-  // The task of a process; empty if the process is foreign. The answer stays the same until
-  // Retain() drops it, even if the process or the parents that connect it to the task have ended. A
-  // process that ended before the first call is found only if it is a task's main process.
+  // The task that a process belongs to; empty if it does not belong to a task. The result stays the
+  // same until Retain() drops it, even if the process or the parents that connect it to the task
+  // have exited. A process that exited before the first call is found only if it is a task's main
+  // process.
   std::optional<core::TaskId> Find(pid_t pid, const SeenProcess& seen);
   // Like the other Find(), but reads the process from /proc now.
   std::optional<core::TaskId> Find(pid_t pid) { return Find(pid, SeeProcess(pid)); }
-  // Drops the remembered answers for all pids that are not in `seen`.
+  // Drops the remembered results for all pids that are not in `seen`.
   void Retain(const SeenProcesses& seen);
   // Whether `cgroup` is the task's own control group or a group below it.
   bool IsGroupOf(core::TaskId task, const std::string& cgroup) const;
   std::optional<pid_t> MainPid(core::TaskId task) const;
-  // The tasks that were added and not removed, in order of their ids.
+  // The tasks that were added and not removed, ordered by id.
   std::vector<core::TaskId> Tasks() const;
 
  private:
@@ -60,7 +61,7 @@ class Attribution {
   std::map<core::TaskId, Root> roots_;
   // The task that each main process or shim belongs to, by pid.
   std::unordered_map<pid_t, core::TaskId> by_pid_;
-  std::unordered_map<pid_t, Answer> last_;  // the latest answers of Find(), by pid
+  std::unordered_map<pid_t, Answer> last_;  // the latest results of Find(), by pid
 };
 
 }  // namespace carma::daemon

@@ -7,7 +7,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr core::TaskId kTask{7};
-constexpr pid_t kNobodys = 1'000'000'007;  // larger than any pid of Linux
+constexpr pid_t kNobodys = 1'000'000'007;  // larger than any Linux pid
 
 TEST(Attribution, AProcessBelongsToTheTaskWhoseProcessesItDescendsFrom) {
   Attribution attribution;

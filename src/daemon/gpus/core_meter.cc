@@ -20,8 +20,7 @@ double Ticks(std::string_view word) {
   return static_cast<double>(base::ParseInt(word).value_or(0));
 }
 
-// Adds up the fields for busy time of the line "cpu user nice system idle iowait irq softirq steal
-// …".
+// Adds up the busy-time fields of the line "cpu user nice system idle iowait irq softirq steal …".
 double BusyTicks(std::string_view line) {
   const std::vector<std::string_view> words = base::SplitWords(line);
   double busy = 0;
@@ -88,7 +87,7 @@ std::optional<core::HostSampled> CoreMeter::Read(base::Time now,
   core::HostSampled sample{.cpus = static_cast<double>(cpus_)};
   sample.used_cpus = std::max(0.0, (last.busy_s - readings_.front().busy_s) / span_s);
   for (const auto& [task, used_s] : last.tasks_s) {
-    // The mean of a task that has just started begins at the task's first reading.
+    // For a task that has just started, the mean begins at its first reading.
     const auto first = std::ranges::find_if(
         readings_, [&](const Reading& each) { return each.tasks_s.contains(task); });
     const double its_s = base::Seconds(now - first->when);

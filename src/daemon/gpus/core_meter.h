@@ -19,7 +19,7 @@ class CoreMeter {
   explicit CoreMeter(std::string proc = "/proc") : proc_(std::move(proc)) {}
 
   // Returns means over the last ten seconds. Empty on the first call and if `proc` cannot be read.
-  // Must be called about once a second. Reads a few files of `proc` for each task and does not
+  // Must be called about once a second. Reads a few files in `proc` for each task and does not
   // block. mains: the first process of each task. Descendants are included if the main thread of a
   // process started them.
   std::optional<core::HostSampled> Read(base::Time now, const std::map<core::TaskId, pid_t>& mains);

@@ -58,7 +58,7 @@ TEST_F(CoreMeterTest, CountsTheMachineAndTheTreeOfEachTask) {
   EXPECT_EQ(sample->cpus, 4);
   EXPECT_DOUBLE_EQ(sample->used_cpus, 3);
   EXPECT_THAT(sample->tasks_cpus, ElementsAre(Pair(core::TaskId{7}, 2)));
-  Process(40, 11, 8, "");  // the child has ended, and its parent has reaped it
+  Process(40, 11, 8, "");  // the child has exited, and its parent has reaped it
   const auto after = meter.Read(base::FromMs(4'000), mains);
   ASSERT_TRUE(after);
   EXPECT_THAT(after->tasks_cpus, ElementsAre(Pair(core::TaskId{7}, 1)));

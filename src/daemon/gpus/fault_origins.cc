@@ -8,8 +8,8 @@
 namespace carma::daemon {
 namespace {
 
-// Programs affected by a fault end within this time. Most end soon, but some make no CUDA calls for
-// a while.
+// Programs affected by a fault exit within this time. Most exit soon, but some make no CUDA calls
+// for a while.
 constexpr base::Duration kKept = std::chrono::hours(1);
 
 }  // namespace

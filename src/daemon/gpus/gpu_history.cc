@@ -132,7 +132,7 @@ Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::
                                    const std::atomic<bool>& wanted) {
   const std::unique_ptr<store::History> books = CARMA_TRY(store::History::Open(state_dir));
   GpuTimeline timeline(request.from, request.to, request.points, request.readings, request.longest);
-  // Rows are ordered by their ends, and rows of one GPU do not overlap. So the search ends at the
+  // Rows are ordered by end time, and one GPU's rows do not overlap. So the search ends at the
   // first row that begins after the span.
   CARMA_TRY(books->Usage(request.from, base::Time::max(), [&](const store::GpuUsage& row) {
     if (row.gpu_uuid != request.gpu.uuid) return wanted.load();
@@ -150,7 +150,7 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-// The points of a curve, with gaps where values are unknown.
+// The points of a curve, with gaps where the values are unknown.
 std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point>& points) {
   std::vector<report::GpuPoint> curve;
   std::optional<std::int64_t> until_ms;
@@ -167,7 +167,7 @@ std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point
   return curve;
 }
 
-// Adds the promise of an attempt on each of its GPUs, limited to the time within the span.
+// Adds an attempt's promise on each of its GPUs, clipped to the span.
 void AddPromise(const store::EndedAttempt& attempt, const GpuFiguresRequest& request,
                 report::RunRecord& run) {
   report::Attempt promised{.started = std::max(attempt.taken.from, run.from),

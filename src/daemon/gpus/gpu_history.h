@@ -1,4 +1,4 @@
-// Shows the use of a GPU over time. Resamples stored roll-ups and single readings to spans of equal
+// Shows a GPU's use over time. Resamples stored roll-ups and single readings to spans of equal
 // length for the API.
 #pragma once
 
@@ -23,8 +23,8 @@ inline constexpr int kMostHistoryPoints = 2'000;
 class GpuTimeline {
  public:
   // Divides [from, to), where from < to, into at most `points` equal spans. readings: readings of
-  // the GPU, oldest first. Each reading covers the time since the previous one, but at most
-  // `longest`, so that there is a gap while the driver does not answer.
+  // the GPU, oldest first. Each reading covers the time since the previous one, up to `longest`, so
+  // there is a gap while the driver does not respond.
   GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
               base::Duration longest);
 
@@ -48,7 +48,7 @@ class GpuTimeline {
     std::optional<double> sm_peak, used_peak_mib;
     int tasks = 0;
   };
-  // A time during which all values are constant.
+  // A period during which all values are constant.
   struct Stretch {
     base::Time from, to;
     double used_mib = 0;
@@ -76,7 +76,7 @@ api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
                                const std::vector<store::GpuUsage>& rows);
 // Like GpuHistory(), but reads the roll-ups from the store in that folder and returns JSON. Must be
 // called on a worker, because reading may take seconds. Stops with kUnavailable soon after `wanted`
-// has become false. Errors: those of store::History.
+// becomes false. Errors: those of store::History.
 Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
                                    const std::atomic<bool>& wanted);
 

@@ -13,8 +13,8 @@ extern const std::string_view kGpuSpeedsCsv;
 
 namespace {
 
-// The speeds of both tables, by the name of the GPU type. gpus.csv also has the names that the
-// driver reports.
+// The speeds from both tables, by GPU type name. gpus.csv also has the names that the driver
+// reports.
 std::vector<core::TypeSpeed> BuiltIn() {
   std::vector<core::TypeSpeed> speeds;
   for (const std::string_view csv : {kGpuTypesCsv, kGpuSpeedsCsv}) {

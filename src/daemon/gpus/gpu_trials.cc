@@ -10,7 +10,7 @@ namespace {
 
 // A task that fails this soon after a successful trial is itself at fault; real time.
 constexpr auto kGoodFor = std::chrono::seconds(60);
-// Time between two trials of a GPU on which CUDA does not work.
+// Interval between trials of a GPU on which CUDA does not work.
 constexpr base::Duration kTryAgain{60'000};
 constexpr std::chrono::nanoseconds kLeastPause = std::chrono::milliseconds(500);
 

@@ -1,6 +1,6 @@
 // Tests whether CUDA works on a GPU after a task could not initialise it. Without this test, one
-// waiting task after another would start and fail on a broken GPU. But a faulty script must not
-// close a working GPU.
+// waiting task after another would start on a broken GPU and fail. However, a faulty script must
+// not close a working GPU.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ class GpuTrials {
     // works again.
     std::function<void(core::GpuIndex, const std::string& why)> found;
     // Returns the last result for the GPU; empty if it no longer applies because an administrator
-    // has opened the GPU since.
+    // has since opened the GPU.
     std::function<std::string(core::GpuIndex)> known;
   };
 

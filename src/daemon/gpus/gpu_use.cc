@@ -11,8 +11,8 @@ constexpr std::string_view kAlone = "alone";
 constexpr std::string_view kKernelTime = "kernel-time";
 constexpr std::string_view kEqual = "equal";
 
-// in_group: the driver reports the memory of the process's whole control group instead of the
-// process's own.
+// in_group: the driver reports the memory of the process's whole control group instead of that of
+// the process.
 void AddProcess(const gpu::ProcessUse& process, bool in_group, TaskUse& task) {
   task.used_mib += in_group ? 0 : process.used_mib.value_or(0);
   task.pids.push_back(process.pid);
@@ -37,8 +37,8 @@ std::optional<std::int64_t> OfNobody(const gpu::Reading& reading, const GpuUse& 
   return std::max<std::int64_t>(0, of_nobody_mib);
 }
 
-// The sum of the kernel times of all processes on the GPU. Empty if the sum is 0 or the time of a
-// process is unknown.
+// The sum of the kernel times of all processes on the GPU. Empty if the sum is 0 or a process's
+// kernel time is unknown.
 std::optional<double> AllKernelTime(const GpuUse& use) {
   double all = 0;
   for (const auto& [id, task] : use.tasks) {

@@ -1,5 +1,5 @@
-// Derives from one reading which tasks and foreign processes use a GPU, and how much memory belongs
-// to none of them.
+// Derives from one reading which tasks and other processes use a GPU, and how much of its memory
+// does not belong to any of them.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@
 namespace carma::daemon {
 
 struct TaskUse {
-  std::int64_t used_mib = 0;  // memory of the task's processes, as far as known
+  std::int64_t used_mib = 0;  // memory of the task's processes, as far as it is known
   bool memory_told = true;    // the memory of all the task's processes is known
   // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if the
   // driver does not report it for one of them.
@@ -25,8 +25,8 @@ struct TaskUse {
   std::vector<pid_t> pids;
 };
 
-// A process that belongs to no task. MPS servers are included, although they do no work of their
-// own.
+// A process that does not belong to a task. MPS servers are included, even though they do no work
+// of their own.
 struct Stranger {
   base::ProcessId process;  // start_ticks is 0 if /proc does not show it
   ProcessFace face;         // as in SeenProcess
@@ -39,8 +39,8 @@ struct GpuUse {
   std::map<core::TaskId, TaskUse> tasks;  // tasks with a process on the GPU
   std::vector<Stranger> strangers;
   bool memory_told = true;  // the memory of all processes except MPS servers is known
-  // Memory in use that belongs to no listed process; empty if the memory of any process is not
-  // reported.
+  // Memory in use that does not belong to a listed process; empty if the memory of any process is
+  // not reported.
   std::optional<std::int64_t> unattributed_mib;
 
   int ForeignProcesses() const;  // number of strangers, not counting MPS servers
@@ -53,8 +53,9 @@ std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,
 // estimated, so `by` names the method.
 struct SmShare {
   double sm_active = 0;
-  // "alone": measured while no other process ran. "kernel-time": split according to the processes'
-  // kernel times, which the driver reports coarsely. "equal": split equally for lack of data.
+  // "alone": measured while no other process was running. "kernel-time": split according to the
+  // processes' kernel times, which the driver reports coarsely. "equal": split equally because
+  // there is no data.
   std::string_view by;
 };
 

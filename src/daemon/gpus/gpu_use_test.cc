@@ -9,7 +9,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr core::TaskId kMine{7}, kOther{8};
-constexpr pid_t kForeign = 1'000'000'007;  // larger than any pid of Linux
+constexpr pid_t kForeign = 1'000'000'007;  // larger than any Linux pid
 constexpr base::Duration kTau{10'000};
 
 gpu::ProcessUse Process(pid_t pid, std::optional<std::int64_t> used_mib,
@@ -55,7 +55,7 @@ TEST_F(GpuUseTest, MemoryOfNoListedProcessIsUnattributed) {
 }
 
 // If a group has a limit, the driver reports the memory of the whole group, even if the values of
-// single processes differ.
+// individual processes differ.
 TEST_F(GpuUseTest, TheMemoryOfATasksGroupIsCountedOnce) {
   attribution_.Add(kMine, base::SelfProcess(), "/carma-7");
   gpu::Reading reading;
@@ -85,7 +85,7 @@ TEST_F(GpuUseTest, AnMpsServerIsNeitherATaskNorAForeignProcess) {
   gpu::Reading reading;
   reading.used_mib = 6'030;
   reading.processes = {Process(::getpid(), 6'000), Process(::getppid(), 30)};
-  reading.processes[1].mps_server = true;  // although its process belongs to the task
+  reading.processes[1].mps_server = true;  // even though its process belongs to the task
   const GpuUse use = UseOf(reading);
   EXPECT_EQ(use.tasks.at(kMine).used_mib, 6'000);
   ASSERT_EQ(use.strangers.size(), 1U) << "but it is shown";

@@ -74,7 +74,7 @@ std::vector<core::TaskIdle> IdleHolders::Take(base::Time now, const std::vector<
   std::vector<core::TaskIdle> events;
   for (const Holder& holder : holders) {
     Watched watched{holder.attempt, now, std::nullopt, false};
-    // An earlier carmad may already have reported this task as an idle holder.
+    // An earlier carmad may have already reported this task as an idle holder.
     watched.told = holder.idle_since.has_value();
     if (const auto old = before.find(holder.id);
         old != before.end() && old->second.attempt == holder.attempt) {

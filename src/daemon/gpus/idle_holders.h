@@ -46,8 +46,8 @@ class IdleHolders {
   IdleHolders(base::Duration after, base::Duration gap) : after_(after), gap_(gap) {}
 
   // Processes one reading of all running tasks. Returns TaskIdle for each task that has become an
-  // idle holder or has ceased to be one. Time without readings never counts as idle. A task remains
-  // an idle holder until a reading shows that it is busy.
+  // idle holder or is no longer one. Time without readings never counts as idle. A task remains an
+  // idle holder until a reading shows that it is busy.
   std::vector<core::TaskIdle> Take(base::Time now, const std::vector<Holder>& holders);
 
  private:

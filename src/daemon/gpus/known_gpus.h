@@ -1,5 +1,5 @@
 // Stores the last known list of GPUs in the state folder, so that carmad can match running tasks to
-// GPUs even if the driver does not answer at its start.
+// GPUs even if the driver does not respond when carmad starts.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ namespace carma::daemon {
 // The stored GPUs; empty if there are none or the file is damaged.
 std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir);
 // Completes devices that could not be described (DeviceInfo::trouble) with their stored UUID, name
-// and memory. Their `trouble` stays set. A GPU is found by UUID or address. If neither matches, the
-// GPU is found by number, provided that all other GPUs in the list have their old numbers.
+// and memory. Their `trouble` stays set. A GPU is found by UUID or address. If neither matches, it
+// is found by number, provided that all other GPUs in the list have kept their numbers.
 std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
                                         const std::vector<gpu::DeviceInfo>& known);
 // The known GPUs that the driver no longer lists, as "GPU-a (NVIDIA A100 at 00000000:07:00.0)".
-// Empty if a listed GPU could not be described, because this may be the missing GPU. A GPU that was
-// divided into instances does not count as missing.
+// Empty if a listed GPU could not be described, because it may be the missing one. A GPU that was
+// divided into MIG instances does not count as missing.
 std::vector<std::string> NoLongerListed(const std::vector<gpu::DeviceInfo>& known,
                                         const std::vector<gpu::DeviceInfo>& devices);
 // Writes the file if any description has changed. A GPU that could not be described keeps its

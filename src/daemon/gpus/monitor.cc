@@ -15,7 +15,7 @@ namespace {
 constexpr base::Duration kFullnessSpan{2'000};
 constexpr int kLostReadings = 3;
 constexpr base::Duration kXidSpan{10'000};
-constexpr std::size_t kMostPoints = 4096;  // largest number of readings kept for one GPU
+constexpr std::size_t kMostPoints = 4096;  // maximum number of readings kept for one GPU
 
 }  // namespace
 
@@ -152,8 +152,8 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
   const bool anew = device.last && device.last->energy_j && reading.energy_j &&
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
-  // The rules are cleared after the first reading, because the Xids that come with it are older
-  // than the reading.
+  // The rules are cleared after the first reading, because the Xids reported with it are older than
+  // the reading.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
   TakeVerdict(i, events);
 }
@@ -163,7 +163,7 @@ void Monitor::TakeVerdict(std::size_t i, std::vector<core::Event>& events) {
   const std::string& why = device.cuda_trouble.empty() ? device.rules.why() : device.cuda_trouble;
   if (why == device.drain_told) return;
   device.drain_told = why;
-  base::LogWarn("gpu_rules", {{"gpu", i}, {"why", why.empty() ? "no problem any more" : why}});
+  base::LogWarn("gpu_rules", {{"gpu", i}, {"why", why.empty() ? "the problem is gone" : why}});
   if (!options_.health.drain) return;
   const auto gpu = static_cast<core::GpuIndex>(i);
   if (why.empty()) {
@@ -323,8 +323,8 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   const Device& device = Of(gpu);
   if (device.unattributed_alert) {
     alerts.push_back(
-        fmt::format("{} belongs to no process that the driver lists: left by ended processes, or "
-                    "used by another container",
+        fmt::format("{} belongs to no process that the driver lists: left behind by processes that "
+                    "have exited, or used by another container",
                     base::FormatMib(device.use.unattributed_mib.value_or(0))));
   }
   if (!options_.health.drain && !device.drain_told.empty())

@@ -1,5 +1,5 @@
-// Turns rounds of GPU readings into values for the core and for users: activity windows, memory by
-// task, health, use over time.
+// Turns rounds of GPU readings into values for the core and for users: activity windows, memory per
+// task, health, and use over time.
 #pragma once
 
 #include <cstdint>
@@ -46,35 +46,36 @@ class Monitor {
  public:
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
-  // Takes one round with one entry per device, in order. Entries of GPUs that must not be read are
+  // Takes one round with one entry per device, in order. Entries for GPUs that must not be read are
   // empty. uses: from WhoUses(); GPUs beyond its end count as unused. Returns GpuSampled for each
   // good reading, GpuHealthChanged for each changed verdict, and DrainRequested or ResumeRequested
   // (by_rule) if the health rules close or open a GPU. These drains must be stored. A device counts
   // as lost after three "lost" reports in a row.
   std::vector<core::Event> Take(base::Time now, const gpu::Round& round,
                                 std::vector<GpuUse> uses = {});
-  // Called when the driver as a whole does not answer. Closes all GPUs that are not closed yet.
+  // Called when the whole driver does not respond. Closes all GPUs that are not closed yet.
   std::vector<core::Event> DriverSilent(const gpu::ReadError& why);
 
   // The use since the last call, usually one row for each GPU. A GPU with fewer than two readings
-  // has no row. A gap longer than a window belongs to no row, so the GPU's use before and after the
-  // gap is in different rows.
+  // has no row. A gap longer than a window is not part of any row, so the GPU's use before and
+  // after the gap is in different rows.
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
   // The largest fraction of usable memory that was in use in the last two seconds; empty without a
   // reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
-  // The Xids of the last few seconds, newest last, without those before `since`.
+  // The Xids of the last few seconds, newest last, excluding those before `since`.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
-  // Why the GPU is lost according to the last round, even if that round was the first to report it;
-  // empty if it is not lost.
+  // Why the GPU is lost according to the last round, even if that round was the first to report
+  // this; empty if it is not lost.
   std::string LostNow(core::GpuIndex gpu) const;
 
-  // The readings taken in [from, to), oldest first, as far back as options.history. Limited to the
-  // newest few thousand.
+  // The readings taken in [from, to), oldest first, going back as far as options.history. Limited
+  // to the newest few thousand.
   std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;
 
-  // Called when an administrator has opened the GPU. Earlier evidence then no longer closes it.
+  // Called when an administrator has opened the GPU. From then on, earlier evidence does not close
+  // it.
   void Acknowledge(core::GpuIndex gpu);
   // Takes the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h); empty if CUDA works. If
   // CUDA does not work, the health rules close the GPU at the next reading, until CUDA works or an
@@ -89,7 +90,7 @@ class Monitor {
   // Applies new values of history, health and unattributed_mib. The length of windows does not
   // change.
   void Follow(const MonitorOptions& options);
-  // Restores a drain that the health rules of an earlier carmad made, with its reason.
+  // Restores a drain that an earlier carmad's health rules started, with its reason.
   void RestoreDrain(core::GpuIndex gpu, const std::string& why);
 
   const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
@@ -104,12 +105,12 @@ class Monitor {
     return Of(gpu).window.SmActiveEwma(options_.ewma);
   }
   std::int64_t ObservedMib(core::GpuIndex gpu, core::TaskId task) const;
-  // Who used the GPU at its last reading.
+  // Which tasks and processes used the GPU at its last reading.
   const GpuUse& Use(core::GpuIndex gpu) const { return Of(gpu).use; }
   std::optional<SmShare> ShareOf(core::GpuIndex gpu, core::TaskId task) const {
     return Of(gpu).shares.Of(task);
   }
-  // Alerts for administrators to check, one sentence each.
+  // Alerts for administrators, one sentence each.
   std::vector<std::string> Alerts(core::GpuIndex gpu) const;
   // Why the health rules close the GPU to new tasks; empty if they do not.
   const std::string& HealthTrouble(core::GpuIndex gpu) const { return Of(gpu).drain_told; }
@@ -119,7 +120,7 @@ class Monitor {
   }
   // Returns "ok" or the first problem found.
   std::string DriverState() const;
-  // The problems of the GPUs: unreadable, closed by the health rules, or with an alert.
+  // The GPUs' problems: unreadable, closed by the health rules, or with an alert.
   std::vector<std::string> Troubles() const;
 
  private:
@@ -138,7 +139,7 @@ class Monitor {
     bool healthy = true;
     std::string trouble;
     int lost_in_a_row = 0;
-    bool away = false;  // the device was lost and has not answered since
+    bool away = false;  // the device was lost and has not responded since
     UsageMeter usage;
     std::deque<HistoryPoint> history;
     std::string cuda_trouble;
@@ -148,20 +149,19 @@ class Monitor {
     std::optional<base::Time> unattributed_since;
     bool unattributed_alert = false;
   };
-  // Why the driver's answer cannot be used; empty if it can.
+  // Why the driver's reading cannot be used; empty if it can.
   std::optional<gpu::ReadError> Objection(std::size_t i,
                                           const gpu::ReadResult<gpu::Reading>& answer) const;
   void TakeError(std::size_t i, const gpu::ReadError& error, std::vector<core::Event>& events);
-  // The error's text for messages that already give the GPU's number.
+  // The error's text for messages that already contain the GPU number.
   std::string TextOf(std::size_t i, const gpu::ReadError& error) const;
   void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now, GpuUse use);
   core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;
   void TakeHealth(std::size_t i, const gpu::Reading& reading, std::vector<core::Event>& events);
-  // Requests or ends a drain if the verdict of the health rules or of NoteCuda() has changed.
+  // Requests or ends a drain if the result of the health rules or of NoteCuda() has changed.
   void TakeVerdict(std::size_t i, std::vector<core::Event>& events);
   bool UpgradeOf(std::size_t i) const;
-  // The Xids of the device itself, and those of other instances of the same GPU that affect the
-  // whole GPU.
+  // The device's own Xids, and those of other instances of the same GPU that affect the whole GPU.
   std::vector<int> XidsFor(std::size_t i, const gpu::Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
   // As in UsageMeter::Close().

@@ -18,8 +18,8 @@ class Monitor;
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor);
 
-// The GPUs on which a task has processes although they were not assigned to the task, for example
-// because it set CUDA_VISIBLE_DEVICES itself. The task's use of these GPUs counts as foreign.
+// The GPUs on which a task has processes even though they were not assigned to it, for example
+// because it set CUDA_VISIBLE_DEVICES itself. The task is treated as a foreign user of these GPUs.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
 // Whether an attempt violates a policy according to the last reading.

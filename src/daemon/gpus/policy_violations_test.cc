@@ -35,7 +35,7 @@ class WrongGpusTest : public ::testing::Test {
     attribution_.Add(record_.id, base::SelfProcess(), "");
     record_.attempt.Edit().placement = {{core::GpuIndex{0}, 1'000}};
   }
-  // Takes a reading of both GPUs. The task has a process on each GPU whose argument is true.
+  // Takes a reading of both GPUs. The task has a process on each GPU whose parameter is true.
   void See(std::int64_t second, bool on_first, bool on_second) {
     gpu::Round round;
     for (const bool there : {on_first, on_second}) {

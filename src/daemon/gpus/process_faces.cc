@@ -17,7 +17,8 @@ constexpr std::size_t kMaxCommand = 120;        // shown part of a command line
 // Limit on pending requests. A request that hangs delays all later requests.
 constexpr int kMostAsked = 64;
 
-// If the administrator has hidden other users' processes, carmad must not show their arguments.
+// If the administrator has hidden other users' processes, carmad must not show their command-line
+// arguments.
 bool UsersSeeArguments() {
   const Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
   return mounts && base::HiddenProcesses(*mounts).empty();

@@ -1,4 +1,4 @@
-// Looks up the users and commands of processes that belong to no task.
+// Looks up the users and commands of processes that do not belong to a task.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,9 +16,10 @@ class ProcessFaces {
  public:
   // loop: receives the results of the reading thread; null: nothing is read.
   explicit ProcessFaces(std::shared_ptr<boost::asio::io_context> loop);
-  // Requests the user names and command lines of new foreign processes and forgets those of
-  // processes that no longer use a GPU. A separate thread reads them, because reading may block: a
-  // process may hang in a driver, and user names may come from a directory service.
+  // Requests the user names and command lines of new processes that do not belong to a task, and
+  // forgets those of processes that no longer use a GPU. A separate thread reads them, because
+  // reading may block: a process may hang in a driver, and user names may come from a directory
+  // service.
   void Follow(const std::vector<GpuUse>& uses);
   // The user and command of the process, once the thread has read them. Until then, returns
   // Stranger::face.
@@ -27,7 +28,7 @@ class ProcessFaces {
  private:
   struct Asked {
     base::ProcessId process;
-    ProcessFace face;  // empty: not read yet, or the process ended before that
+    ProcessFace face;  // empty: not read yet, or the process exited before it was read
   };
   void Ask(const base::ProcessId& process);
 

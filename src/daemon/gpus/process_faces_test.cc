@@ -78,7 +78,7 @@ TEST_F(ProcessFacesTest, ProcessesBeyondTheLimitAreReadLater) {
 }
 
 TEST_F(ProcessFacesTest, AProcessThatCannotBeSeenHasNoFace) {
-  const Stranger nobody = StrangerOf(1'000'000'007);  // larger than any pid of Linux
+  const Stranger nobody = StrangerOf(1'000'000'007);  // larger than any Linux pid
   faces_.Follow({UsedBy({nobody})});
   EXPECT_EQ(faces_.Of(nobody), ProcessFace{});
 }

@@ -65,7 +65,8 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::Devi
   return std::move(own.devices);
 }
 
-// Waits before calling the driver again, because the call may take long if the driver is missing.
+// Waits before calling the driver again, because the call may take a long time if the driver is
+// missing.
 void Sampler::DiscoverLater() {
   next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
             [this] { Discover(); });
@@ -90,13 +91,13 @@ void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices)
 
 void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
   gpus_ = devices.size();
-  // Keep() runs on the reading thread, because the probe may be in a driver call at the moment.
+  // Keep() runs on the reading thread, because the probe may currently be in a driver call.
   worker_.Tell([probe = probe_, devices] { probe->Keep(devices); });
   taker_.TakeGpus(std::move(devices));
 }
 
-// If the driver does not answer at the start, the stored GPUs are used. Then tasks of an earlier
-// run can be taken over, although all GPUs are closed.
+// If the driver does not respond at startup, the stored GPUs are used, so that tasks of an earlier
+// run can be taken over even though all GPUs are closed.
 void Sampler::Silent(const gpu::ReadError& why) {
   driver_trouble_ = why.Sentence();
   if (gpus_ == 0 && options_.only.empty()) {
@@ -155,7 +156,7 @@ void Sampler::TakeRound(gpu::Round round, SeenProcesses seen) {
 
 void Sampler::AfterNextReading(std::function<void()> call) {
   if (next_reading_.empty() && this_reading_.empty()) {
-    // The end of a task must be handled even if the driver hangs.
+    // Task ends must be handled even if the driver hangs.
     reading_limit_.Set(kReadingLimit + clock_->RealSpan(options_.period), [this] {
       BeginReading();
       TellReading();

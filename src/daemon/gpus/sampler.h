@@ -1,5 +1,5 @@
-// Finds the server's GPUs and reads them periodically. This runs on a separate thread, because the
-// driver may hang.
+// Finds the server's GPUs and reads them periodically, on a separate thread because the driver may
+// hang.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct SamplerOptions {
   std::string state_dir;         // where the known GPUs are stored (known_gpus.h)
   base::Duration period{1'000};  // between two rounds of readings
   // The probe gives up on a GPU after this real time. If the probe itself does not return within
-  // 1.5 times this time, the whole driver counts as not answering.
+  // 1.5 times this time, the whole driver counts as unresponsive.
   base::Duration probe_timeout{10'000};
   std::vector<std::string> only = {};  // GPUs to use, as in gpu::OnlyNamed; empty: all
   std::function<std::string()> dcgm_trouble = nullptr;  // as in gpu::LoadedProbe
@@ -34,14 +34,14 @@ class Sampler {
    public:
     virtual ~Taker() = default;
     // Called once, before LeftAlone() and TakeRound(), with the GPUs that the driver lists. If the
-    // driver does not answer, it is called with the stored GPUs, but only if SamplerOptions::only
-    // is empty. Otherwise the stored GPUs might be those of an earlier carmad that managed other
-    // GPUs.
+    // driver does not respond and SamplerOptions::only is empty, it is called with the stored GPUs
+    // instead. With SamplerOptions::only, the stored GPUs might be those of an earlier carmad that
+    // managed different GPUs.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // Returns the GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;
     virtual void TakeRound(gpu::Round round, SeenProcesses seen) = 0;
-    // Called when the driver as a whole does not answer. This may be before TakeGpus().
+    // Called when the whole driver does not respond. This may be before TakeGpus().
     virtual void DriverSilent(const gpu::ReadError& why) = 0;
   };
 
@@ -53,10 +53,10 @@ class Sampler {
   // Calls `call` when a reading that begins after this call is complete or overdue, but never
   // before returning.
   void AfterNextReading(std::function<void()> call);
-  // Why the driver as a whole does not answer; empty if it answers or its first answer is still
+  // Why the whole driver does not respond; empty if it responds or its first response is still
   // pending.
   const std::string& driver_trouble() const { return driver_trouble_; }
-  // A sentence about GPUs that the driver does not list, although SamplerOptions::only names them
+  // A sentence about GPUs that the driver does not list even though SamplerOptions::only names them
   // or they existed before the restart. Empty if none are missing.
   const std::string& missing_gpus() const { return missing_gpus_; }
 
@@ -71,7 +71,7 @@ class Sampler {
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();
   void TakeRound(gpu::Round round, SeenProcesses seen);
-  // Watches the current call of the probe. If the call does not return in time, all GPUs are
+  // Watches the current call to the probe. If the call does not return in time, all GPUs are
   // closed. Sampling continues once the call returns.
   std::function<bool()> WatchProbe();
   void Silent(const gpu::ReadError& why);

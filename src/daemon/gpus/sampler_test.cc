@@ -11,7 +11,7 @@
 namespace carma::daemon {
 namespace {
 
-// A driver whose behaviour in the next calls is set by the test.
+// A driver whose behaviour in subsequent calls is set by the test.
 class FakeDriver : public gpu::Probe {
  public:
   enum class Mood { kWell, kGone, kSilent, kHangs };

@@ -12,19 +12,19 @@
 
 namespace carma::daemon {
 
-// User and command of a process as in `ps`, printable and short. Empty if the process has ended or
+// A process's user and command as in `ps`, printable and short. Empty if the process has exited or
 // cannot be seen, for example because it runs in another container.
 struct ProcessFace {
-  std::string user;     // user name, or user id if there is no name
+  std::string user;     // user name, or UID if there is no name
   std::string command;  // with arguments, unless /proc hides them
   friend bool operator==(const ProcessFace&, const ProcessFace&) = default;
 };
 
 struct SeenProcess {
-  // The process itself, its parent, and so on. Empty if the process has ended or cannot be seen.
+  // The process itself, its parent, and so on. Empty if the process has exited or cannot be seen.
   std::vector<base::ProcessId> line;
   std::string cgroup;  // as base::CgroupOf
-  ProcessFace face;    // user id and program name only
+  ProcessFace face;    // UID and program name only
 };
 using SeenProcesses = std::unordered_map<pid_t, SeenProcess>;
 
@@ -32,8 +32,8 @@ using SeenProcesses = std::unordered_map<pid_t, SeenProcess>;
 SeenProcess SeeProcess(pid_t pid);
 SeenProcesses SeeProcesses(const gpu::Round& round);
 
-// Reads the line "Uid:". The owner of the folder in /proc would be wrong, because undumpable
-// processes belong to root there.
+// Reads the "Uid:" line. The owner of the /proc folder would be wrong, because undumpable processes
+// belong to root there.
 std::optional<uid_t> UserOf(pid_t pid);
 
 }  // namespace carma::daemon

@@ -1,6 +1,6 @@
 // Checks running tasks after each round of readings. Reports idle holders, tasks that exceed their
-// promise, and tasks that compute on GPUs that were not assigned to them. Each attempt is reported
-// only once.
+// promise, and tasks running on GPUs that were not assigned to them. Each attempt is reported only
+// once.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@
 
 namespace carma::daemon {
 
-// The notice to administrators about an idle holder, as a JSON object on one line. action: CARMA's
-// reaction.
+// The notice to administrators about an idle holder, as a single-line JSON object. action: what
+// CARMA does about it.
 std::string ToLine(const core::TaskIdle& idle, const store::StoredTask& stored, base::Time now,
                    core::IdleAction action);
 
 class TaskWatch {
  public:
   // All arguments must outlive this object. Follow() must be called when settings change. tell:
-  // sends a JSON object about an idle holder to the administrators.
+  // sends the administrators a JSON object about an idle holder.
   using Tell = std::function<void(const std::string& message)>;
   TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings, Tell tell);
 

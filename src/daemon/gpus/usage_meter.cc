@@ -25,8 +25,8 @@ void UsageMeter::Add(const gpu::Reading& reading, int tasks) {
   if (!span_) return Begin(reading, tasks);
   Span& span = *span_;
   if (reading.taken - span.last > longest_) {
-    // The use is unknown while there were no readings, so the row ends here. A single reading makes
-    // no row, because it covers no time.
+    // The use is unknown while there are no readings, so the row ends here. A single reading does
+    // not make a row, because it covers no time.
     if (span.last > span.from) closed_.push_back(RowOf(span));
     return Begin(reading, tasks);
   }

@@ -1,4 +1,4 @@
-// Integrates the use of one GPU over time, based on its readings, and makes rows for the store.
+// Integrates one GPU's use over time, based on its readings, and makes rows for the store.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace carma::daemon {
 
 class UsageMeter {
  public:
-  // longest: if two readings are further apart, the use between them is unknown and belongs to no
+  // longest: if two readings are further apart, the use between them is unknown and not part of any
   // row.
   UsageMeter(std::string gpu_uuid, base::Duration longest)
       : gpu_uuid_(std::move(gpu_uuid)), longest_(longest) {}
@@ -22,9 +22,8 @@ class UsageMeter {
   // tasks: number of tasks with processes on the GPU now.
   void Add(const gpu::Reading& reading, int tasks);
   // Appends the use since the last call: usually one row, several if there was a gap, none if there
-  // were fewer than two readings. energy_shown_by_another: true if another instance of the same
-  // divided GPU reports the energy of the whole GPU. This instance then reports 0 instead of
-  // "unknown".
+  // were fewer than two readings. energy_shown_by_another: true if another instance of the same MIG
+  // GPU reports the whole GPU's energy. This instance then reports 0 instead of "unknown".
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 
  private:

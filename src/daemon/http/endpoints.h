@@ -1,5 +1,5 @@
-// The table of all endpoints of the API. Their code is in the folder endpoints/, with one file for
-// each resource.
+// The table of all API endpoints. Their code is in the folder endpoints/, with one file per
+// resource.
 #pragma once
 
 #include <functional>
@@ -55,28 +55,28 @@ struct EngineServices {
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes =
       nullptr;
   Routes::AskName ask_name = nullptr;
-  // Reads the claim of a Slurm job in GiB on each node; empty if the job has none. Errors:
-  // kUnavailable. Null if Slurm must not be asked.
+  // Reads a Slurm job's claim on each node in GiB; empty if the job has none. Errors: kUnavailable.
+  // Null if Slurm must not be asked.
   using TakeClaim = std::function<void(const Result<std::optional<std::int64_t>>&)>;
   std::function<void(std::uint64_t job, TakeClaim)> ask_claim = nullptr;
-  // Returns whether Slurm is requeueing the task's job, so that the task must not end yet. Null:
-  // never.
-  std::function<bool(core::TaskId)> holds_job = nullptr;
-  // Returns whether the task's job is being moved to another node, so that it must not start here.
+  // Returns whether Slurm is requeueing the task's job, in which case the task must not end yet.
   // Null: never.
+  std::function<bool(core::TaskId)> holds_job = nullptr;
+  // Returns whether the task's job is being moved to another node, in which case it must not start
+  // here. Null: never.
   std::function<bool(core::TaskId)> leaves = nullptr;
   AnswerAside from_snapshot = AnswerAtOnce;
   // Like FairTurns::Ask, for calls that occupy the loop for milliseconds. If null, these calls run
-  // at once.
+  // immediately.
   std::function<void(std::optional<std::uint32_t> user, std::function<void()> work)> in_turn =
       nullptr;
-  // Handles large bodies one at a time, from reading to answer, because each may need hundreds of
+  // Handles large bodies one at a time, from reading to response, because each may need hundreds of
   // MiB.
   std::shared_ptr<SerialExecutor> large = std::make_shared<SerialExecutor>();
   // Snapshots for lists in queue order. All pages of a list use the same snapshot.
   std::shared_ptr<QueueSnapshots> lines = std::make_shared<QueueSnapshots>();
 };
-// Shared, because a delayed answer may outlive the endpoint that handled the request.
+// Shared, because a delayed response may outlive the endpoint that handled the request.
 using SharedServices = std::shared_ptr<const EngineServices>;
 
 // engine: null until the GPUs are known. Until then most endpoints have no handler.

@@ -33,7 +33,7 @@ bool Contains(const auto& list, const auto& value) {
 }
 
 // Ignores unknown parameters of pages and metrics (outside /v1), because other programs may add
-// parameters to an address.
+// parameters to a URL.
 Result<Unit> CheckQuery(const Endpoint& endpoint, const api::Request& request) {
   if (!request.path.starts_with("/v1/")) return Unit{};
   std::vector<std::string> known;
@@ -82,7 +82,7 @@ Result<const Endpoint*> Routes::Find(Call& call) const {
                           path_known ? "this method is not supported" : "no such endpoint"));
 }
 
-// Answers 405 with the allowed methods if the path exists but not with this method.
+// Responds with 405 and the allowed methods if the path exists but not with this method.
 api::Response Routes::Refusal(const base::Error& why, Call& call) const {
   std::vector<std::string> methods;
   for (const Endpoint& each : table_) {
@@ -110,7 +110,7 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
   if (!endpoint) return reply(Refusal(endpoint.error(), call));
   const Access access = (*endpoint)->access;
   const std::optional<api::Peer>& peer = call.request.peer;
-  // Without root's rights every task would run as the daemon's user, so requests from other users
+  // Without root privileges every task would run as the daemon's user, so requests from other users
   // are refused.
   if (peer && options_.own_uid != 0 && peer->uid != options_.own_uid && peer->uid != 0)
     return RefuseStranger(reply);
@@ -136,7 +136,7 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
 void Routes::RefuseStranger(const api::Responder& reply) const {
   options_.ask_name(options_.own_uid,
                     [reply, uid = options_.own_uid](const Result<base::KnownUser>& known) {
-                      reply(Denied("this carmad runs without root rights and serves only {}",
+                      reply(Denied("this carmad is not running as root and serves only {}",
                                    known ? known->name : fmt::format("user {}", uid)));
                     });
 }
@@ -168,16 +168,15 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
     const bool by_token = !call.request.peer;
     if (by_token) {
       if (!who.token_of.empty() && who.token_of != name)
-        return reply(Denied("the token belongs to {}, but user id {} now has another name",
+        return reply(Denied("the token belongs to {}, but UID {} now has a different name",
                             who.token_of, who.uid));
       who.groups = known->groups;
       if (!who.groups.empty()) who.gid = known->gid;
     }
-    // User ids without a name are refused. One user may have thousands of them (subuid), each with
-    // limits of its own.
+    // UIDs without a name are refused. One user may have thousands of them (subuid), each with its
+    // own limits.
     if (known->name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid) {
-      return reply(
-          Denied("user id {} has no name on this server and gets read-only access", who.uid));
+      return reply(Denied("UID {} has no name on this server and has read-only access", who.uid));
     }
     const bool admin = IsAdmin(options, who.uid, name);
     if (!admin && !IsAllowed(options, who, name)) {

@@ -1,4 +1,5 @@
-// Routes a request to its endpoint after identifying the caller and checking the caller's rights.
+// Routes a request to its endpoint after identifying the caller and checking the caller's
+// permissions.
 #pragma once
 
 #include <atomic>
@@ -19,34 +20,34 @@ namespace carma::daemon {
 struct Caller {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string user;    // user name, or user id if there is no name
-  bool admin = false;  // root, the daemon's own user, or a user of daemon.admins
+  std::string user;    // user name, or UID if there is no name
+  bool admin = false;  // root, the daemon's own user, or a user in daemon.admins
   bool by_token = false;
 };
 
 // A request as passed to its endpoint.
 struct Call {
   api::Request request;
-  std::string id;    // the segment {id} of the path
-  std::string verb;  // the segment {verb} of the path
+  std::string id;    // the {id} segment of the path
+  std::string verb;  // the {verb} segment of the path
   Caller caller;     // not set for kEverybody; kReaders and kWhoever: may be unknown
 };
 
 enum class Access {
-  kEverybody,  // everybody, over TCP too; for reading
+  kEverybody,  // everybody, including over TCP; for reading
   // Everybody. Callers on the Unix socket are identified, but may have no name.
   kReaders,
   kWhoever,  // everybody; the caller is identified if known
   // Known users, over the Unix socket or with a token. For actions on the caller's own tasks. A
-  // token never gives administrator rights.
+  // token never grants administrator privileges.
   kOwners,
   kUsers,  // known users, over the Unix socket only
 };
 
 // One row of the endpoint table.
 struct Endpoint {
-  // If the function returns an error, the error is sent as the answer. Otherwise the function calls
-  // the responder, at once or later.
+  // If the function returns an error, the error is sent as the response. Otherwise the function
+  // calls the responder, immediately or later.
   using Handle = std::function<Result<Unit>(const Call&, const api::Responder&)>;
 
   std::string_view method;
@@ -56,16 +57,16 @@ struct Endpoint {
   std::string_view query = {};  // the names of its parameters: "from_ms to_ms"
 };
 
-// Builds an answer on a worker and sends it from the loop. `wanted` becomes false when the daemon
-// stops. Errors: kUnavailable if too many answers are already being built.
+// Builds a response on a worker and sends it from the loop. `wanted` becomes false when the daemon
+// stops. Errors: kUnavailable if too many responses are already being built.
 using Answer = Result<api::Response>;
 using AnswerLater = std::function<Result<Unit>(
     std::function<Answer(const std::atomic<bool>& wanted)> make, std::function<void(Answer)> send)>;
 
 class Routes {
  public:
-  // Calls back on the loop, at once or later. Never blocks. Errors: kUnavailable if the name cannot
-  // be found.
+  // Calls back on the loop, immediately or later. Never blocks. Errors: kUnavailable if the name
+  // cannot be found.
   using AskName =
       std::function<void(std::uint32_t uid, std::function<void(Result<base::KnownUser>)> call)>;
   struct Options {
@@ -73,7 +74,7 @@ class Routes {
     std::vector<std::string> admins;  // user names
     AskName ask_name;
     // Who may do more than read: these users, members of these groups, root, the daemon's own user
-    // and the admins. If both lists are empty, everybody may.
+    // and the admins. If both lists are empty, everybody may do so.
     std::vector<std::string> allow_users = {};
     std::vector<std::uint32_t> allow_groups = {};
     // Returns the token's owner; empty if the token is unknown.
@@ -93,7 +94,7 @@ class Routes {
   // Finds the endpoint and sets Call::id and Call::verb. Errors: kNotFound; kInvalid for a wrong
   // method or, below /v1, for an unknown parameter.
   Result<const Endpoint*> Find(Call& call) const;
-  // The answer to a request for which Find() returned an error.
+  // The response to a request for which Find() returned an error.
   api::Response Refusal(const base::Error& why, Call& call) const;
   void RefuseStranger(const api::Responder& reply) const;
   // The user as identified by the kernel or by a token. Errors: kDenied for an unknown token.

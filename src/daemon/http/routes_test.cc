@@ -192,7 +192,7 @@ TEST_F(RoutesTest, ATokenActsWithItsUsersCurrentGroups) {
   groups_ = {100};
   names_[1000] = "hal";
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body,
-              HasSubstr("the token belongs to ada, but user id 1000 now has another name"));
+              HasSubstr("the token belongs to ada, but UID 1000 now has a different name"));
 }
 
 TEST_F(RoutesTest, ShowsTheCallersIdentity) {
@@ -230,7 +230,7 @@ TEST_F(RoutesTest, WithoutRootRightsItServesOneUserAndRoot) {
   EXPECT_EQ(Ask("GET", "/v1/things/7", 0).status, 200);
   const api::Response denied = Ask("GET", "/v1/things/7", 1001);
   EXPECT_EQ(denied.status, 403);
-  EXPECT_THAT(denied.body, HasSubstr("this carmad runs without root rights and serves only ada"));
+  EXPECT_THAT(denied.body, HasSubstr("this carmad is not running as root and serves only ada"));
   names_.clear();
   EXPECT_THAT(Ask("GET", "/v1/things/7", 1001).body, HasSubstr("serves only user 1000"));
 }
@@ -255,7 +255,7 @@ TEST_F(RoutesTest, UsersWithoutANameMayOnlyRead) {
   names_[165'540] = "165540";
   const api::Response refused = Ask("POST", "/v1/things/7/move", 165'540);
   EXPECT_EQ(refused.status, 403);
-  EXPECT_THAT(refused.body, HasSubstr("user id 165540 has no name on this server"));
+  EXPECT_THAT(refused.body, HasSubstr("UID 165540 has no name on this server"));
   EXPECT_EQ(Ask("GET", "/v1/things/7", 165'540).status, 200);
   Open(165'540);
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 165'540).status, 200) << "a carmad of its own";

@@ -39,10 +39,10 @@ Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& w
 void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {
   if (files_.waiting() >= options_.most_files)
     return then(Unavailable("many files are already being read; try again"));
-  // The thread has already been abandoned if an earlier read on it was also late.
+  // The thread has already been abandoned if an earlier read on it also timed out.
   const auto late = [this, then, before = files_.abandoned()] {
     if (files_.abandoned() == before) files_.Abandon();
-    then(Unavailable("the disk with the task's output does not answer"));
+    then(Unavailable("the disk with the task's output does not respond"));
   };
   const auto in_time = files_.Within(options_.file_limit, late);
   files_.Ask(std::move(read), [in_time, then](Answer answer) {

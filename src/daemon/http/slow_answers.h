@@ -1,4 +1,4 @@
-// Builds slow answers on threads, so that the loop never waits for them.
+// Builds slow responses on threads, so that the loop never waits for them.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class SlowAnswers {
   // Builds and sends a report as described at AnswerLater.
   Result<Unit> Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
                       std::function<void(Answer)> send);
-  // Reads a file in a user's folder. `then` gets kUnavailable if the disk does not answer or too
+  // Reads a file in a user's folder. `then` gets kUnavailable if the disk does not respond or too
   // many files are being read.
   void ReadFile(std::function<Answer()> read, std::function<void(Answer)> then);
   // Parses a large body. Calls `read` on a thread, then `then` on the loop.

@@ -89,7 +89,7 @@ TEST_F(SlowAnswersTest, AbandonsADiskThatDoesNotAnswer) {
       Kept());
   Until([&] { return kept_.size() == 1; });
   ASSERT_FALSE(kept_[0]);
-  EXPECT_EQ(kept_[0].error().message, "the disk with the task's output does not answer");
+  EXPECT_EQ(kept_[0].error().message, "the disk with the task's output does not respond");
   answers_->ReadFile([] { return Text("of another disk"); }, Kept());
   Until([&] { return kept_.size() == 2; });
   EXPECT_EQ(kept_[1]->body, "of another disk");

@@ -47,25 +47,25 @@ Answer Read(std::string_view said) {
   if (line == std::string::npos || !status || !bytes ||
       said.size() != line + 1 + static_cast<std::size_t>(*bytes))
     return Fail(ErrorCode::kIo,
-                "the process that prepared the answer ended before the answer was complete");
+                "the process that was preparing the response exited before it was complete");
   return api::Response{.status = static_cast<int>(*status),
                        .body = std::string(said.substr(line + 1)),
                        .content_type = std::string(words[1])};
 }
 
-// Builds the answer in the copy and never returns. Destroys no object, because all objects belong
-// to the daemon.
+// Builds the response in the copy and never returns. Does not destroy any objects, because all of
+// them belong to the daemon.
 [[noreturn]] void RunCopy(const MakeAnswer& make, int to, pid_t daemon) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != daemon) ::_exit(1);
-  // Closes sockets and locks, because they could otherwise stay open after the daemon has ended.
+  // Closes sockets and locks, which could otherwise stay open after the daemon has exited.
   if (to > 3) ::close_range(3, static_cast<unsigned>(to) - 1, 0);
   ::close_range(static_cast<unsigned>(to) + 1, ~0U, 0);
   ::setpriority(PRIO_PROCESS, 0, kNice);
   const rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const bool sent = base::WriteAll(to, Written(make())).has_value();
-  ::close(to);  // so that the reader need not wait for the release of the copy's memory
+  ::close(to);  // so that the reader does not wait until the copy's memory is freed
   ::_exit(sent ? 0 : 1);
 }
 
@@ -95,7 +95,8 @@ class SnapshotAnswers::Copy {
     pid_ = ::fork();
     if (pid_ == 0) RunCopy(make, pipe->write.get(), daemon);
     if (pid_ < 0)
-      return Unavailable("cannot start a process for the answer: {}", std::strerror(errno));
+      return Unavailable("cannot start a process to prepare the response: {}",
+                         std::strerror(errno));
     from_.assign(pipe->read.release());
     return Unit{};
   }
@@ -141,7 +142,7 @@ void SnapshotAnswers::Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepar
   StartNext();
 }
 
-// Starts at most one copy per round of the loop, so that other calls are served in between.
+// Starts at most one copy per iteration of the loop, so that other calls are served in between.
 void SnapshotAnswers::StartNext() {
   if (turns_.empty() || copies_.size() >= options_.at_once) return;
   asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {
@@ -166,7 +167,7 @@ void SnapshotAnswers::Start(std::optional<std::uint32_t> uid) {
     return End(copy, std::unexpected(begun.error()));
   (*copy)->Listen([this, copy](const std::string& said) { End(copy, Read(said)); });
   (*copy)->limit.Set(options_.limit, [this, copy] {
-    End(copy, Unavailable("the answer took too long; ask for less"));
+    End(copy, Unavailable("the response took too long to prepare; request less data"));
   });
 }
 

@@ -1,4 +1,4 @@
-// Builds slow answers from the daemon's memory in a forked copy of the process. The copy has the
+// Builds slow responses from the daemon's memory in a forked copy of the process. The copy has the
 // state at the time of the fork and does not delay other calls.
 #pragma once
 
@@ -21,11 +21,11 @@ class io_context;
 
 namespace carma::daemon {
 
-// Builds the answer in the copy, or in this process if there is little data. May only read memory,
-// because the copy has no other threads and no descriptors (no store, file or log).
+// Builds the response in the copy, or in this process if there is little data. May only read
+// memory, because the copy has no other threads and no descriptors (no store, file or log).
 using MakeAnswer = std::function<Answer()>;
-// Called on the loop when it is the request's turn. Returns the function that builds the answer. An
-// error becomes the answer.
+// Called on the loop when it is the request's turn. Returns the function that builds the response.
+// An error becomes the response.
 using PrepareAnswer = std::function<Result<MakeAnswer>()>;
 // Makes a PrepareAnswer that calls `read` on the loop. The function that it returns calls `write`
 // with the result.
@@ -37,11 +37,11 @@ PrepareAnswer ReadThenWrite(Read read, Write write) {
     return [write, what = *std::move(what)] { return write(what); };
   };
 }
-// Requests an answer for a user. If `uid` is empty, the user is unknown.
+// Requests a response for a user. An empty `uid` means that the user is unknown.
 using AnswerAside = std::function<void(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
                                        std::function<void(Answer)> send)>;
 
-// An AnswerAside that builds the answer at once in this process.
+// An AnswerAside that builds the response immediately, in this process.
 void AnswerAtOnce(std::optional<std::uint32_t> uid, const PrepareAnswer& prepare,
                   const std::function<void(Answer)>& send);
 // The user that the call is attributed to; empty if unknown.
@@ -55,21 +55,20 @@ struct SnapshotAnswersOptions {
   std::chrono::nanoseconds limit = std::chrono::seconds(20);  // time limit for one copy
 };
 
-// Used only on the loop's thread. Answers the requests of one user one after another; users take
-// turns.
+// Used only on the loop's thread. Handles each user's requests one after another; users take turns.
 class SnapshotAnswers {
  public:
   // is_small: returns whether there is so little data that forking would take longer than building
-  // the answer.
+  // the response.
   SnapshotAnswers(boost::asio::io_context& loop, std::function<bool()> is_small,
                   SnapshotAnswersOptions options = {});
-  // Abandons work in progress. Its requests get no answer.
+  // Abandons work in progress. Its requests get no response.
   ~SnapshotAnswers();
   SnapshotAnswers(const SnapshotAnswers&) = delete;
   SnapshotAnswers& operator=(const SnapshotAnswers&) = delete;
 
   // An AnswerAside. `send` gets kUnavailable if the user has too many waiting requests, if no
-  // process can be created, or if the answer takes too long.
+  // process can be created, or if the response takes too long.
   void Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
            std::function<void(Answer)> send);
 

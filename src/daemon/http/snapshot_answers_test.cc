@@ -104,9 +104,10 @@ TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsReportedAndDelaysNoOtherReques
   });
   Ask(2, "good", Says("yes"));
   Until([&] { return ended_.size() == 3; });
-  EXPECT_THAT(ended_, testing::UnorderedElementsAre(
-                          HasSubstr("hangs: the answer took too long"),
-                          HasSubstr("dies: the process that prepared the answer"), "good: yes"));
+  EXPECT_THAT(ended_,
+              testing::UnorderedElementsAre(
+                  HasSubstr("hangs: the response took too long"),
+                  HasSubstr("dies: the process that was preparing the response"), "good: yes"));
 }
 
 TEST_F(SnapshotAnswersTest, ACopyHasNoOpenFilesAndEndsWithTheDaemon) {

@@ -81,7 +81,7 @@ Result<Unit> Tokens::Load() {
 }
 
 Result<Unit> Tokens::Keep(std::vector<Token> tokens) {
-  // Removes expired tokens at each change.
+  // Removes expired tokens on each change.
   std::erase_if(tokens, [now = now_ms_()](const Token& token) { return token.expires_ms <= now; });
   const std::string text = base::DumpJson(FileOf(tokens, last_id_)) + "\n";
   CARMA_TRY(base::WriteFileAtomic(path_, text, 0600));

@@ -19,7 +19,7 @@ struct Token {
   std::int64_t id = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  // The user's name when the token was created. The user id may belong to another user later.
+  // The user's name when the token was created. The UID may later belong to a different user.
   std::string user;
   std::string name;
   // SHA-256 of the token. It needs no salt and no slow hash, because tokens have 256 random bits.
@@ -48,8 +48,7 @@ class Tokens {
   // now_ms: returns real time even on a simulated server, because browsers use real time.
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
-  // Reads the file. Errors: kCorrupt, kIo. After an error no token is valid and no token can be
-  // made.
+  // Reads the file. Errors: kCorrupt, kIo. After an error no tokens are valid and none can be made.
   Result<Unit> Load();
 
   struct Made {
@@ -60,7 +59,7 @@ class Tokens {
   // many tokens; kIo.
   Result<Made> Make(const api::Peer& peer, const std::string& user, const std::string& name,
                     std::chrono::milliseconds life);
-  // by_uid: the required owner of the token; empty: any owner. Errors: kNotFound, kIo.
+  // by_uid: the user that must own the token; empty: any owner. Errors: kNotFound, kIo.
   Result<Unit> Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid);
   // The valid tokens of this user or of all users, by number.
   std::vector<Token> List(std::optional<std::uint32_t> of_uid) const;

@@ -11,7 +11,7 @@
 
 namespace carma::daemon {
 
-// A timer on the loop. It calls back once, at the time that was set last. Set() replaces an earlier
+// A timer on the loop. It calls back once, at the most recently set time. Set() replaces an earlier
 // setting; Stop() and the destructor cancel the timer.
 class Alarm {
  public:
@@ -33,7 +33,7 @@ class Alarm {
 
  private:
   boost::asio::steady_timer timer_;
-  // The number of the last call of Set() or Stop().
+  // The number of the last call to Set() or Stop().
   std::shared_ptr<std::uint64_t> last_ = std::make_shared<std::uint64_t>(0);
 };
 

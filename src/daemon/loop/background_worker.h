@@ -22,7 +22,7 @@ class BackgroundWorker {
  public:
   // What the destructor does if a job is running.
   enum class AtEnd {
-    kWait,  // waits for the job; for jobs that end soon after wanted() is false
+    kWait,  // waits for the job; for jobs that end soon after wanted() becomes false
     // Abandons the thread; for jobs that may hang. Such jobs must share ownership of whatever they
     // use.
     kLeave,
@@ -46,8 +46,8 @@ class BackgroundWorker {
   }
   // Runs a job without a result.
   void Tell(std::function<void()> job);
-  // Calls `late` after the limit unless the returned function was called before. The returned
-  // function returns true if its first call is in time, and false otherwise. `then` can call it to
+  // Calls `late` after the limit unless the returned function was called before then. The returned
+  // function returns true if its first call was in time, and false otherwise. `then` can call it to
   // check whether its result is still needed.
   std::function<bool()> Within(std::chrono::nanoseconds limit, std::function<void()> late);
   // Calls back on the loop unless this object has been destroyed in the meantime.
@@ -57,12 +57,12 @@ class BackgroundWorker {
   // if the job returns after all. Jobs that have not begun are dropped. Later jobs run on a new
   // thread.
   void Abandon();
-  // How often Abandon() has been called.
+  // Number of calls to Abandon().
   int abandoned() const { return abandoned_; }
   // Number of jobs whose results have not been delivered.
   int waiting() const { return waiting_; }
-  // Becomes false when this object is destroyed, which also wakes threads that wait for the change.
-  // Jobs that can stop early should check it.
+  // Becomes false when this object is destroyed, which also wakes threads that are waiting for the
+  // change. Jobs that can stop early should check it.
   std::shared_ptr<const std::atomic<bool>> wanted() const { return wanted_; }
 
  private:

@@ -14,7 +14,7 @@
 namespace carma::daemon {
 
 // The boot id and the start time of the process that runs the services of the system or user,
-// because no service outlives that process.
+// because services do not outlive that process.
 std::string MachineStart() {
   const std::string boot_id = base::BootId();
   if (boot_id.empty()) return {};

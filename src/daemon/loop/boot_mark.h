@@ -1,4 +1,4 @@
-// Detects restarts of the machine by a mark in the state folder.
+// Detects machine restarts by means of a mark in the state folder.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 namespace carma::daemon {
 
 // Identifies this start of the machine, of the container or of a rootless user's service manager.
-// (The kernel may have booted earlier.) Empty if the kernel does not report its boot; then every
-// start counts as a different one.
+// (The kernel may have booted earlier.) Empty if the kernel does not report its boot, in which case
+// every start counts as a new one.
 std::string MachineStart();
 
-// Marks the folder with boot_id. Returns true if the machine was restarted after the last mark, and
+// Marks the folder with boot_id. Returns true if the machine has restarted since the last mark, and
 // false if there is no earlier mark or the kernel does not report its boot. Logs an error if the
 // mark cannot be written.
 bool MarkBoot(const std::string& state_dir, const std::string& boot_id);

@@ -32,7 +32,7 @@ TEST(MachineStart, ChangesWithTheServiceManager) {
   const std::string of_user = MachineStart();
   EXPECT_NE(of_user, system);
   EXPECT_THAT(of_user, ::testing::HasSubstr(base::BootId()));
-  // A service manager that has ended is ignored.
+  // A service manager that has exited is ignored.
   ASSERT_EQ(::setenv("MANAGERPID", "4194305", 1), 0);
   EXPECT_EQ(MachineStart(), base::BootId());
   ::unsetenv("MANAGERPID");

@@ -24,7 +24,7 @@ void CachedResponse::MakeAnew() {
   base::Sha256 hash;
   hash.Add(text_);
   etag_ = fmt::format("\"{}\"", hash.FinishHex().substr(0, 16));
-  // Inserts "now_ms" into the text, because serialising the answer twice would double the cost.
+  // Inserts "now_ms" into the text, because serialising the response twice would double the cost.
   if (!now.is_null())
     text_ =
         fmt::format("{{\"now_ms\":{}{}{}", now.dump(), json.empty() ? "" : ",", text_.substr(1));

@@ -1,5 +1,5 @@
-// Caches an answer that many clients request every second, so that it is built only once for all of
-// them.
+// Caches a response that many clients request every second, so that it is built only once for all
+// of them.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,12 @@ class CachedResponse {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  // make: returns a JSON object. An answer that differs only in "now_ms" counts as unchanged. keep:
-  // how long an answer is used before it is built again.
+  // make: returns a JSON object. A response that differs only in "now_ms" counts as unchanged.
+  // keep: how long a response is used before it is rebuilt.
   CachedResponse(std::function<nlohmann::json()> make, std::chrono::nanoseconds keep);
 
-  // Answers 304 if the client already has the current answer. now: must not decrease from call to
-  // call.
+  // Responds with 304 if the client already has the current response. now: must not decrease from
+  // call to call.
   api::Response Answer(const api::Request& request, Moment now = std::chrono::steady_clock::now());
 
  private:

@@ -1,5 +1,5 @@
-// Holds callbacks that wait for the ends of tasks, for long polls of the API. Used only on the
-// loop's thread.
+// Holds callbacks that wait for tasks to end, for long polls of the API. Used only on the loop's
+// thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,11 +20,11 @@ class CompletionWaiters {
   explicit CompletionWaiters(boost::asio::io_context& loop) : loop_(loop) {}
 
   // Calls `call` exactly once: when the task has ended, or after `limit` of real time, but never
-  // before returning. This happens even if the client has gone, but not after this object has been
-  // destroyed.
+  // before returning. This happens even if the client has disconnected, but not after this object
+  // has been destroyed.
   void Await(core::TaskId task, std::chrono::nanoseconds limit, std::function<void()> call);
-  // Reports that the task has ended. Calls all callbacks waiting for this task, oldest first. They
-  // may call Await() again.
+  // Reports that the task has ended. Calls all callbacks that are waiting for it, oldest first.
+  // They may call Await() again.
   void Ended(core::TaskId task);
 
   std::size_t waiting() const;

@@ -1,4 +1,4 @@
-// Holds the settings that a running daemon uses and reads the configuration again on request.
+// Holds the settings that a running daemon uses, and rereads the configuration on request.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace carma::daemon {
 
-// A group id that belongs to no group.
+// A GID that does not belong to any group.
 inline constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
-// The group ids of daemon.allow_groups. A group that does not exist becomes kNoGroup, because an
-// empty list would allow everybody. May block on a name service. Errors: kUnavailable.
+// The GIDs of daemon.allow_groups. A group that does not exist becomes kNoGroup, because an empty
+// list would allow everybody. May block on a name service. Errors: kUnavailable.
 Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
 
-// Reads the file of estimate.profiles; null if none is configured. Errors include kNotFound and
-// kInvalid with the line.
+// Reads the file named by estimate.profiles; null if none is configured. Errors include kNotFound
+// and kInvalid with the line number.
 Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
     const config::Settings& settings);
 
@@ -42,8 +42,8 @@ class Configuration {
   Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
-  // Starts to read the configuration again. Logs one line for each changed key, for each key that
-  // needs a restart, and for each error. If a reading is in progress, another one follows.
+  // Starts to reread the configuration. Logs one line for each changed key, for each key that needs
+  // a restart, and for each error. If a reading is already in progress, another one follows.
   void ReadAgain();
 
   // Logs which users and groups in the settings do not exist on this machine. The other thread

@@ -1,4 +1,4 @@
-// Schedules work that occupies the loop for milliseconds, so that many calls of one user do not
+// Schedules work that occupies the loop for milliseconds, so that many calls by one user do not
 // delay other users. Users take turns, and only one piece of work runs at a time. After a long
 // piece the loop is free for other work for as long as the piece took.
 #pragma once

@@ -27,7 +27,7 @@ TEST(FairTurns, AfterALongPieceTheLoopIsLeftToOthers) {
   FairTurns::Clock::time_point time;
   FairTurns turns(loop, [&time] { return time; });
   std::vector<std::string> ran;
-  // Other work, which needs several rounds of the loop.
+  // Other work, which needs several iterations of the loop.
   std::function<void(int)> others = [&](int rounds) {
     if (rounds == 0) return ran.push_back("status");
     boost::asio::post(loop, [&others, rounds] { others(rounds - 1); });

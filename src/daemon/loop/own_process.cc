@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxStatBytes = 4096;
 
-// Positions of fields after the program's name, which may contain spaces. Field 0 is "state" in
+// Positions of fields after the program name, which may contain spaces. Field 0 is "state" in
 // proc(5).
 constexpr std::size_t kUserTicks = 11;
 constexpr std::size_t kSystemTicks = 12;
@@ -25,7 +25,7 @@ constexpr std::size_t kStarted = 19;
 constexpr std::size_t kVirtual = 20;
 constexpr std::size_t kResident = 21;
 
-// When the machine started, in seconds since the epoch, computed from its uptime.
+// When the machine booted, in seconds since the epoch, computed from its uptime.
 double BootTime() {
   timespec now{};
   timespec up{};
@@ -68,24 +68,24 @@ void WriteOwnProcess(api::MetricsText& out) {
       text ? ReadStat(*text, static_cast<double>(::sysconf(_SC_CLK_TCK)), ::sysconf(_SC_PAGESIZE))
            : std::nullopt;
   if (own) {
-    out.One("process_cpu_seconds_total", "counter", "CPU time of carmad, user and system.",
+    out.One("process_cpu_seconds_total", "counter", "User and system CPU time used by carmad.",
             own->cpu_s);
-    out.One("process_resident_memory_bytes", "gauge", "Resident memory of carmad.",
+    out.One("process_resident_memory_bytes", "gauge", "Resident memory used by carmad.",
             static_cast<double>(own->resident_bytes));
-    out.One("process_virtual_memory_bytes", "gauge", "Virtual memory of carmad.",
+    out.One("process_virtual_memory_bytes", "gauge", "Virtual memory used by carmad.",
             static_cast<double>(own->virtual_bytes));
     out.One("process_threads", "gauge", "Threads of carmad.", static_cast<double>(own->threads));
-    out.One("process_start_time_seconds", "gauge", "When carmad started, since the epoch.",
-            BootTime() + own->started_s);
+    out.One("process_start_time_seconds", "gauge",
+            "When carmad started, in seconds since the epoch.", BootTime() + own->started_s);
   }
   if (const std::optional<std::int64_t> open = OpenFiles()) {
-    out.One("process_open_fds", "gauge", "Open file descriptors of carmad.",
+    out.One("process_open_fds", "gauge", "File descriptors that carmad has open.",
             static_cast<double>(*open));
   }
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     out.One("process_max_fds", "gauge",
-            "Largest number of file descriptors that carmad may have open.",
+            "Maximum number of file descriptors that carmad may have open.",
             static_cast<double>(limit.rlim_cur));
   }
 }

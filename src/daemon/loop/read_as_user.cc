@@ -52,8 +52,8 @@ bool Capset(const Capabilities& wanted) {
   return ::syscall(SYS_capset, &header, wanted.data()) == 0;
 }
 
-// Capabilities must be dropped, because they would give access to files of other users. For
-// example, CAP_SYS_PTRACE opens the links in /proc/PID.
+// Capabilities must be dropped, because they would give access to other users' files. For example,
+// CAP_SYS_PTRACE opens the links in /proc/PID.
 bool SetEffective(const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3>& effective) {
   Capabilities all{};
   if (!Capget(all)) return false;
@@ -69,8 +69,8 @@ int OpenPath(const std::string& path) {
   how.resolve = RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-  // openat2() is missing before Linux 5.6, or a container's system call filter may block it. Then
-  // realpath() resolves links by their text, which respects the user's rights.
+  // openat2() does not exist before Linux 5.6, or a container's system call filter may block it. In
+  // that case realpath() resolves links by their text, which respects the user's permissions.
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);
   return real ? ::open(real.get(), static_cast<int>(how.flags) | O_NOFOLLOW) : -1;
@@ -81,10 +81,10 @@ struct OpenFile {
   off_t size = 0;
 };
 
-// Only regular files may be opened, because reading from a pipe or terminal could block for ever.
+// Only regular files may be opened, because reading from a pipe or terminal could block forever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn())
-    return Denied(path + ": the system does not let carmad read it with the user's rights");
+    return Denied(path + ": the system does not let carmad read it with the user's privileges");
   OpenFile file{base::UniqueFd(OpenPath(path))};
   if (!file.fd) return FailErrno(errno, path);
   struct stat st {};
@@ -107,8 +107,8 @@ ThreadRights::ThreadRights(const task::UserInfo& user)
   Capabilities own{};
   known_ = Capget(own);
   for (std::size_t i = 0; i < own.size(); ++i) own_effective_[i] = own[i].effective;
-  // The user id is set last, because some security modules do not let a process change its groups
-  // once it has lost root's file rights.
+  // The UID is set last, because some security modules do not let a process change its groups once
+  // it has lost root's file access.
   worn_ = known_ && SetThreadGroups(user.groups) && SetFileGroup(user.gid) &&
           SetFileUser(user.uid) && SetEffective({});
 }
@@ -117,7 +117,7 @@ ThreadRights::~ThreadRights() {
   if (!needed_) return;
   const bool back = (!known_ || SetEffective(own_effective_)) && SetFileUser(::geteuid()) &&
                     SetFileGroup(::getegid()) && SetThreadGroups(own_groups_);
-  CARMA_CHECK(back, "a thread cannot regain the daemon's rights");
+  CARMA_CHECK(back, "a thread cannot regain the daemon's privileges");
 }
 
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
@@ -125,7 +125,7 @@ Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
   const ThreadRights rights(user);
   const OpenFile file = CARMA_TRY(OpenAs(rights, path));
   if (file.size > static_cast<off_t>(max_bytes)) {
-    return Invalid("{}: expected at most {} MiB, it has {}", path, max_bytes >> 20,
+    return Invalid("{}: expected at most {} MiB, but it has {}", path, max_bytes >> 20,
                    file.size >> 20);
   }
   Result<std::string> text = base::ReadAll(file.fd.get(), max_bytes);

@@ -1,4 +1,4 @@
-// Reads files with the rights of a user instead of the daemon's.
+// Reads files with a user's privileges instead of the daemon's.
 #pragma once
 
 #include <sys/types.h>
@@ -14,12 +14,12 @@
 
 namespace carma::daemon {
 
-// Gives the calling thread the file access rights of a user and drops its capabilities. Other
+// Gives the calling thread a user's file access permissions and drops its capabilities. Other
 // threads are not affected. Does nothing if the daemon runs as that user or if the user is root.
 class ThreadRights {
  public:
   explicit ThreadRights(const task::UserInfo& user);
-  // Aborts if the daemon's own rights cannot be restored.
+  // Aborts if the daemon's own privileges cannot be restored.
   ~ThreadRights();
   ThreadRights(const ThreadRights&) = delete;
   ThreadRights& operator=(const ThreadRights&) = delete;
@@ -33,12 +33,12 @@ class ThreadRights {
   std::array<std::uint32_t, 2> own_effective_{};  // capabilities
 };
 
-// Reads a whole regular file of at most max_bytes. Refuses files in /proc and does not follow links
-// of /proc. May block for as long as the file system does, but not on a pipe or terminal. Errors:
+// Reads a whole regular file of at most max_bytes. Refuses files in /proc and does not follow /proc
+// links. May block for as long as the file system does, but not on a pipe or terminal. Errors:
 // kNotFound, kDenied, kInvalid ("path: expected …") if it is not a regular file or is too large,
 // kIo.
 //
-// Without openat2() (before Linux 5.6) links of /proc are followed by their text. If a folder is
+// Without openat2() (before Linux 5.6), /proc links are followed by their text. If a folder is
 // replaced by a link at that moment, the path may lead through /proc/self.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);

@@ -1,5 +1,5 @@
-// Delivers signals as events on the loop. Asio's signal_set is not used: it does not report a
-// failure to register its pipe, and the daemon would then never notice SIGTERM.
+// Delivers signals as events on the loop. Asio's signal_set is not used because it does not report
+// a failure to register its pipe, so the daemon might never notice SIGTERM.
 #pragma once
 
 #include <array>
@@ -17,12 +17,12 @@ class Signals {
   static constexpr std::array kHeard{SIGHUP, SIGINT, SIGTERM};
 
   explicit Signals(boost::asio::io_context& loop) : descriptor_(loop) {}
-  // Blocks the signals until Listen(), in this thread and in threads that it starts. Must be called
-  // before other threads exist. By default, base::Spawn unblocks all signals in the processes that
-  // it starts.
+  // Blocks the signals until Listen(), in this thread and the threads that it starts. Must be
+  // called before other threads exist. By default, base::Spawn unblocks all signals in the
+  // processes that it starts.
   static void Block();
-  // Calls `heard` on the loop for each signal, with the signal's number. Errors: kUnavailable with
-  // the system's error.
+  // Calls `heard` on the loop for each signal, with the signal number. Errors: kUnavailable with
+  // the system error.
   Result<Unit> Listen(std::function<void(int)> heard);
 
  private:

@@ -1,5 +1,5 @@
-// Looks up names and groups of users for the loop, which must not wait for the system's user
-// database. The database may be on the network.
+// Looks up user names and groups for the loop, which must not wait for the system's user database.
+// The database may be on the network.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace carma::daemon {
 struct UserNamesOptions {
   std::chrono::milliseconds limit = std::chrono::seconds(10);  // for one look-up
   std::chrono::milliseconds keep = std::chrono::seconds(60);   // how long a user is cached
-  // Called on a separate thread, where it may block for ever.
+  // Called on a separate thread, where it may block forever.
   std::function<Result<base::KnownUser>(std::uint32_t)> look_up = base::KnowUser;
 };
 
@@ -34,18 +34,18 @@ class UserNames {
 
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
-  // Calls back on the loop, at once if the user is cached, and never after destruction. While the
-  // database hangs or fails, expired entries are used as well. Further callers are then answered at
-  // once until `keep` has passed. Errors: kUnavailable if there is no entry.
+  // Calls back on the loop, immediately if the user is cached, and never after destruction. While
+  // the database hangs or fails, expired entries are used as well. Further callers are then
+  // answered immediately until `keep` has passed. Errors: kUnavailable if there is no entry.
   void Ask(std::uint32_t uid, Call call);
 
  private:
   struct User {
     std::optional<base::KnownUser> known;
     std::chrono::steady_clock::time_point good_until{};
-    bool asked = false;  // a look-up is in progress
+    bool asked = false;  // a lookup is in progress
     std::vector<Call> waiting;
-    std::function<bool()> in_time;  // of BackgroundWorker::Within(), for the waiting callers
+    std::function<bool()> in_time;  // from BackgroundWorker::Within(), for the waiting callers
   };
   void Answer(std::uint32_t uid, User& user);
   static Result<base::KnownUser> KnownNow(std::uint32_t uid, const User& user);

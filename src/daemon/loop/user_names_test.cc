@@ -33,7 +33,7 @@ class UserNamesTest : public ::testing::Test {
     };
     names_ = std::make_unique<UserNames>(loop_, UserNamesOptions{limit, keep, look_up});
   }
-  // Runs the loop until the answer has arrived.
+  // Runs the loop until the response has arrived.
   Result<std::string> Ask(std::uint32_t uid) {
     std::optional<Result<base::KnownUser>> answer;
     names_->Ask(uid, [&](Result<base::KnownUser> known) { answer = std::move(known); });
@@ -87,7 +87,7 @@ TEST_F(UserNamesTest, AHangingDatabaseIsUnavailableUntilItAnswersAgain) {
   hangs_ = false;
   go_on_.set_value();
   Result<std::string> name = Ask(7);
-  while (!name) name = Ask(7);  // the thread needs a moment to return
+  while (!name) name = Ask(7);  // the thread takes a moment to return
   EXPECT_EQ(name, "user7");
   EXPECT_EQ(asked_, 1);
 }
@@ -129,7 +129,7 @@ TEST_F(UserNamesTest, MakesNoCallbackAfterDestruction) {
   bool called = false;
   names_->Ask(7, [&](const Result<base::KnownUser>&) { called = true; });
   asked_.wait(0);
-  // The hanging thread is abandoned and ends later on its own.
+  // The hanging thread is abandoned and finishes later on its own.
   names_.reset();
   go_on_.set_value();
   loop_->restart();

@@ -21,8 +21,8 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Returns whether the thread is running. If no thread can be created now (too many processes, no
-  // memory), jobs wait until a later call of Start() or Do() succeeds.
+  // Returns whether the thread is running. If no thread can be created now (too many processes, out
+  // of memory), jobs wait until a later call to Start() or Do() succeeds.
   bool Start();
   void Do(std::function<void()> job);
   void DeclareStuck();

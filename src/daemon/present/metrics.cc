@@ -26,7 +26,7 @@ struct GpuGauge {
 };
 
 constexpr GpuGauge kGpuGauges[] = {
-    {"carma_gpu_memory_total_bytes", "Total memory of the GPU.",
+    {"carma_gpu_memory_total_bytes", "Total GPU memory.",
      [](const core::GpuView&, const gpu::Reading& last) {
        return static_cast<double>(last.total_mib) * kMib;
      }},
@@ -63,7 +63,7 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
-// A metric that is left out when its value is unknown.
+// A metric that is omitted when its value is unknown.
 struct SometimesGauge {
   const char* name;
   const char* help;
@@ -83,12 +83,11 @@ std::optional<double> LastRead(const Monitor& monitor, core::GpuIndex gpu) {
 
 constexpr SometimesGauge kSometimesGauges[] = {
     {"carma_gpu_power_watts", "Power drawn.", &LastRead<&gpu::Reading::power_w>},
-    {"carma_gpu_temperature_celsius", "Temperature of the GPU.",
-     &LastRead<&gpu::Reading::temperature_c>},
+    {"carma_gpu_temperature_celsius", "GPU temperature.", &LastRead<&gpu::Reading::temperature_c>},
     {"carma_gpu_utilization_ratio", "Fraction of the last sampling period in which a kernel ran.",
      &LastRead<&gpu::Reading::utilization>},
     {"carma_gpu_memory_unattributed_bytes",
-     "Memory used by no listed process; absent if the memory of a process is not reported.",
+     "Memory not used by any listed process; absent if a process's memory is not reported.",
      &Unattributed},
     {"carma_gpu_sm_active_ratio", "Mean SM activity over the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowMean(gpu); }},
@@ -154,7 +153,7 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
   out.One("carma_idle_holders", "gauge", "Tasks that hold GPUs without using them.",
           static_cast<double>(idle));
   out.One("carma_tasks_leaving", "gauge",
-          "Tasks that were asked to checkpoint because they have to leave their GPUs.",
+          "Tasks that were asked to checkpoint because they must leave their GPUs.",
           static_cast<double>(leaving));
   out.One("carma_tasks_over_promise", "gauge",
           "Tasks that use more GPU memory than their promise and margin.",
@@ -210,16 +209,15 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // The oldest tasks come first. So after the first task that waits for GPUs, hardly any reasons
-    // need to be computed.
+    // The oldest tasks come first, so after the first task that is waiting for GPUs hardly any
+    // reasons need to be computed.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
-  out.One(
-      "carma_queue_oldest_wait_seconds", "gauge",
-      "Waiting time of the task that has waited longest for GPUs; 0 if none waits. Tasks that are "
-      "held or wait for a time or for other tasks are not counted.",
-      base::Seconds(oldest));
+  out.One("carma_queue_oldest_wait_seconds", "gauge",
+          "Waiting time of the task that has waited longest for GPUs; 0 if no task is waiting. "
+          "Tasks that are held, or waiting for a time or for other tasks, are not counted.",
+          base::Seconds(oldest));
 }
 
 struct UserGauge {
@@ -246,7 +244,7 @@ void WriteUsers(Engine& engine, api::MetricsText& out) {
   }
 }
 
-// Writes the server's cores and memory, if CARMA counts them.
+// Writes the server's cores and memory, if CARMA manages them.
 void WriteHost(const Engine& engine, api::MetricsText& out) {
   const core::HostView host = engine.scheduler().Host().View();
   if (host.cpus > 0) {
@@ -296,7 +294,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
   WriteDrains(views, labels, out);
   WriteReserved(views, labels, out);
   out.One("carma_driver_upgrade", "gauge",
-          "1 if the installed and the loaded driver differ, so that nothing starts on GPUs.",
+          "1 if the loaded driver differs from the installed one; no GPU tasks start in that case.",
           monitor.DriverUpgrade().empty() ? 0 : 1);
   WriteXids(views, labels, monitor, out);
   WriteMarkedTasks(engine, monitor, out);
@@ -306,7 +304,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
 
 void Counters::Count(const core::TaskRecord& record) {
   const bool launching = record.state == core::TaskState::kLaunching;
-  // A launching task is reported again when its sharing has been chosen. Only the first report
+  // A launching task is reported again once its sharing mode has been chosen. Only the first report
   // counts.
   if (launching && record.attempt->sharing.method == core::SharingMethod::kUnknown) {
     ++dispatches;
@@ -316,7 +314,7 @@ void Counters::Count(const core::TaskRecord& record) {
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
   // Users choose the method's name if they state the memory, and each name would make another time
-  // series. So "given" replaces the name.
+  // series, so "given" replaces the name.
   const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;
@@ -348,11 +346,11 @@ namespace {
 
 void WriteForecasts(const Counters& counters, api::MetricsText& out) {
   out.Begin("carma_forecast_ratio", "histogram",
-            "Measured divided by predicted value of ended tasks, such as memory_mib.");
+            "Ratio of measured to predicted values, such as memory_mib, for finished tasks.");
   for (const auto& [of, each] : counters.forecasts)
     out.Sample(each.ratio, {{"what", of.first}, {"by", of.second}});
   out.Begin("carma_promises_total", "counter",
-            "Ended tasks with a promised bound, by whether they kept within it.");
+            "Finished tasks with a promised bound, by whether they stayed within it.");
   for (const auto& [of, each] : counters.forecasts) {
     for (const auto& [kept, count] :
          {std::pair{"true", each.kept}, std::pair{"false", each.broken}}) {
@@ -387,7 +385,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.One("carma_queue_wait_seconds", "histogram",
           "Time from entering the queue to the launch decision.", counters.wait_seconds);
   out.Begin("carma_estimate_error_ratio", "histogram",
-            "Measured divided by predicted peak memory of ended tasks.");
+            "Ratio of measured to predicted peak memory, for finished tasks.");
   for (const auto& [method, histogram] : counters.estimate_error)
     out.Sample(histogram, {{"method", method}});
   WriteForecasts(counters, out);
@@ -408,7 +406,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           "1 if the last reload of the configuration found an error.",
           configuration.trouble().empty() ? 0 : 1);
   out.One("carma_daemon_config_read_timestamp_seconds", "gauge",
-          "When the configuration in force was read, in seconds since the epoch.",
+          "When the current configuration was read, in seconds since the epoch.",
           static_cast<double>(base::ToMs(configuration.read_at())) / 1e3);
   out.One("carma_daemon_config_keys_waiting", "gauge",
           "Changed configuration keys that need a restart to take effect.",

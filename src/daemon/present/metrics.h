@@ -1,4 +1,4 @@
-// Writes metrics for Prometheus: gauges of the current state, and counters since the daemon
+// Writes metrics for Prometheus: gauges for the current state, and counters since the daemon
 // started.
 #pragma once
 
@@ -24,7 +24,7 @@ struct Counters {
   std::map<std::string, std::uint64_t> ended;  // by state name
   api::Histogram turn_seconds{{1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1, 5}};
   api::Histogram loop_late_seconds{{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5}};
-  double longest_turn_s = 0;  // longest delay of the loop
+  double longest_turn_s = 0;  // longest loop delay
   api::Histogram wait_seconds{{1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}};
   std::map<std::string, std::uint64_t> estimates;  // by method; "none": no estimate was possible
   api::Histogram estimate_seconds{{1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 1, 10}};
@@ -37,7 +37,7 @@ struct Counters {
   };
   std::map<std::pair<std::string, std::string>, Forecasts> forecasts;
 
-  // Counts a change of a task that has become durable.
+  // Counts a task change that has become durable.
   void Count(const core::TaskRecord& record);
   void Count(const EstimateResult& result);
   // Counts one measurement of the LoopMeter.

@@ -1,4 +1,4 @@
-// Builds the overview of the server that the web page shows.
+// Builds the server overview that the web page shows.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ class KeptStarts {
   std::map<core::TaskId, core::ExpectedStart> starts_;
 };
 
-// Adds the GPUs and the first rows of each list of tasks.
+// Adds the GPUs and the first rows of each task list.
 void AddTasksAndGpus(Engine& engine, const Monitor& monitor, KeptStarts& starts, base::Time now,
                      api::OverviewView& view);
 // All users with unfinished tasks, by name. Reads every task, which takes milliseconds for 100 000

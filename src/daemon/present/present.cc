@@ -104,7 +104,7 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
 void AddStrangers(const GpuUse& use, const ProcessFaces& faces, api::GpuView& view) {
   view.unattributed_mib = use.unattributed_mib;
   for (const Stranger& stranger : use.strangers) {
-    // MPS servers are marked, because they are foreign processes that work for tasks.
+    // MPS servers are marked, because they do not belong to a task but work for tasks.
     const char* role = stranger.mps_server ? "MPS server: " : "";
     const ProcessFace& face = faces.Of(stranger);
     view.foreign.push_back(

@@ -1,4 +1,4 @@
-// Converts the daemon's state to objects of the API.
+// Converts the daemon's state to API objects.
 #pragma once
 
 #include <string>
@@ -17,7 +17,8 @@ namespace carma::daemon {
 api::TaskView Present(const store::StoredTask& stored);
 // Removes what the task wrote to its error stream, because other users must not see it.
 void HideErrors(api::TaskView& view);
-// The task as stored, with live values of the running daemon: current reason, measured memory, pid.
+// The task as stored, with live values from the running daemon: current reason, measured memory,
+// pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);
 // The notice with only the host part of a URL.
@@ -28,15 +29,15 @@ api::EventView Present(const store::StoredEvent& event);
 api::VerdictView Present(const core::GpuVerdict& each);
 api::HostVerdictView Present(const core::HostVerdict& host);
 api::HostView PresentHost(const Engine& engine, bool cpu_cap);
-// A sentence about promises of cores and memory that are not enforced; empty if all are enforced.
+// A sentence about promised cores and memory that are not enforced; empty if all are enforced.
 std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls);
 // The rules in force in one line, such as "by-work, margin 4.0G": the policy's name and the
 // settings that differ from the policy's defaults.
 std::string PolicyLine(const config::Settings& settings);
-// What enforces the limits on GPU memory: "kernel", "mps" or "nobody". monitor: null while no GPU
-// is known.
+// What enforces GPU memory limits: "kernel", "mps" or "nobody". monitor: null while no GPU is
+// known.
 std::string MemoryLimitsBy(const config::Settings& settings, const Monitor* monitor);
-// Describes in one sentence how tasks share GPUs, including divided GPUs, and what is enforced.
+// Describes in one sentence how tasks share GPUs, including MIG GPUs, and what is enforced.
 // monitor: null while no GPU is known.
 std::string CollocationLine(const config::Settings& settings, const Monitor* monitor);
 

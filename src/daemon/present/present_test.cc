@@ -1,4 +1,4 @@
-// Tests that a view of a task shows everything that the store has about the task.
+// Tests that a task view shows everything that the store has about the task.
 #include "daemon/present/present.h"
 
 #include <gmock/gmock.h>
@@ -28,8 +28,8 @@ TEST(Present, FillsEveryField) {
   for (const auto& [name, value] : view.items()) {
     if (value == empty[name]) untold.push_back(name);
   }
-  // These fields are empty: remarks and notices are stored separately, this task was ended by a
-  // signal, and the rest is known only while a task runs.
+  // These fields are empty: remarks and notices are stored separately, this task was killed by a
+  // signal, and the rest is known only while a task is running.
   EXPECT_THAT(untold,
               ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
                           "likely_start_ms", "notices", "observed_mib", "over_promise_mib", "pid",

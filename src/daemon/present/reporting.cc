@@ -26,7 +26,7 @@ Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
                  request.listed ? "list" : "cover", most, count);
 }
 
-// Adds tasks, their events and the use of GPUs to the run.
+// Adds tasks, their events and GPU use to the run.
 Result<Unit> Fill(store::History& history, const ReportRequest& request,
                   const std::atomic<bool>& wanted, report::StoreRun& run) {
   const auto add = [&](const auto& row) {
@@ -80,7 +80,7 @@ Result<std::string> ReportText(const ReportRequest& request, const std::atomic<b
   if (!report) return std::unexpected(report.error());
   std::string text = report::ToJsonText(*report);
   if (text.size() > api::kMaxBodyBytes) {
-    return Invalid("the report has {} MiB, expected at most {}: choose a shorter span",
+    return Invalid("the report is {} MiB long, expected at most {}: choose a shorter span",
                    text.size() >> 20, api::kMaxBodyBytes >> 20);
   }
   return text;

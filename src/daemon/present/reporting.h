@@ -18,14 +18,14 @@
 namespace carma::daemon {
 
 // Limits on the number of tasks in a report. The limit is lower for a report that lists tasks,
-// because its text must fit into one API answer.
+// because its text must fit into one API response.
 inline constexpr std::int64_t kMaxReportTasks = 1'000'000;
 inline constexpr std::int64_t kMaxListedTasks = 100'000;
 
 struct ReportRequest {
   std::string state_dir;
   store::History::Span span;  // the period in which the tasks were submitted
-  bool listed = false;        // lists every task and the use of the GPUs over time
+  bool listed = false;        // lists every task and GPU use over time
   base::Time now{};
   std::vector<gpu::DeviceInfo> gpus;
   std::string provenance;
@@ -34,8 +34,8 @@ struct ReportRequest {
   std::vector<store::EndedAttempt> running;  // running attempts, as of now
 };
 
-// The report as JSON (report/report.h). May take long. Stops with kUnavailable soon after `wanted`
-// has become false. Errors: kInvalid for too many tasks; those of store::History.
+// The report as JSON (report/report.h). May take a long time. Stops with kUnavailable soon after
+// `wanted` becomes false. Errors: kInvalid for too many tasks; those of store::History.
 Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted);
 // The report as an HTML page (report/html.h). It has figures only if `request.listed` is true.
 Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,

@@ -42,8 +42,8 @@ std::vector<std::string> Troubles(const StatusSources& of) {
   if (of.mps != nullptr) {
     for (std::string& trouble : of.mps->Troubles()) troubles.push_back(std::move(trouble));
   }
-  // If the driver as a whole does not answer, the GPUs' problems are left out, because they have
-  // the same cause.
+  // If the whole driver does not respond, the GPUs' problems are omitted, because they have the
+  // same cause.
   if (of.monitor != nullptr && of.driver_trouble.empty()) {
     for (std::string& trouble : of.monitor->Troubles()) troubles.push_back(std::move(trouble));
   }

@@ -1,4 +1,4 @@
-// Builds the answer to GET /v1/status.
+// Builds the response to GET /v1/status.
 #pragma once
 
 #include <string>

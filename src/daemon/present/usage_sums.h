@@ -1,4 +1,4 @@
-// Sums up the usage of attempts by user, account, class and time.
+// Adds up the usage of attempts by user, account, class and time.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct UsageBy {
 // Errors: kInvalid.
 Result<UsageBy> ParseUsageBy(std::string_view text);
 
-// Takes the attempts first, in any order, and then the use of the GPUs in order of time. Sums are
-// exact to the millisecond, so the total is the same for every grouping.
+// Takes the attempts first, in any order, and then GPU use in chronological order. Sums are exact
+// to the millisecond, so the total is the same for every grouping.
 class UsageSums {
  public:
   // Counts only the time in [from, to). A row counts the attempts that begin in its period, and
@@ -64,7 +64,7 @@ class UsageSums {
     core::Time to{};
     Sum* of = nullptr;
   };
-  // The attempts on one GPU, read in order of time.
+  // The attempts on one GPU, read in chronological order.
   struct Gpu {
     std::vector<Piece> pieces;
     std::size_t next = 0;  // 0 until they are sorted
@@ -78,7 +78,7 @@ class UsageSums {
   UsageBy by_;
   core::Time from_, to_;
   std::map<Key, Sum> sums_;                    // elements must not move
-  std::unordered_map<std::string, Gpu> gpus_;  // by UUID; for look-up only
+  std::unordered_map<std::string, Gpu> gpus_;  // by UUID; for lookup only
 };
 
 }  // namespace carma::daemon

@@ -6,9 +6,8 @@
 
 namespace carma::daemon {
 
-// Errors: kConflict if root's carmad manages the GPUs of this machine, because root's carmad would
-// not see the tasks of a second one. Root's own carmad and a carmad with simulated GPUs may always
-// start.
+// Errors: kConflict if root's carmad manages this machine's GPUs, because it would not see the
+// tasks of a second carmad. Root's own carmad and a carmad with simulated GPUs may always start.
 Result<Unit> CheckBesideServer(const config::Settings& settings);
 
 }  // namespace carma::daemon

@@ -48,7 +48,7 @@ namespace {
 namespace asio = boost::asio;
 
 // How long early requests, and the process that started the daemon, wait for a driver or control
-// daemon that does not answer.
+// daemon that does not respond.
 constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::seconds kSocketWatch{2};  // between two checks of the socket file
 // Time limit for creating a CUDA context on one GPU.
@@ -70,7 +70,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
-  // Opens all endpoints that can be handled now. The other endpoints answer with `why_not`.
+  // Opens all endpoints that can be handled now. The other endpoints respond with `why_not`.
   void OpenRoutes(const std::string& why_not = "");
   void Answer(api::Request request, const api::Responder& respond);
   void AnswerEarlyOnes();
@@ -98,7 +98,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   Configuration::InForce in_force_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
-  // Shared with the workers' threads, like the clock. A thread that hangs in a driver may return
+  // Shared with the worker threads, like the clock. A thread that hangs in a driver may return
   // after everything else has been destroyed. Calls that the thread posts after that never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
@@ -227,7 +227,7 @@ Result<Unit> RealDaemon::Listen() {
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
-  // The folder must exist first. Its access rights let all users reach root's socket.
+  // The folder must exist first. Its permissions let all users reach root's socket.
   const config::Settings& settings = in_force_.settings;
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
@@ -264,7 +264,7 @@ void RealDaemon::Run() {
   serving_.Set(kLongestSearch, [this] { TellServing(); });
   loop_.run();
   // The connections of waiting clients are closed, as if carmad had been killed. The clients then
-  // try again and reach the next carmad.
+  // retry and reach the next carmad.
   unix_server_.reset();
   tcp_server_.reset();
   if (engine_host_) engine_host_->Stop();
@@ -472,9 +472,9 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
-  // These signals must not end carmad. They arrive when a client hangs up, when a file reaches its
-  // size limit, and when carmad writes to a terminal in the background (stty tostop). SIGUSR1 and
-  // SIGUSR2 would end carmad by default.
+  // These signals must not terminate carmad. They arrive when a client hangs up, when a file
+  // reaches its size limit, and when carmad writes to a terminal in the background (stty tostop).
+  // SIGUSR1 and SIGUSR2 would terminate carmad by default.
   for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
   Signals::Block();  // until Listen()
   base::RaiseOpenFiles();
@@ -484,7 +484,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   CARMA_TRY(base::MakeDirs(settings.state_dir, mode));
   std::unique_ptr<base::Clock> clock = CARMA_TRY(MakeClock(settings));
   if (!settings.simgpu_state.empty()) {
-    // The simulated driver library and the tasks find their server by this environment variable.
+    // The simulated driver library and the tasks find their server through this environment
+    // variable.
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
   }
   std::unique_ptr<store::Store> store = CARMA_TRY(store::Store::Open(settings.state_dir));

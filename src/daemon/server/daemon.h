@@ -19,10 +19,10 @@ struct DaemonOptions {
   std::string notify_path;  // carma-notify
   std::string reader_path;  // carma-reader
   std::string version;
-  // Called on the loop at each SIGHUP, because the log file may have been renamed. May be empty.
+  // Called on the loop on each SIGHUP, because the log file may have been renamed. May be empty.
   std::function<void()> reopen_log = nullptr;
-  // Called on the loop once every request on the socket can be answered because the GPUs are known
-  // or there are none, but after some seconds at the latest. May be empty.
+  // Called on the loop once every request on the socket can be answered (because the GPUs are known
+  // or there are none), and after a few seconds at the latest. May be empty.
   std::function<void()> serving = nullptr;
 };
 

@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
-// Up to this number of tasks, building an answer takes less time than a fork.
+// Up to this number of tasks, building a response takes less time than a fork.
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
 // Length of the pause after a long turn, as a multiple of the turn's duration. With this pause,
@@ -40,8 +40,8 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
                        const std::vector<core::GpuInfo>& gpus)
     : around_(std::move(around)),
       monitor_(std::move(devices), MonitorOptionsOf(settings())),
-      // MPS servers are managed even if tasks share GPUs by streams, because an earlier carmad may
-      // have used MPS.
+      // MPS servers are managed even if tasks share GPUs through streams, because an earlier carmad
+      // may have used MPS.
       mps_(OpenMpsServers(around_.loop,
                           MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
       history_(MakeHistory(settings())),
@@ -209,8 +209,8 @@ void EngineHost::ListenToLeases() {
   around_.launching.launcher->Listen(
       {.gone =
            [this](core::TaskId id) {
-             // The process that requested the lease has ended before the lease was granted.
-             engine_.Post(core::CancelRequested{id, "carmad, because its process has ended"});
+             // The process that requested the lease exited before the lease was granted.
+             engine_.Post(core::CancelRequested{id, "carmad, because its process has exited"});
            },
        .granted = [this](core::TaskId id) { awaited_grants_.Ended(id); },
        .joined =
@@ -249,7 +249,7 @@ void EngineHost::NoticesChanged() {
   if (notice_sender_) notice_sender_->Look();
 }
 
-// Notices to administrators are sent with the daemon's rights, because the administrator has
+// Notices to administrators are sent with the daemon's privileges, because the administrator has
 // configured their targets.
 void EngineHost::TellAdministrators(const std::string& event, const std::string& message) {
   for (const std::string& target : settings().notify_admin) {
@@ -379,7 +379,7 @@ void EngineHost::TellStalled(core::TaskId id) {
   const Result<store::StoredTask> stored = around_.store.Get(id);
   if (!stored) return;
   const std::string text =
-      fmt::format("Task {} ({}) of {} holds GPUs but makes no progress", id,
+      fmt::format("Task {} ({}) of {} holds GPUs but is making no progress", id,
                   base::Printable(stored->name, 100), base::Printable(stored->user, 100));
   base::LogWarn("stalled", {{"task", id}, {"user", stored->user}});
   TellAdministrators("stalled", base::DumpJson({{"event", "stalled"},
@@ -401,7 +401,7 @@ void EngineHost::KeepUsage() {
   engine_.AddUsage(monitor_.CloseUsage(around_.clock.Now()), line_.Close(around_.clock.Now()));
 }
 
-// Turns take long when the queue is long, so reports in quick succession share one turn.
+// Turns take a long time when the queue is long, so reports in quick succession share one turn.
 void EngineHost::CloseUsageNow() {
   const auto now = std::chrono::steady_clock::now();
   if (now < usage_closed_until_) return;

@@ -1,7 +1,7 @@
 // Runs the engine and its helpers on the daemon's loop. Created once the GPUs are known and the
 // sharing method is decided. Used on the loop's thread, and destroyed after the loop has ended.
-// engine_host.cc has the code for turns, tasks and usage; engine_host_gpus.cc has the code for
-// readings of GPUs.
+// engine_host.cc has the code for turns, tasks and usage; engine_host_gpus.cc has the code for GPU
+// readings.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -82,9 +82,9 @@ class EngineHost : private Engine::Host {
   // The GPUs that must not be read.
   std::set<std::size_t> LeftAlone() const;
   void TakeRound(const gpu::Round& round, const SeenProcesses& seen);
-  // Called when the driver as a whole does not answer.
+  // Called when the whole driver does not respond.
   void DriverSilent(const gpu::ReadError& why);
-  // Called when new settings have come into force. before: the previous settings.
+  // Called when new settings have taken effect. before: the previous settings.
   void Follow(const config::Settings& before);
   // Runs the last turn. Called after the loop has ended.
   void Stop();
@@ -152,7 +152,7 @@ class EngineHost : private Engine::Host {
   Alarm wake_, store_retry_, usage_, progress_alarm_;
   SpareMemory spare_memory_;
   CompletionWaiters awaited_ends_;
-  CompletionWaiters awaited_grants_;  // waiters for grants and ends of leases
+  CompletionWaiters awaited_grants_;  // waiters for leases to be granted or to end
   ForecastDrift forecast_drift_;
   LineMeter line_;
   TaskWatch task_watch_;

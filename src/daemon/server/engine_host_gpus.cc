@@ -1,4 +1,4 @@
-// The part of EngineHost that handles readings of GPUs and their driver. It closes GPUs and
+// The part of EngineHost that handles readings from GPUs and their driver. It closes GPUs and
 // provides evidence about why tasks ended.
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ std::string HealthMessage(std::optional<core::GpuIndex> gpu, const std::string& 
   const std::string host = base::ShortHostName();
   base::Json json{{"event", "health"}, {"host", host}, {"why", why}};
   if (gpu) json["gpu"] = core::Number(*gpu);
-  json["text"] = gpu ? fmt::format("GPU {} of {} takes no tasks: {}", *gpu, host, why)
+  json["text"] = gpu ? fmt::format("GPU {} of {} is not accepting tasks: {}", *gpu, host, why)
                      : fmt::format("{}: {}", host, why);
   return base::DumpJson(json);
 }
@@ -63,7 +63,7 @@ void EngineHost::PostSeen(core::Event event) {
 // these GPUs again.
 void EngineHost::RestoreHealthDrains() {
   const gpu::HealthRules& rules = settings().health;
-  // A restart of the machine has reset every GPU.
+  // A machine restart has reset every GPU.
   const bool anew = MarkBoot(settings().state_dir, base::BootId()) && rules.resume_when_cleared;
   const Result<std::vector<store::Drain>> drains = around_.store.Drains();
   if (!drains) return base::LogWarn("drains_not_read", {{"why", drains.error().message}});

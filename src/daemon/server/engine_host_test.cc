@@ -47,7 +47,7 @@ class EngineHostTest : public ::testing::Test {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // Replaces the EngineHost, as a restart of the daemon would.
+  // Replaces the EngineHost, as a daemon restart would.
   void Open() {
     host_.reset();
     loop_meter_.reset();
@@ -115,7 +115,7 @@ class EngineHostTest : public ::testing::Test {
     const std::lock_guard lock(driver_mutex_);
     driver_ = driver;
   }
-  std::mutex driver_mutex_;  // the driver's versions are read on a separate thread
+  std::mutex driver_mutex_;  // the driver versions are read on a separate thread
   gpu::InstalledDriver driver_;
   std::shared_ptr<asio::io_context> loop_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
@@ -194,9 +194,9 @@ TEST_F(EngineHostTest, NotifiesAdministratorsOfAGpuClosedByRule) {
   EXPECT_THAT(store_->Drains().value(), ElementsAre(Field(&store::Drain::gpu_uuid, "GPU-a")));
   EXPECT_THAT(
       store_->WaitingNotices(10).value(),
-      ElementsAre(AllOf(Field(&store::Notice::event, "health"),
-                        Field(&store::Notice::target, "mail:root"),
-                        Field(&store::Notice::message, HasSubstr("takes no tasks: Xid 79")))));
+      ElementsAre(
+          AllOf(Field(&store::Notice::event, "health"), Field(&store::Notice::target, "mail:root"),
+                Field(&store::Notice::message, HasSubstr("is not accepting tasks: Xid 79")))));
 }
 
 TEST_F(EngineHostTest, ADriverUpgradeClosesAllGpusUntilTheNextBoot) {

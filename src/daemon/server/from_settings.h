@@ -1,4 +1,4 @@
-// Makes the options of the daemon's parts from its configuration.
+// Derives the options of the daemon's components from its configuration.
 #pragma once
 
 #include <string>

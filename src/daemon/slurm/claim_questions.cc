@@ -8,7 +8,7 @@
 namespace carma::daemon {
 namespace {
 
-constexpr std::chrono::milliseconds kLimit{2'000};  // a step cannot start before the answer
+constexpr std::chrono::milliseconds kLimit{2'000};  // a step cannot start until the answer arrives
 constexpr std::size_t kMostAtOnce = 500;
 
 SlurmPrograms InTime(SlurmPrograms programs) {

@@ -1,4 +1,4 @@
-// Reads the claims of Slurm's jobs with squeue. Requests that arrive while squeue is running share
+// Reads the claims of Slurm jobs with squeue. Requests that arrive while squeue is running share
 // the next run.
 #pragma once
 
@@ -20,7 +20,7 @@ class ClaimQuestions {
   ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs);
 
   // Called on the loop with the claim in GiB on each node; empty if the job has no claim. Errors:
-  // kUnavailable if Slurm does not answer in time or its answer cannot be parsed.
+  // kUnavailable if Slurm does not respond in time or its response cannot be parsed.
   using Take = std::function<void(const Result<std::optional<std::int64_t>>&)>;
   void Ask(std::uint64_t job, Take call);
 
@@ -28,7 +28,7 @@ class ClaimQuestions {
   void AskNext();
 
   const SlurmPrograms programs_;
-  std::vector<std::pair<std::uint64_t, Take>> asked_;  // for the next call of squeue
+  std::vector<std::pair<std::uint64_t, Take>> asked_;  // for the next invocation of squeue
   bool asking_ = false;
   BackgroundWorker worker_;
 };

@@ -1,4 +1,4 @@
-// Finds Slurm jobs that wait here for GPUs while another node has room for them
+// Finds Slurm jobs that are waiting here for GPUs while another node has room for them
 // (slurm/elsewhere.h). ReturningJobs then moves them to that node, one at a time.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace carma::daemon {
 
-// A batch job that waits here for GPUs and has not started yet.
+// A batch job that is waiting here for GPUs and has not started yet.
 struct LeavingJob {
   core::TaskId task{};
   std::uint64_t job = 0;
@@ -30,7 +30,7 @@ struct LeavingJobsOptions {
   std::chrono::milliseconds every{10'000};   // between checks
   std::chrono::milliseconds after{120'000};  // minimum wait of a job
   std::chrono::milliseconds trust{360'000};  // minimum wait of a job expected to start soon
-  // Time between two checks of a job, and pause after finding no node with room for a job.
+  // Interval between checks of a job, and pause after finding that no node has room for a job.
   std::chrono::milliseconds again{60'000};
   std::chrono::milliseconds once{3'600'000};  // pause after a move that did not help
 };
@@ -59,7 +59,7 @@ class LeavingJobs {
   struct Wait {
     Moment since, next_check;
   };
-  // What Slurm's answer means for the job.
+  // What Slurm's response means for the job.
   struct Answer {
     std::optional<slurm::JobReturn> plan;
     bool no_room = false;  // no node has room for the job

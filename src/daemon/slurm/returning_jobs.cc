@@ -72,7 +72,7 @@ void ReturningJobs::Look(core::TaskId task) {
       [this, task](const Result<std::optional<slurm::Job>>& seen) {
         if (seen) return Decide(task, *seen);
         base::LogWarn("slurm_not_asked", {{"task", task}, {"why", seen.error().message}});
-        // A job that still waits here for GPUs should not also have to wait for Slurm.
+        // A job that is still waiting here for GPUs should not also have to wait for Slurm.
         if (returns_.at(task).back.MayBeDropped()) return Leave(task, "");
         LookAgain(task, options_.after_failure);
       });

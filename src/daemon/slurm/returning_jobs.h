@@ -1,6 +1,6 @@
-// Requeues Slurm jobs that ran out of GPU memory or wait on a full node (slurm/job_return.h).
-// Slurm's programs run one after another on a separate thread. Each step is stored before it is
-// carried out, so that the next carmad can continue after a crash.
+// Requeues Slurm jobs that ran out of GPU memory or are waiting on a full node
+// (slurm/job_return.h). Slurm's programs run one after another on a separate thread. Each step is
+// stored before it is carried out, so that the next carmad can continue after a crash.
 #pragma once
 
 #include <chrono>
@@ -41,14 +41,14 @@ class ReturningJobs {
   ReturningJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
                 ReturningJobsOptions options, Keep keep, Runs runs);
 
-  // Starts to requeue a stored job, which may be left from an earlier run.
+  // Starts to requeue a stored job, which may be left over from an earlier run.
   void Take(const store::JobReturnRow& row);
   // Whether the task's job is being requeued. The job must not end until Slurm has accepted the
   // request.
   bool Holds(core::TaskId task) const;
   // Whether the task's job is being moved to another node. Its lease must then not be adopted.
   bool Leaves(core::TaskId task) const;
-  // Whether any job that was moved off this node has not started elsewhere yet.
+  // Whether any job that was moved off this node has yet to start elsewhere.
   bool SendsElsewhere() const;
   std::size_t size() const { return returns_.size(); }
 
@@ -57,7 +57,7 @@ class ReturningJobs {
     slurm::JobReturn back;
     std::unique_ptr<Alarm> again;
     bool sent = false;  // Slurm has accepted the requeue
-    // When a job that is moving to another node was released in Slurm.
+    // Time at which Slurm released the job, if it is moving to another node.
     std::optional<std::chrono::steady_clock::time_point> released = std::nullopt;
     bool elsewhere = false;  // has started on another node, or has waited for a long time
   };

@@ -13,15 +13,15 @@
 
 namespace carma::daemon {
 
-// Whether and how the Slurm job of this task is requeued (see MayComeBack()). retries: the default
-// number of retries of a job.
+// Whether and how this task's Slurm job is requeued (see MayComeBack()). retries: the default
+// number of retries for a job.
 JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
                           const core::Scheduler& scheduler, int retries);
-// The jobs whose steps wait here for GPUs, with the reason for each.
+// The jobs whose steps are waiting here for GPUs, with the reason for each.
 std::vector<slurm::WaitingJob> JobsThatWait(const task::LeaseLauncher& leases,
                                             const core::Scheduler& scheduler, core::Time now);
-// The waiting jobs that could run on another node instead: batch scripts that wait for room on a
-// GPU. is_soon: returns whether an expected start is so soon that the job should stay.
+// The waiting jobs that could run on another node instead: batch scripts that are waiting for room
+// on a GPU. is_soon: returns whether an expected start is so soon that the job should stay.
 std::vector<LeavingJob> JobsThatMayLeave(const task::LeaseLauncher& leases,
                                          const core::Scheduler& scheduler, core::Time now,
                                          const std::function<bool(core::Time)>& is_soon);

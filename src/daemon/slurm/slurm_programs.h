@@ -18,16 +18,16 @@ namespace carma::daemon {
 Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                std::chrono::milliseconds limit);
 
-// Errors of all calls: those of RunOfSlurm(); kInvalid for lines that do not describe jobs
+// Errors from all calls: those of RunOfSlurm(); kInvalid for lines that do not describe jobs
 // (slurm/job.h).
 struct SlurmPrograms {
   std::string scontrol = "/usr/bin/scontrol";
   std::string squeue = "/usr/bin/squeue";
-  std::chrono::milliseconds limit{30'000};  // for one run of a program
+  std::chrono::milliseconds limit{30'000};  // for running one program
 
   // words: the arguments of scontrol.
   Result<std::string> Control(const std::vector<std::string>& words) const;
-  // The lines that squeue prints for the given jobs, without jobs that no longer exist.
+  // The lines that squeue prints for the given jobs, excluding jobs that no longer exist.
   Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;
   // The job as squeue shows it; empty if Slurm does not list it.
   Result<std::optional<slurm::Job>> Find(std::uint64_t job) const;

@@ -75,7 +75,7 @@ esac
     return base::ReadFile(folder_ + "/" + name, 100'000).value_or("");
   }
 
-  // Returns false if the condition has not become true within 20 s.
+  // Returns false if the condition does not become true within 20 s.
   template <class Condition>
   bool RunUntil(Condition condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

@@ -5,8 +5,8 @@
 namespace carma::daemon {
 namespace {
 
-// Writes the comment unless a person wrote the present comment. Returns the node's name in Slurm,
-// which may differ from the host's name.
+// Writes the comment unless a person wrote the existing one. Returns the node's name in Slurm,
+// which may differ from the host name.
 Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComments::Comment& comment,
                          std::string node) {
   const auto job = programs.Find(comment.job);

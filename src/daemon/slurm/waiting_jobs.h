@@ -1,4 +1,4 @@
-// Reports in the AdminComment of Slurm jobs that they wait here for GPUs (slurm/waits.h).
+// Notes in the AdminComment of Slurm jobs that they are waiting here for GPUs (slurm/waits.h).
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// A fixture for tests of endpoints: an engine with two GPUs, a launcher that starts nothing, and a
+// A fixture for endpoint tests: an engine with two GPUs, a launcher that starts nothing, and a
 // store in a temporary folder.
 #pragma once
 
@@ -25,7 +25,7 @@ inline const Caller kAda{1000, 1000, "ada", false};
 inline const Caller kEve{1001, 1001, "eve", false};
 inline const Caller kRoot{0, 0, "root", true};
 
-// An answer. The status is 0 until the answer arrives.
+// A response. The status is 0 until the response arrives.
 struct Heard {
   int status = 0;
   base::Json body;
@@ -56,7 +56,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // Takes a reading of every GPU, then runs until every task has an estimate.
+  // Takes a reading of every GPU, then runs until every task has been estimated.
   void Settle() {
     clock_.Advance(base::Duration(1'000));
     gpu::Reading reading;
@@ -128,7 +128,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     call.request.body = std::move(body);
     return call;
   }
-  // The answer as a client receives it.
+  // The response as a client receives it.
   template <class Services>
   Heard Ask(const Services& services, Answer (*endpoint)(const Services&, const Call&),
             const Call& call) {
@@ -185,7 +185,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Monitor> monitor_;
   std::vector<EstimateJob> jobs_;
-  std::shared_ptr<Heard> last_heard_;  // answer to the last request; may still arrive later
+  std::shared_ptr<Heard> last_heard_;  // response to the last request; may still arrive later
   std::function<void()> work_;         // the worker's job; empty: none
   bool worker_busy_ = false;
 };

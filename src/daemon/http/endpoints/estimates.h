@@ -1,4 +1,4 @@
-// Endpoints that show what the server has learned about the memory of tasks.
+// Endpoints that show what the server has learned about tasks' memory.
 #pragma once
 
 #include "daemon/http/endpoints.h"

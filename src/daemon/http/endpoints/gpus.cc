@@ -17,9 +17,9 @@ using base::Json;
 
 constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
 constexpr std::int64_t kUsualHistoryPoints = 60;
-constexpr std::int64_t kFigurePoints = 400;  // more points could not be distinguished
-// Roll-ups for spans up to this length are read on the loop. This takes 23 ms for eight GPUs in an
-// unoptimised build.
+constexpr std::int64_t kFigurePoints = 400;  // more points could not be told apart
+// Roll-ups for spans up to this length are read on the event loop. This takes 23 ms for eight GPUs
+// in an unoptimised build.
 constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
 // A reading is valid for at most this number of sampling periods.
 constexpr int kPeriodsOfAReading = 10;
@@ -35,7 +35,7 @@ Result<core::GpuIndex> GpuOf(const SharedServices& services, const Call& call) {
                   count);
 }
 
-// Finds the GPU of {id} for a call that only administrators may make.
+// Finds the GPU {id} for a call that only administrators may make.
 Result<core::GpuIndex> ClosableGpu(const SharedServices& services, const Call& call) {
   CARMA_TRY(OnlyAdministrators(call.caller, "close and open GPUs"));
   return GpuOf(services, call);
@@ -45,7 +45,7 @@ std::vector<api::GpuView> Views(const SharedServices& services) {
   return PresentGpus(services->engine, services->monitor, services->clock.Now());
 }
 
-// Once the change is durable, answers with the GPU and logs who closed or opened it ("gpu_drain").
+// Once the change is durable, returns the GPU and logs who closed or opened it ("gpu_drain").
 Engine::Done AnswerWithGpu(const SharedServices& services, core::GpuIndex gpu,
                            std::string_view event, const DrainAsked& asked, const Caller& caller,
                            const api::Responder& reply) {
@@ -65,7 +65,7 @@ std::string UntilText(std::optional<base::Time> empty_by) {
 }
 
 // Returns the drain to store. If an administrator has already drained the GPU, the reason and the
-// deadline stay unless the request has new ones.
+// deadline stay the same unless the request has new ones.
 Result<core::DrainRequested> NextDrain(const SharedServices& services, core::GpuIndex gpu,
                                        const DrainAsked& asked, const std::string& user) {
   const std::string& uuid = services->engine.scheduler().GpuInfos().at(core::Number(gpu)).uuid;
@@ -160,7 +160,7 @@ Result<Unit> ShowGpuHistory(const SharedServices& services, const Call& call,
 Result<Unit> DrawGpuHistory(const SharedServices& services, const Call& call,
                             const api::Responder& reply) {
   const AskedSpan span = CARMA_TRY(SpanOf(call, services->clock.Now(), kFigurePoints));
-  if (services->monitor.devices().empty()) return NotFound("no GPU is known");
+  if (services->monitor.devices().empty()) return NotFound("no GPUs found");
   GpuFiguresRequest request;
   QueryReader in(call);
   request.clock = in.Clock(span.to);

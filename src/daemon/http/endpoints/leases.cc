@@ -25,7 +25,7 @@ using base::Json;
 constexpr std::int64_t kMaxLeaseWaitS = 300;
 constexpr std::size_t kMaxTail = 65'536;
 
-// Finds the lease of {id} if the caller may change it.
+// Finds the lease {id} if the caller may change it.
 Result<store::StoredTask> OwnLease(const SharedServices& services, const Call& call) {
   Result<store::StoredTask> stored = Touchable(services->store, call);
   if (!stored || task::LeaseSpecIn(stored->spec_json)) return stored;
@@ -87,8 +87,8 @@ Answer LeaseNow(const SharedServices& services, core::TaskId id, int status = 20
   return JsonAnswer(ToJson(view), status);
 }
 
-// pid: the pid in the body; empty: the calling process. owner: the user that the process must
-// belong to.
+// pid: the pid in the body; empty: the calling process. owner: the user that the process must run
+// as.
 Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::int64_t>& pid,
                                      std::uint32_t owner) {
   const auto asked =
@@ -121,7 +121,8 @@ struct LeaseAsked {
   std::optional<task::LeaseKey> key;
 };
 
-// Reads the fields of a request by root or the daemon's user for a lease of another user's process.
+// Reads the fields that root or the daemon's user adds when requesting a lease for another user's
+// process.
 Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& asked) {
   const Json* key = in.Raw("key");
   const Json* owner = in.Raw("owner");
@@ -136,13 +137,14 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& a
   auto read =
       CARMA_TRY(base::FieldsFromJson<task::LeaseKey>(*key, "/key", base::Unknown::kRefused));
   if (!task::IsWord(read.cluster) || !task::IsWord(read.step))
-    return Invalid("/key: expected cluster and step of 1 to 64 letters, digits and _-+.");
+    return Invalid(
+        "/key: expected cluster and step of 1 to 64 letters, digits or any of '_', '-', '+', '.'");
   asked.key = std::move(read);
   return Unit{};
 }
 
-// Uses the key and the process as the request's name. The process is part of the name because job
-// numbers may be reused.
+// Uses the key and the process as the request's name. The process is included because job numbers
+// may be reused.
 void GiveKey(LeaseAsked& asked) {
   const std::string key = task::TextOf(*asked.key);
   asked.request = fmt::format("lease {} {}", key, task::TextOf(asked.process));
@@ -162,7 +164,7 @@ Result<LeaseAsked> ReadAsked(const SharedServices& services, const Call& call) {
   asked.owner = {call.caller.uid, call.caller.gid};
   CARMA_TRY(ReadForOthers(call, in, asked));
   if (in.Get("request", asked.request, 64) && !task::IsWord(asked.request))
-    in.Complain("request", "1 to 64 letters, digits and _-+.");
+    in.Complain("request", "1 to 64 letters, digits or any of '_', '-', '+', '.'");
   in.Get("pid", pid, 1, INT32_MAX);
   in.NoOthers();
   if (spec == nullptr) in.Complain("spec", "a description as in /v1/tasks");
@@ -180,8 +182,7 @@ Result<LeaseAsked> ReadAsked(const SharedServices& services, const Call& call) {
   asked.spec = std::move(read);
   asked.spec.lease = task::TextOf(process);
   if (asked.key) GiveKey(asked);
-  // CARMA cannot restart the step and does not see its output. Slurm ends the step at its job's
-  // time limit.
+  // CARMA cannot restart the step and does not see its output. Slurm enforces the job's time limit.
   asked.spec.requeue = false;
   asked.spec.max_recoveries = 0;
   asked.spec.stdout_path = "/dev/null";
@@ -238,8 +239,8 @@ Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, con
   return Unit{};
 }
 
-// All leases of the launcher, and leases that the launcher has dropped although the core has not
-// processed their end yet.
+// All leases of the launcher, and leases that the launcher has already dropped but whose end the
+// core has not processed yet.
 std::vector<core::TaskId> Unfinished(const SharedServices& services) {
   std::vector<core::TaskId> ids = services->leases->Leases();
   const std::set<core::TaskId> known(ids.begin(), ids.end());
@@ -271,8 +272,7 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // Asks Slurm for the claim, because Slurm does not pass a job's number of restarts to batch
-    // steps.
+    // Asks Slurm for the claim, because Slurm does not pass a job's restart count to batch steps.
     if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
     services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));
@@ -323,7 +323,7 @@ Answer AdoptLease(const SharedServices& services, const Call& call) {
   CARMA_TRY(ReadFields(call, [&](base::JsonReader& in) { in.Get("pid", pid, 1, INT32_MAX); }));
   const task::LeaseProcess process = CARMA_TRY(ProcessOf(call, pid, stored.record.request->uid));
   if (services->leaves && services->leaves(stored.record.id))
-    return Unavailable("its job is being sent to another node");
+    return Unavailable("the lease's job is being moved to another node");
   const auto environment = CARMA_TRY(services->leases->AdoptLease(stored.record.id, process));
   LogAsked("lease_adopted", {{"task", stored.record.id}, {"pid", process.process.pid}},
            call.caller);

@@ -40,7 +40,7 @@ class LeasesTest : public EndpointTest {
     if (counted_) services.ask_claim = [this](std::uint64_t, const auto& call) { call(*counted_); };
     return Shared(std::move(services));
   }
-  // A request by this process in the name of its own user.
+  // A request by this process on behalf of its own user.
   Call Mine(const std::string& id, const std::string& body) const {
     Call call = By(me_, id, "", body);
     call.request.peer = api::Peer{me_.uid, me_.gid, ::getpid()};
@@ -119,8 +119,7 @@ TEST_F(LeasesTest, WarnsAboutANotificationThatCannotBeSent) {
   EXPECT_THAT(heard.body.at("warnings").at(0), HasSubstr("there is no program /no/sendmail"));
 }
 
-// A request by the keeper of a job's step, which is this process. %U stands for the owner's user
-// id.
+// A request by the keeper of a job step, which is this process. %U stands for the owner's UID.
 constexpr char kStep[] =
     R"(,"key":{"cluster":"bed","job":12,"step":"batch"},"owner":{"uid":%U,"gid":7})";
 

@@ -11,7 +11,7 @@ namespace {
 
 using base::Json;
 
-// Each open page requests the overview once a second, at different moments. One overview a second
+// Each open page requests the overview once a second, at different times. One overview per second
 // is enough for all pages.
 constexpr std::chrono::milliseconds kOverviewKept{900};
 // Counting 100 000 tasks takes milliseconds, so the list of users is kept for this long.

@@ -1,4 +1,4 @@
-// Functions shared by endpoints. They read parameters and build answers.
+// Functions shared by endpoints. They read parameters and build responses.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class JsonReader;
 
 namespace carma::daemon {
 
-// Limit on the number of rows in an answer.
+// Limit on the number of rows in a response.
 inline constexpr std::size_t kMaxPage = 10'000;
 
 // Reads numbers from a query and records the first error. error() must be called after the last
@@ -60,22 +60,22 @@ struct DrainAsked {
   std::optional<base::Time> empty_by;
 };
 // Reads the optional body of a drain: "reason" and the deadline "by_ms". Errors: kInvalid, also for
-// a deadline far in the past, because a wrong date would end tasks at once.
+// a deadline far in the past, because a wrong date would end tasks immediately.
 Result<DrainAsked> ReadDrain(const Call& call, base::Time now);
 
 // Logs one line about a request that was carried out, with these fields and the caller's "user" and
 // "uid" (from the kernel or the token).
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
-// Logs a change of the engine. done: the result that Engine::Done was called with. If the store
-// cannot write the change yet, the line contains the reason as "not_yet".
+// Logs a change made by the engine. done: the result that Engine::Done was called with. If the
+// store cannot write the change yet, the line contains the reason as "not_yet".
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller,
               const Result<Unit>& done);
 
 api::Response JsonAnswer(const nlohmann::json& json, int status = 200);
-// Answers with a page of figures that has no scripts. Errors are shown as a page too, because
-// people read them.
+// Returns a page of figures without scripts. Errors are also returned as a page, because people
+// read them.
 Answer ReportPage(Result<std::string> html);
-// Answers with text that is already JSON.
+// Returns a response from text that is already JSON.
 Answer TextAnswer(Result<std::string> text);
 
 }  // namespace carma::daemon

@@ -49,7 +49,7 @@ Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, cor
   return store.Events(*task.record.request->array, 0, 1);
 }
 
-// The event as shown to the caller, without errors of other users' tasks.
+// The event as shown to the caller, without the error messages of other users' tasks.
 api::EventView EventFor(const SharedServices& services, const Caller& caller,
                         const store::StoredEvent& event) {
   api::EventView view = Present(event);

@@ -91,8 +91,8 @@ Result<Unit> MakeReservation(const SharedServices& services, const Call& call,
   CARMA_TRY(CheckNames(booking.classes, config.classes, "class", "fair.classes"));
   booking.made_by = call.caller.user;
   booking.why = base::Printable(booking.why, 500);
-  // The answer looks up the reservation by its number, because the reservation may have been
-  // removed in the meantime.
+  // The response looks up the reservation by number, because the reservation may have been removed
+  // in the meantime.
   const auto made = std::make_shared<core::ReservationId>();
   const auto answer = [services, made, caller = call.caller, reply](const Result<Unit>& done) {
     LogAsked("reserved", {{"reservation", core::Number(*made)}}, caller, done);
@@ -111,7 +111,7 @@ Result<Unit> RemoveReservation(const SharedServices& services, const Call& call,
   CARMA_TRY(MayReserve(services, call.caller));
   const std::optional<std::int64_t> number = base::ParseInt(call.id);
   if (!number || *number < 1)
-    return Invalid("'{}' is not the number of a reservation", base::Printable(call.id, 40));
+    return Invalid("'{}' is not a reservation number", base::Printable(call.id, 40));
   const core::ReservationId id{static_cast<std::uint64_t>(*number)};
   const core::Reservation* known = services->engine.reservations().Find(id);
   if (known != nullptr && !call.caller.admin && known->made_by != call.caller.user)

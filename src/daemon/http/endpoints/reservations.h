@@ -1,4 +1,4 @@
-// Endpoints that list, make and remove reservations of GPUs.
+// Endpoints that list, make and remove GPU reservations.
 #pragma once
 
 #include "daemon/http/endpoints.h"
@@ -6,11 +6,11 @@
 namespace carma::daemon {
 
 Answer ListReservations(const SharedServices& services, const Call& call);
-// Takes a core::Reservation. For administrators and the users in reserve.makers. Answers 201 with
-// the reservation once it is durable.
+// Takes a core::Reservation. For administrators and the users in reserve.makers. Responds with 201
+// and the reservation once it is durable.
 Result<Unit> MakeReservation(const SharedServices& services, const Call& call,
                              const api::Responder& reply);
-// {id}: users may remove only their own reservations, administrators any. Answers {} once the
+// {id}: users may remove only their own reservations, administrators any. Returns {} once the
 // removal is durable.
 Result<Unit> RemoveReservation(const SharedServices& services, const Call& call,
                                const api::Responder& reply);

@@ -36,15 +36,15 @@ constexpr std::size_t kReadAtOnceValues = 1'000;
 // Approximate limit on the number of values in a body, because many small values would take
 // gigabytes.
 constexpr std::size_t kMostValues = 2'000'000;
-// Limit on large bodies that wait to be read. The limits on connections do not cover them, because
-// their clients may have hung up.
+// Limit on large bodies that are waiting to be read. The connection limits do not cover them,
+// because their clients may have hung up.
 constexpr std::size_t kMostWaiting = 4;
 constexpr std::size_t kMostChecked = 100;  // limit on the tasks checked in one dry run
-// Limit on the dependencies of all tasks of a submission together. Each dependency is stored and
-// watched until its task ends.
+// Limit on the total number of dependencies in a submission. Each dependency is stored and watched
+// until its task ends.
 constexpr std::size_t kMostDependencies = 1'000'000;
-// Time limit for predicting the start times of a dry run. If many tasks are waiting, each
-// prediction takes a considerable part of a second.
+// Time limit for predicting start times in a dry run. If many tasks are waiting, each prediction
+// takes a substantial fraction of a second.
 constexpr auto kCheckTime = std::chrono::milliseconds(1500);
 
 // Checks the total size of the tasks, including their common parts.
@@ -125,7 +125,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   const Json* common = in.Raw("common");
   Described described;
   if (in.Get("request", described.request, 64) && !task::IsWord(described.request))
-    in.Complain("request", "1 to 64 letters, digits and _-+.");
+    in.Complain("request", "1 to 64 letters, digits or any of '_', '-', '+', '.'");
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
   const bool listed = tasks != nullptr && tasks->is_array() && spec == nullptr && array == nullptr;
@@ -153,7 +153,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   return described;
 }
 
-// A dry run. Makes the same estimates as a real submission, and answers when all estimates are
+// A dry run. Makes the same estimates as a real submission, and responds when all estimates are
 // done.
 struct Check {
   const SharedServices services;
@@ -239,8 +239,8 @@ Answer Checked(const Check& check) {
     } else if (i == 0 || !IsLike(check, i, i - 1)) {
       trial = core::Try(scheduler, request, result.estimate, now);
       start = {};
-      // A task that waits for a release, a time or another task is not in the queue, so it has no
-      // expected start.
+      // A task that is waiting for a release, a time or another task is not in the queue, so it has
+      // no expected start.
       const bool in_line =
           !spec.held && spec.dependencies.empty() && spec.begin.value_or(now) <= now;
       if (trial.fit == core::Fit::kNotNow && in_line)
@@ -278,7 +278,7 @@ void CheckTasks(const SharedServices& services, const Caller& caller, const Task
     check->services->from_snapshot(
         check->uid,
         [check]() -> Result<MakeAnswer> {
-          // The fork's copy of this process cannot use the store, so the store is read here.
+          // The forked copy of this process cannot use the store, so the store is read here.
           for (task::TaskSpec& spec : check->specs)
             CARMA_TRY(FillKnownEnds(check->services->engine.store(), spec.dependencies));
           return [check] { return Checked(*check); };

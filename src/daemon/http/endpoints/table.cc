@@ -37,7 +37,7 @@ Endpoint::Handle With(const Services& services, Later<Services> answer) {
   };
 }
 
-// Runs the calls of each user one after another, so that many calls of one user do not delay other
+// Runs each user's calls one after another, so that many calls by one user do not delay other
 // users.
 Endpoint::Handle InTurn(const SharedServices& engine, Endpoint::Handle handle) {
   if (!engine || !engine->in_turn || !handle) return handle;
@@ -57,7 +57,7 @@ Endpoint::Handle InTurn(const SharedServices& engine, Endpoint::Handle handle) {
 std::vector<Endpoint> Endpoints(const ServerServices& server, const SharedServices& engine) {
   using enum Access;
   const PageServices page(server.status, engine);
-  // Endpoints that need the engine or the tokens have no handler until these exist.
+  // Endpoints that need the engine or the tokens have no handler until those exist.
   const auto on = [&](auto answer) { return engine ? With(engine, answer) : Endpoint::Handle(); };
   const auto tokens = [&](auto answer) {
     return server.tokens != nullptr ? With(server, answer) : Endpoint::Handle();

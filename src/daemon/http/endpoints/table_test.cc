@@ -25,7 +25,7 @@ ServerServices Server() {
           [] { return "carma_up 1\n"; }};
 }
 
-// Returns the path with the same name for all parameters.
+// Returns the path with all parameter names replaced by the same name.
 std::string Nameless(const std::string& path) {
   static const std::regex kParameter(R"(\{[a-z]+\})");
   return std::regex_replace(path, kParameter, "{}");

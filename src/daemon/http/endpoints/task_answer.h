@@ -1,4 +1,4 @@
-// Builds the view of a task for answers of endpoints.
+// Builds the view of a task for endpoint responses.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ bool SeesErrors(const Caller& caller, const store::TaskOwner& owner);
 // The task as a row of a list, as this caller may see it.
 api::TaskView View(const SharedServices& services, const store::StoredTask& stored,
                    const Caller& caller);
-// Shortens a long command for a row of a list. The answer about a single task has the full command.
+// Shortens a long command for a list row. The response for a single task has the full command.
 void Shorten(std::vector<std::string>& command);
 void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::TaskView& view);
 

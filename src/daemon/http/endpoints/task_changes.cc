@@ -1,4 +1,4 @@
-// Endpoints that change one task or many tasks: cancel, hold, priority, edit and others.
+// Endpoints that change one or many tasks: cancel, hold, priority, edit and others.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kChangesAtOnce = 100;  // tasks of one request changed in one turn
+constexpr std::size_t kChangesAtOnce = 100;  // how many of a request's tasks change per turn
 
 Result<store::StoredTask> TouchableBy(Result<store::StoredTask> found, const Caller& caller) {
   store::StoredTask stored = CARMA_TRY(std::move(found));
@@ -36,7 +36,7 @@ Result<store::StoredTask> TouchableBy(Result<store::StoredTask> found, const Cal
                 task::WhyNotTheSubmitter(caller.uid, stored.user, caller.user));
 }
 
-// Answers with the task in its new state.
+// Returns the task in its new state.
 Engine::Done AnswerWithTask(const SharedServices& services, core::TaskId id, const Caller& caller,
                             const api::Responder& reply) {
   return [services, id, caller, reply](const Result<Unit>& done) {
@@ -108,8 +108,8 @@ const EditableField* FindEditable(std::string_view name) {
   return nullptr;
 }
 
-// The task's current description: the stored description with the core's fields, because edits
-// change those.
+// The task's current description: the stored one, with the core's values for the fields that edits
+// change.
 Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
   task::TaskSpec now = spec;
   static_cast<core::TaskRequest&>(now) = record.request;
@@ -121,7 +121,7 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   if (!core::HoldsGpus(record.state)) return Unit{};
   for (const auto& [name, option] : kEditableWhileItWaits) {
     if (!changes.contains(name)) continue;
-    return Conflict("task {} is {}: {} can only be changed while it waits", record.id,
+    return Conflict("task {} is {}: {} can only be changed while it is waiting", record.id,
                     core::TaskStateName(record.state), option);
   }
   return Unit{};
@@ -149,8 +149,8 @@ std::string ValueText(const std::string& field, const Json& value) {
   return base::Printable(value.dump(), 80);
 }
 
-// A line such as "--time 1:00:00 -> 2:00:00, --priority 0 -> -5, by ada". The values of
-// notifications are omitted, because targets may contain secrets.
+// A line such as "--time 1:00:00 -> 2:00:00, --priority 0 -> -5, by ada". Notification values are
+// omitted, because targets may contain secrets.
 std::string WhatChanged(const Json& before, const Json& after, const Json& changes,
                         const Caller& caller) {
   const auto value = [](const Json& of, const std::string& name) {
@@ -203,8 +203,8 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
   return std::nullopt;
 }
 
-// Why the task cannot be requeued. lease: the description of a lease; null if the task is not a
-// lease. Only the owner of a lease can start its process again.
+// Why the task cannot be requeued. lease: the lease's description; null if the task is not a lease.
+// Only the owner of a lease can start its process again.
 std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* lease) {
   if (lease == nullptr)
     return fmt::format("task {0} has --no-requeue: carma redo {0} submits it again", record.id);
@@ -273,8 +273,8 @@ Result<ManyChanges> ReadChanges(const Call& call) {
   return changes;
 }
 
-// Collects the results of many changes. The destructor sends the answer, because it runs when every
-// task has a result.
+// Collects the results of many changes. The destructor sends the response, because it runs once
+// every task has a result.
 class ChangesTold {
  public:
   ChangesTold(const SharedServices& services, const Caller& caller, api::Responder reply)

@@ -1,4 +1,4 @@
-// Tests changes of tasks: cancel, hold, requeue, priority and edits.
+// Tests changes to tasks: cancel, hold, requeue, priority and edits.
 #include "daemon/http/endpoints/tasks.h"
 
 #include "api/changes_view.h"
@@ -264,7 +264,7 @@ TEST_F(TasksTest, ARunningTaskKeepsItsPlacementOptions) {
   EXPECT_EQ(edit(R"({"time_limit_s":60,"priority":-3})").body.at("priority"), -3);
   EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, base::Duration(60'000));
   EXPECT_EQ(edit(R"({"gpus":2})").Message(),
-            "task 1 is running: --gpus can only be changed while it waits");
+            "task 1 is running: --gpus can only be changed while it is waiting");
 }
 
 TEST_F(TasksTest, RefusesATimeLimitThatHasPassed) {
@@ -276,7 +276,7 @@ TEST_F(TasksTest, RefusesATimeLimitThatHasPassed) {
   };
   const Heard refused = edit(R"({"time_limit_s":720})");
   EXPECT_EQ(refused.status, 409);
-  EXPECT_THAT(refused.Message(), HasSubstr("so a time limit of 12:00 would end it at once"));
+  EXPECT_THAT(refused.Message(), HasSubstr("so a time limit of 12:00 would end it immediately"));
   EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, std::nullopt);
   EXPECT_EQ(edit(R"({"time_limit_s":43200})").status, 200);
 }

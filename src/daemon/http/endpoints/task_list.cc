@@ -1,4 +1,4 @@
-// The endpoint that lists tasks in the order of their numbers or of the queue.
+// The endpoint that lists tasks by number or in queue order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,13 +22,13 @@ namespace {
 using base::Json;
 
 constexpr std::size_t kShownBytes = 1'000;
-// Limit on the number of rows in an answer, because more rows would delay other calls.
+// Limit on the number of rows in a response, because more rows would delay other calls.
 constexpr std::size_t kMostRows = 1'000;
-// Limit on the number of tasks checked for an answer in queue order. So even a page with few rows
-// may have a next page.
+// Limit on the number of tasks checked for a page in queue order. Because of it, even a page with
+// few rows may have a next page.
 constexpr std::size_t kMostLooks = 1'000;
-// Building a list takes less time than forking the process if the list has at most kFewRows rows
-// and none needs an expected start, or if the queues have at most kShortQueue tasks.
+// Building a list is faster than forking the process if the list has at most kFewRows rows and none
+// needs an expected start, or if the queues have at most kShortQueue tasks.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kShortQueue = 20'000;
 
@@ -137,8 +137,8 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// The requested states whose tasks exist only in the store: finished tasks and tasks that are being
-// accepted.
+// The requested states of tasks that exist only in the store: finished tasks and tasks that are
+// being accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
     const bool wanted =
@@ -147,7 +147,7 @@ std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter)
   });
 }
 
-// Adds tasks that are in no queue, oldest first, from the core and the store.
+// Adds tasks that are not in a queue, oldest first, from the core and the store.
 Result<Unit> AddOthers(const SharedServices& services, const store::TaskFilter& filter,
                        const ToldLine& line, PageFiller& filler) {
   const core::TaskRecords& live = services->engine.scheduler().Tasks();
@@ -218,7 +218,7 @@ Result<Page> ListByNumber(const SharedServices& services, store::TaskFilter filt
   return page;
 }
 
-// Builds the answer from memory, without reading the store.
+// Builds the response from memory, without reading the store.
 Answer ListOf(const SharedServices& services, const Page& page, const Caller& caller) {
   Json tasks = Json::array();
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;

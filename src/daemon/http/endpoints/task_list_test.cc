@@ -112,8 +112,7 @@ TEST_F(TasksTest, FindsAUsersTasksInALongQueueAtOnce) {
   EXPECT_TRUE(found.body.at("next").is_null());
 }
 
-// Checking a name requires a query of the store, so only a limited number of names is checked for a
-// page.
+// Checking a name requires a store query, so only a limited number of names is checked for a page.
 TEST_F(TasksTest, FindsANameInALongQueuePageByPage) {
   SubmitHeld();
   SubmitArray(2'500, kAda);

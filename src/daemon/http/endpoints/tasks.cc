@@ -1,4 +1,4 @@
-// The endpoints that show a single task and explain why it waits.
+// The endpoints that show a single task and explain why it is waiting.
 #include "daemon/http/endpoints/tasks.h"
 
 #include <utility>
@@ -32,8 +32,7 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
   return known;
 }
 
-// The task with all details, including those that rows of a list do not have. Does not read the
-// store.
+// The task with all details, including those that list rows do not have. Does not read the store.
 api::TaskView FullView(const SharedServices& services, const Known& known, const Caller& caller) {
   api::TaskView view = View(services, known.stored, caller);
   view.estimate_remarks = known.remarks;
@@ -43,7 +42,7 @@ api::TaskView FullView(const SharedServices& services, const Known& known, const
   return view;
 }
 
-// Builds the answer from memory, without reading the store.
+// Builds the response from memory, without reading the store.
 Answer Explained(const SharedServices& services, const Known& known, const Caller& caller) {
   api::ExplainView view;
   view.task = FullView(services, known, caller);
@@ -97,7 +96,7 @@ Result<Unit> ShowTask(const SharedServices& services, const Call& call,
       return JsonAnswer(ToJson(FullView(services, known, caller)));
     };
     const PrepareAnswer prepare = ReadThenWrite(read, write);
-    // Only waiting tasks have an expected start, which takes long to compute.
+    // Only waiting tasks have an expected start, which takes a long time to compute.
     const core::TaskRecord* record = services->engine.scheduler().Find(id);
     const bool waits = record != nullptr && !core::HoldsGpus(record->state);
     waits ? services->from_snapshot(uid, prepare, reply) : AnswerAtOnce(uid, prepare, reply);

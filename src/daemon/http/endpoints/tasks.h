@@ -12,45 +12,44 @@ namespace carma::daemon {
 // lists the newest hundred unfinished tasks.
 Result<Unit> ListTasks(const SharedServices& services, const Call& call,
                        const api::Responder& reply);
-// ?wait_s=: delays the answer until the task has ended, but at most this long.
+// ?wait_s=: delays the response until the task has ended, for up to this many seconds.
 Result<Unit> ShowTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply);
 Result<Unit> ExplainTask(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
-// Answers with the task's description. For the owner and administrators only, because it contains
-// the user's environment.
+// Returns the task's description. For the owner and administrators only, because it contains the
+// user's environment.
 Answer ShowSpec(const SharedServices& services, const Call& call);
-// Both are for the owner and administrators and answer with the changed task once the change is
-// durable.
+// Both are for the owner and administrators and return the changed task once the change is durable.
 Result<Unit> ChangeTask(const SharedServices& services, const Call& call,
                         const api::Responder& reply);
 Result<Unit> SetPriority(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
 // Takes {"verb":"cancel","tasks":[3,4]}. Applies one of ChangeTask's changes to up to
-// api::kMostChanges tasks. Answers once the changes of all tasks are durable. Errors, such as for
-// tasks of other users or in the wrong state, are reported for each task and do not affect the
+// api::kMostChanges tasks. Responds once all changes are durable. Errors, for example for other
+// users' tasks or tasks in the wrong state, are reported for each task and do not affect the
 // others.
 Result<Unit> ChangeTasks(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
 
-// Takes fields of a description, such as {"time_limit_s": 7200, …}; null removes a field. Answers
-// with the task once the change is durable. For the owner and administrators; only the owner may
-// change notifications.
+// Takes fields of a description, such as {"time_limit_s": 7200, …}; null removes a field. Returns
+// the task once the change is durable. For the owner and administrators; only the owner may change
+// notifications.
 Result<Unit> EditTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply);
 
 // Checks that this caller may set these fields with EditTask and RedoTask. Errors: kInvalid;
 // kDenied for notifications of another user's task, because their target may be a program that runs
-// with the owner's rights.
+// with the owner's privileges.
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
-// Whether the caller submitted the task. Also compares user names, because the user id may have
-// belonged to another person at that time.
+// Whether the caller submitted the task. Also compares user names, because the UID may have
+// belonged to a different person at that time.
 bool Owns(const Caller& caller, const store::TaskOwner& owner);
 bool Owns(const Caller& caller, const store::StoredTask& stored);
 
-// Finds the task of {id} if the caller may change it. Errors: kInvalid, kNotFound, kDenied.
+// Finds the task {id} if the caller may change it. Errors: kInvalid, kNotFound, kDenied.
 Result<store::StoredTask> Touchable(store::Store& store, const Call& call);
 
 // Errors: kDenied for a priority above 0 unless the caller is an administrator, because the task

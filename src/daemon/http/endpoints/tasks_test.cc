@@ -69,8 +69,8 @@ TEST_F(TasksTest, OnlyTheOwnerReadsWhatATaskWroteToStderr) {
       {kRoot, true},
       {{kEve.uid, kEve.gid, "eve", true}, true},
       {kEve, false},
-      {{kAda.uid, kAda.gid, "bob", false}, false},  // now has ada's user id
-      {{kAda.uid, kAda.gid, "", false}, false},     // the user database does not answer
+      {{kAda.uid, kAda.gid, "bob", false}, false},  // now has ada's UID
+      {{kAda.uid, kAda.gid, "", false}, false},     // the user database does not respond
       {{}, false}};
   for (const auto& [caller, sees] : cases) {
     Call call = Asking({{"state", "all"}}, "1");

@@ -67,8 +67,7 @@ Answer ListTokens(const ServerServices& server, const Call& call) {
 
 Answer RevokeToken(const ServerServices& server, const Call& call) {
   const std::optional<std::int64_t> id = base::ParseInt(call.id);
-  if (!id || *id < 1)
-    return Invalid("'{}' is not the number of a token", base::Printable(call.id, 40));
+  if (!id || *id < 1) return Invalid("'{}' is not a token number", base::Printable(call.id, 40));
   const std::optional<std::uint32_t> of =
       call.caller.admin ? std::nullopt : std::optional(call.caller.uid);
   CARMA_TRY(server.tokens->Revoke(*id, of));
