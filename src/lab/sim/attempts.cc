@@ -1,4 +1,4 @@
-// The phases of a process: it loads, allocates, computes, saves, and ends or is stopped.
+// The phases of a process: it loads, allocates, computes, saves, and exits or is stopped.
 #include "lab/sim/attempts.h"
 
 #include <algorithm>

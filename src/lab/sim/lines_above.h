@@ -12,7 +12,7 @@ namespace carma::sim {
 
 class LinesAbove {
  public:
-  // A waiting task. Numbers are in order of submission.
+  // A waiting task. Numbers follow the order of submission.
   struct Waiting {
     std::uint64_t number = 0;
     std::uint32_t job = 0;

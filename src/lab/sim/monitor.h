@@ -51,7 +51,7 @@ class Monitor {
     std::int64_t used_mib = 0;
     std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
     base::Time sampled{};
-    std::uint64_t changes = 0;  // the GPU's count of changes at that time
+    std::uint64_t changes = 0;  // the GPU's change count at that time
   };
 
   bool OnDemand() const { return options_.mode == MonitorOptions::Mode::kOnDemand; }

@@ -40,7 +40,7 @@ class SimGpu {
   void SetActivity(base::Time now, double sm_active, base::Duration keep);
   // Exact mean of the activity over [from, to]; the activity at `to` if from == to.
   double MeanActivity(base::Time from, base::Time to) const;
-  // changes() is the number of calls of SetActivity, changed() the time of the last call.
+  // changes() is the number of calls to SetActivity, changed() the time of the last call.
   std::uint64_t changes() const { return changes_; }
   base::Time changed() const { return changed_; }
 

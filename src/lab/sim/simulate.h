@@ -202,7 +202,7 @@ Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
 // ---- the results ----
 
 // Exact means and sums over the run, as defined in docs/server/metrics.md. The run lasts from the
-// first submission to the last end.
+// first submission to the end of the last task.
 struct Totals {
   std::int64_t tasks = 0;
   std::int64_t succeeded = 0;
@@ -240,11 +240,11 @@ struct RunResult {
 // accounts must balance: every task has ended once, no claim is left, and the total energy equals
 // that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors: kInvalid
 // if
-// - options are out of range (the parsers of their words check the ranges of numbers),
+// - options are out of range (the parsers of the options check number ranges),
 // - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all
 //   servers of one kind have together,
-// - arrivals are not in order of time,
+// - arrivals are not in chronological order,
 // - reservations cannot all have their GPUs, or leave tasks no time.
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options);

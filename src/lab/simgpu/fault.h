@@ -18,7 +18,7 @@ enum class FaultKind : std::uint32_t {
   kUsedOverTotal,  // more memory is in use than the GPU has
   kNoMemoryValue,  // memory counters are the "not available" sentinel
   kStale,          // readings stay as they were when the fault began
-  kVanish,         // no driver: every call returns DRIVER_NOT_LOADED, nvmlInit included
+  kVanish,         // no driver: every call returns DRIVER_NOT_LOADED, including nvmlInit
   kNoPidMemory,    // process memory is the "not available" sentinel
 };
 

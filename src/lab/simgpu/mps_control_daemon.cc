@@ -45,7 +45,7 @@ std::optional<uid_t> PeerUid(int fd) {
   return peer.uid;
 }
 
-// Makes this process run with the rights of the user whose clients it serves.
+// Makes this process run as the user whose clients it serves.
 bool BecomeServerUser(uid_t uid) {
   if (uid == ::geteuid()) return true;
   const Result<std::optional<base::UserEntry>> entry = base::FindUser(uid);
@@ -106,7 +106,7 @@ int ControlDaemon::Run() {
     pollfd watched[3] = {
         {listener_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
     // The daemon gets no message when a server's last client has gone, so it polls its servers
-    // while it quits.
+    // while quitting.
     if (::poll(watched, 3, quitting_ ? 20 : -1) < 0 && errno != EINTR) return 1;
     if (watched[2].revents != 0) ServeSignals();
     if (watched[0].revents != 0) ServePeer(listener_);
@@ -131,7 +131,7 @@ void ControlDaemon::Shutdown() {
     ::unlink(server.path.c_str());
   }
   Note("Exit");
-  // Only the FIFO is removed. The lock and the sockets stay.
+  // Only the FIFO is removed. The lock and the sockets remain.
   ::unlink(folders_.LogFifo().c_str());
   ::unlink(folders_.PidFile().c_str());
   for (const base::LineSocket& peer : quitters_) peer.Send(failed_ ? kMpsFailed : kMpsAnswerEnd);

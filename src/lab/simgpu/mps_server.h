@@ -38,7 +38,7 @@ class MpsServer {
         terms_(std::move(terms)) {}
 
   // Runs until the daemon sends quit, or until the daemon and the last client are gone. Returns the
-  // exit status. If a client was killed while computing, the server exits at once.
+  // exit status. If a client was killed while computing, the server exits immediately.
   int Run();
 
  private:
@@ -72,7 +72,7 @@ class MpsServer {
   base::LineSocket channel_;
   MpsWelcome terms_;
   std::vector<Client> clients_;
-  // Percentage of the SMs by partition; empty unless the SMs are divided.
+  // Percentage of the SMs by partition; empty unless the SMs are partitioned.
   std::map<std::string, double, std::less<>> partitions_;
   // Used to list this server among the processes of its clients' GPUs.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
