@@ -108,12 +108,12 @@ class MpsTest : public ::testing::Test {
     options.crash_s = 0;
     return options;
   }
-  // Waits until the server has noticed that its clients have ended, and returns its status.
+  // Waits until the server has noticed that its clients have exited, and returns its status.
   std::string StatusAfterEnds() {
     for (int i = 0; i < 500 && Status() != "ACTIVE"; ++i) ::sched_yield();
     return Status();
   }
-  // Waits until the task computes.
+  // Waits until the task is computing.
   static void AwaitWork(Process& task) { ASSERT_TRUE(task.ReadUntil("epoch 1/")); }
 
   MpsDaemonOptions options_;

@@ -43,7 +43,7 @@ enum class MpsError {
   kServerNotReady = 807,
   kMaxClients = 808,
   kClientTerminated = 810,
-  // The client has no SM partition although the daemon divides the SMs.
+  // The client has no SM partition even though the daemon partitions the SMs.
   kInvalidResourceConfiguration = 915,
 };
 CudaError CudaErrorOf(MpsError error);

@@ -17,7 +17,7 @@ Result<std::string> ShowText(Server& server);
 Result<std::string> ShowJson(Server& server);
 
 // Returns a list of processes, memory and memory limits that are left on the GPUs, or an empty
-// text. Errors: those of Server::Look.
+// string. Errors: those of Server::Look.
 Result<std::string> Audit(Server& server);
 
 }  // namespace carma::simgpu

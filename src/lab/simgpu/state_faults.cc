@@ -1,4 +1,4 @@
-// Injects damage into a simulated GPU server: Xids, conditions of its GPUs, faults of its driver.
+// Injects damage into a simulated GPU server: Xids, GPU conditions, driver faults.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -59,7 +59,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     return Invalid("fault: the name of the function is too long");
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
-  // Faults of readings are stored per GPU, so a fault set on the driver is stored for every GPU.
+  // Reading faults are stored per GPU, so a fault set on the driver is stored for every GPU.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
   const std::int32_t first = spread ? 0 : fault.gpu;
   const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;

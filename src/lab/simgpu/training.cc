@@ -40,7 +40,8 @@ std::atomic<Server*> waiting_server = nullptr;
 
 void NoteSignal(std::atomic<bool>& note) {
   note = true;
-  // Ends the sleep even if the signal arrives between the last check of the flags and the sleep.
+  // Interrupts the sleep even if the signal arrives between the last check of the flags and the
+  // sleep.
   if (Server* server = waiting_server) server->Poke();
 }
 void OnTerm(int) {
@@ -83,7 +84,7 @@ struct Milestone {
   int epoch = 0;
 };
 
-// Returns the milestones in order, ending with the end of the training.
+// Returns the milestones in order; the last one is the end of the training.
 std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   std::vector<Milestone> plan;
   const int epochs = options.solo_s > 0 ? options.epochs : 0;
@@ -100,7 +101,7 @@ std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   return plan;
 }
 
-// One run of the task on its GPUs. Every step returns the exit code if the process must end, and
+// One run of the task on its GPUs. Every step returns the exit code if the process must exit, and
 // otherwise an empty value.
 class Run {
  public:

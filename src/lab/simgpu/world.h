@@ -169,8 +169,8 @@ void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t
 // resident finished.
 bool Advance(World& world, double now_s);
 
-// Computes memory, speeds, activity and power from the residents. Must follow every change of the
-// residents.
+// Computes memory, speeds, activity and power from the residents. Must be called after every change
+// to the residents.
 void Recompute(World& world);
 
 // A GPU that has too little free memory for a request.
@@ -199,8 +199,8 @@ const GroupLimit* FindLimit(const World& world, int gpu, const std::string& grou
 bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
               std::int64_t hard_mib);
 // Called for an MPS client within its soft limit that finds the GPU full. Like NVIDIA's server,
-// ends clients of groups above their soft limits until `wanted` fits. Does nothing if that would
-// not free enough memory.
+// terminates clients of groups above their soft limits until `wanted` fits. Does nothing if that
+// would not free enough memory.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
 // A free slot; -1 if the table is full.
@@ -222,8 +222,8 @@ double KernelShare(const World& world, int slot, int place);
 // Announces a critical error of this GPU.
 void Announce(World& world, XidEvent event);
 
-// Resets a GPU: clears the errors counted since the driver was loaded, and remaps the rows that
-// wait for a reset.
+// Resets a GPU: clears the errors counted since the driver was loaded, and remaps the rows that are
+// waiting for a reset.
 void ResetCondition(Condition& condition);
 
 // Returns false if CARMA cannot have written these bytes (counts out of range, unknown GPUs).

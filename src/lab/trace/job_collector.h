@@ -60,11 +60,11 @@ class JobCollector {
   std::size_t jobs() const { return trace_.jobs.size(); }
   // text: a comment line without its '#'. It contains provenance or the start date.
   void Comment(std::string_view text);
-  // Call this if the format guarantees that lines are in order of time.
+  // Call this if the format guarantees that lines are in chronological order.
   void CheckOrder(const Job& job, std::string_view text);
 
   const ReadOptions& options() const { return options_; }
-  // The error that ends reading: an exceeded limit, or with `strict` the first complaint.
+  // The error that stops reading: an exceeded limit, or with `strict` the first complaint.
   const std::optional<base::Error>& error() const { return error_; }
 
   // Sorts and returns the trace. dated: submissions are in ms since 1970 and are shifted to start
@@ -84,7 +84,7 @@ class JobCollector {
 };
 
 // Reads Philly's cluster_job_log: a JSON array of jobs, or jobs one after the other. where: the
-// path in messages.
+// path to show in messages.
 Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where);
 
 }  // namespace carma::trace

@@ -48,7 +48,7 @@ class TableReader {
   virtual void Take(const Row& row, JobCollector& out) = 0;
 };
 
-// Sets the time of submission from a column in seconds.
+// Sets the submission time from a column in seconds.
 bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
   const std::optional<double> seconds = row.Number(column);
   return out.SetSubmit(job, seconds ? std::optional(*seconds * 1000) : std::nullopt,
@@ -138,7 +138,7 @@ class HeliosTable : public TableReader {
     Job job = row.NewJob();
     if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
     if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
-    // Job numbers, and therefore the lines, are in order of time.
+    // Job numbers, and therefore lines, are in chronological order.
     out.CheckOrder(job, row.Text(kSubmit));
     out.SetStatus(job, row.Text(kState));
     out.SetUser(job, row.Text(kUser));
@@ -201,7 +201,7 @@ class PaiTaskTable : public TableReader {
   static constexpr std::size_t kRequired = 10;
 
   // Tasks of one job (workers, evaluators) start together and count as one job. Their GPUs are
-  // added, and the duration lasts from the first start to the last end.
+  // added up, and the duration is the time from the first start to the last end.
   void Take(const Row& row, JobCollector& out) override {
     Job job = row.NewJob();
     if (!SetSubmit(job, row, kStart, out)) return;

@@ -52,7 +52,7 @@ bool SameWord(std::string_view text, std::string_view lower) {
   });
 }
 
-// Parses a number of fixed width; -1 unless all characters are digits.
+// Parses a fixed-width number; -1 unless all characters are digits.
 int Digits(std::string_view text) {
   int value = 0;
   for (const char c : text) {

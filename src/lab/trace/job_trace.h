@@ -85,7 +85,7 @@ enum class Complaint {
   kWishes
 };
 inline constexpr std::size_t kComplaintKinds = 11;
-// A key for JSON ("torn"), the problem ("a torn line"), and the remedy ("left out").
+// A key for JSON ("torn"), the problem ("a torn line"), and the remedy ("skipped").
 struct ComplaintText {
   std::string_view key;
   std::string_view what;

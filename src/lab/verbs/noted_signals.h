@@ -1,4 +1,5 @@
-// Records signals that end programs, so that a verb can first end the programs that it has started.
+// Records signals that terminate programs, so that a verb can first stop the programs that it has
+// started.
 #pragma once
 
 #include <signal.h>

@@ -46,7 +46,7 @@ struct DemoFlags {
   double speed = kSpeed;
 };
 
-// The folder is always in /tmp, not in $TMPDIR, because paths of sockets must be short.
+// The folder is always in /tmp, not in $TMPDIR, because socket paths must be short.
 class DemoFolder {
  public:
   DemoFolder() { made_ = ::mkdtemp(path_.data()) != nullptr; }

@@ -42,7 +42,7 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
   estimate::ReadOptions options{
       .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
   const bool catalogue = !flags.catalogue.empty();
-  // The default optimizer for published data without a column of optimizers
+  // The default optimizer for published data without an optimizer column
   // (docs/inside/estimators.md).
   const std::string usual = catalogue ? "adam" : "sgd-momentum";
   options.optimizer = estimate::ParseOptimizer(flags.optimizer.empty() ? usual : flags.optimizer);
@@ -203,7 +203,7 @@ std::string RowsOf(const std::string& name, const DataSet& set,
   return text;
 }
 
-// Whether the files are sweeps, which need no table of models.
+// Whether the files are sweeps, which need no model table.
 Result<bool> AreSweeps(const std::vector<std::string>& files) {
   bool sweeps = !files.empty();
   for (const std::string& file : files) {
@@ -308,7 +308,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
   if (!done) return context.Fail(done.error());
   if (flags.rows) return Print(context, done->rows);
-  // Leaves out estimators that cannot answer for this kind of data (given, history).
+  // Excludes estimators that do not apply to this kind of data (given, history).
   std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });

@@ -43,7 +43,7 @@ base::Json ScoreJson(const estimate::Score& score);
 // --runs: compares the closed form for transformers with tables of measured runs. --by and
 // --leave-out: fields of estimate::FieldOf.
 void EvaluateRuns(Context& context, const EvaluateFlags& flags);
-// --runs with sweeps of batches: predicts each run from related runs.
+// --runs with batch sweeps: predicts each run from related runs.
 void EvaluateSweeps(Context& context, const EvaluateFlags& flags);
 
 // The argument of --calibrate for each family in turn.

@@ -312,7 +312,7 @@ void ProfileCall::PrintPlan() const {
                     planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
 }
 
-// Returns why the run cannot fit on its GPU, or an empty text. All members have been measured
+// Returns why the run cannot fit on its GPU, or an empty string. All members have been measured
 // alone, so their total memory is known in advance.
 std::string ProfileCall::Refusal(const PlannedRun& run) const {
   if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
@@ -355,7 +355,7 @@ Result<Unit> ProfileCall::Measure() {
   return measured;
 }
 
-// Returns an empty text if the signature cannot be determined, which must not fail the whole
+// Returns an empty string if the signature cannot be determined, which must not fail the whole
 // profile.
 std::string ProfileCall::Signature(const std::string& name) const {
   const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);

@@ -1,4 +1,4 @@
-// Derives findings from measured runs: times alone, slowdowns beside other workloads, model
+// Derives findings from measured runs: solo times, slowdowns beside other workloads, model
 // parameters, and the cost of monitoring. Pure functions.
 #pragma once
 
@@ -52,8 +52,8 @@ struct TypeFindings {
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs);
 
-// Medians of a workload's time alone and its load time over the runs so far; empty if the workload
-// has not run alone.
+// Medians of a workload's solo time and load time over the runs so far; empty if the workload has
+// not run alone.
 std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std::string& gpu_type,
                                      std::span<const MeasuredRun> runs);
 

@@ -43,7 +43,7 @@ void OnEndAsked(int) {
   end_asked = 1;
 }
 
-// Makes a signal that ends the keeper also end the keeper's program.
+// Makes a signal that terminates the keeper also terminate the keeper's program.
 void ServeSignals() {
   struct sigaction action {};
   action.sa_handler = OnEndAsked;
@@ -64,7 +64,7 @@ void ReapAll() {
   }
 }
 
-// Ends all processes below the keeper. Detached processes have become its children.
+// Terminates all processes below the keeper. Detached processes have become its children.
 void EndDescendants() {
   const auto kill_from = Clock::now() + kGrace;
   bool told = false;
@@ -117,7 +117,7 @@ int KeepProgram(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-// Makes a new folder with a short name, because the paths of the sockets in it must be short.
+// Makes a new folder with a short name, because the socket paths in it must be short.
 Result<std::string> OwnFolder() {
   std::string folder = "/tmp/carma-profile-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) return FailErrno(errno, folder);
@@ -205,8 +205,8 @@ void KeptProgram::Listen() {
     Take(std::string_view(pending_).substr(0, end));
     pending_.erase(0, end + 1);
   }
-  // The program counts as ended only when its keeper has ended. Until then, some of the program's
-  // processes may be alive.
+  // The program is considered to have exited only once its keeper has exited. Until then, some of
+  // the program's processes may still be alive.
   if (n == 0) ended_ = true;
 }
 

@@ -25,7 +25,7 @@ std::optional<double> ActivityOf(const ProfileSample& sample) {
   return sample.sm_active ? sample.sm_active : sample.utilization;
 }
 
-// The median over the second half of the run. The last sample is left out, because it partly covers
+// The median over the second half of the run. The last sample is excluded, because it partly covers
 // time after the run.
 std::optional<double> UsualActivity(std::span<const ProfileSample> samples) {
   std::vector<double> told;

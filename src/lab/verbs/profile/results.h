@@ -26,8 +26,8 @@ struct ProfileSample {
 // When a GPU became active, and when its activity ended for good. The last sample should be later.
 // Interpolates: the activity of the first or last active sample divided by the usual activity gives
 // the active time in its span. Uses the coarse utilisation if there is no SM activity. Empty if
-// both are unknown or the GPU was never active. Samples are in order of time; the first only marks
-// the beginning of the second sample's span.
+// both are unknown or the GPU was never active. Samples are in chronological order; the first only
+// marks the beginning of the second sample's span.
 struct ActiveSpan {
   double from_s = 0;
   double until_s = 0;
@@ -65,7 +65,7 @@ struct MeasuredRun {
   std::string gpu;  // UUID of the GPU, also for runs on its instances
   std::vector<RunInstance> instances;
   // Only set for a member that ran alone. load_s: time until the GPU was active; unload_s: from the
-  // end of activity to the end of the process; sm_active: mean between these two moments.
+  // end of activity until the process exits; sm_active: mean between these two moments.
   std::optional<double> load_s;
   std::optional<double> unload_s;
   std::optional<double> sm_active;
@@ -91,7 +91,7 @@ std::string MeasuredRunJson(const MeasuredRun& run);
 // Errors: kInvalid with the position in the line.
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
 // Parses all lines of a results file. An incomplete last line, which begins at `whole_bytes`, is
-// left out. Errors: kInvalid with the line.
+// ignored. Errors: kInvalid with the line.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;

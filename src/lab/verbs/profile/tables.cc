@@ -213,7 +213,7 @@ std::string_view ColourOf(ProfileMethod method) {
   return method == ProfileMethod::kMps ? "c1" : method == ProfileMethod::kStreams ? "c2" : "c0";
 }
 
-// Formats a pair as "a / b", because labels of bars must be short.
+// Formats a pair as "a / b", because bar labels must be short.
 std::string PairText(const Meeting& meeting) {
   const bool first = meeting.members.front() == meeting.workload;
   return meeting.workload + " / " + (first ? meeting.members.back() : meeting.members.front());

@@ -38,7 +38,7 @@ std::vector<std::string> NamesOr(std::span<const std::string> names,
   return {names.begin(), names.end()};
 }
 
-// Reads a list of words, or a text such as "python train.py", which is a line for the shell.
+// Reads a list of words, or a string such as "python train.py", which is a shell command line.
 void ReadCommand(JsonReader& in, const char* key, std::vector<std::string>& command) {
   const Json* raw = in.Raw(key);
   if (!raw) return;
