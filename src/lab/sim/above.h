@@ -58,7 +58,7 @@ struct Above {
   int wait_requeues = 3;
 
   // ---- kAsked ----
-  base::Duration report_every{10'000};  // maximum age of the servers' answers
+  base::Duration report_every{10'000};  // maximum age of the servers' reports
 
   bool WithCarma() const { return placing == Placing::kAsked || gres == Gres::kCarma; }
   friend bool operator==(const Above&, const Above&) = default;

@@ -103,7 +103,7 @@ class MpsTest : public ::testing::Test {
     options.state_path = server_.path();
     options.mps_pipes = folders_.pipes;
     options.memory_mib = {8'000};
-    options.solo_s = 1e7;  // a hundred real seconds, so the task ends only if a test ends it
+    options.solo_s = 1e7;  // a hundred real seconds, so the task exits only if a test stops it
     options.epochs = 10'000;
     options.crash_s = 0;
     return options;
@@ -287,7 +287,7 @@ TEST_F(MpsTest, EachClientNeedsAPartitionIfTheDaemonDividesTheSms) {
   TrainingOptions options = Task();
   options.sm_active = {0.8};
   options.mps_partition = name;
-  options.mps_thread_percentage = 10;  // has no effect beside a partition
+  options.mps_thread_percentage = 10;  // has no effect if there is a partition
   Process client(options);
   AwaitWork(client);
   EXPECT_NEAR(shared_->Residents()->at(0).pace, 72.0 / 108 / 0.8, 1e-9);
@@ -395,7 +395,7 @@ TEST_F(MpsTest, TerminatingAClientIsSafeButKillingItIsNot) {
          !std::ranges::any_of(*shared_->Residents(), hangs)) {
   }
   terminate(hanging);
-  while (shared_->Look(0)->used_mib > 8'000) {  // its context ends although it gets no message
+  while (shared_->Look(0)->used_mib > 8'000) {  // its context is destroyed even though it gets no message
   }
   EXPECT_TRUE(hanging.Runs());
   hanging.Kill(SIGKILL);
@@ -414,7 +414,7 @@ TEST_F(MpsTest, TerminatingAClientIsSafeButKillingItIsNot) {
   killed.Kill(SIGKILL);
   EXPECT_EQ(neighbour.Wait(), 1);
   EXPECT_THAT(neighbour.err(), HasSubstr("MPS server and the MPS client failed"));
-  while (ServerPid() == server) {  // the server takes a moment to end
+  while (ServerPid() == server) {  // the server takes a moment to exit
   }
 }
 
@@ -426,7 +426,7 @@ TEST_F(MpsTest, AKilledServerIsReplacedAndAKilledDaemonCanBeStartedAgain) {
   ::kill(static_cast<pid_t>(base::ParseInt(server).value_or(0)), SIGKILL);
   EXPECT_EQ(first.Wait(), 1);
   EXPECT_THAT(first.err(), HasSubstr("MPS server and the MPS client failed"));
-  while (ServerPid() == server) {  // the daemon takes a moment to notice the server's end
+  while (ServerPid() == server) {  // the daemon takes a moment to notice that the server exited
   }
   Process second(Task());
   AwaitWork(second);

@@ -36,8 +36,8 @@ MpsFolders MpsFoldersFromEnvironment();
 // CUDA errors that clients of an MPS server get.
 enum class MpsError {
   kNone = 0,
-  kForeignAccess = 700,  // all clients get this error after one of them has accessed foreign memory
-  kLaunchFailed = 719,   // also caused by many programs' own faults
+  kForeignAccess = 700,  // all clients get this error after an illegal access by one of them
+  kLaunchFailed = 719,   // many programs' own bugs also cause this error
   kConnectionFailed = 805,
   kRpcFailure = 806,
   kServerNotReady = 807,

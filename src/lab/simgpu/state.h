@@ -71,7 +71,7 @@ struct GpuIdentity {
   std::int64_t reserved_mib = 0;
   int sms = 0;
   double relative_speed = 1;
-  bool mig = false;         // whether the GPU is divided into instances
+  bool mig = false;         // whether the GPU is partitioned into instances
   std::string parent_uuid;  // for an instance: its GPU; else empty
   int gpu_instance = 0;
   sim::MigSlices slices{};
@@ -98,7 +98,7 @@ struct Progress {
   double work_left_s = 0;
   double pace = 0;
   std::uint32_t generation = 0;  // for Server::Wait
-  bool evicted = false;          // MPS has ended the process, and its memory is gone
+  bool evicted = false;          // MPS has terminated the process, and its memory is gone
 };
 
 class Residency;

@@ -56,7 +56,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
   if (fault.gpu < kWholeDriver || fault.gpu >= gpu_count() || fault.kind == FaultKind::kNone)
     return Invalid("fault: expected a kind and a GPU from 0 to " + std::to_string(gpu_count() - 1));
   if (fault.function.size() >= sizeof(FaultEntry::function))
-    return Invalid("fault: the name of the function is too long");
+    return Invalid("fault: the function name is too long");
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
   // Reading faults are stored per GPU, so a fault set on the driver is stored for every GPU.

@@ -44,7 +44,7 @@ struct Arrival {
   double sm_cap = 1;  // maximum share of the SMs (thread percentage of MPS)
   double sensitivity = 0;
   double pressure = 0;
-  double work_s = 0;  // seconds of work alone on an A100-40GB; 0: the process only holds memory
+  double work_s = 0;  // seconds of work when running alone on an A100-40GB; 0: the process only holds memory
   std::vector<Share> shares;  // 1..kMaxGpus, each GPU once
   std::string group;          // full path of the process's control group; empty: none
 };
@@ -67,7 +67,7 @@ struct Condition {
   std::int64_t rows_remapped = 0;    // rows of memory ever replaced by spares
   std::uint32_t remap_pending = 0;   // 1: another row is replaced at the next reset
   std::uint32_t remap_failed = 0;    // 1: no spares are left, so a reset does not help
-  std::int32_t recovery_action = 0;  // NVML's number of the action
+  std::int32_t recovery_action = 0;  // NVML's number for the action
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
@@ -94,7 +94,7 @@ struct Gpu {
   double relative_speed;
   double compute;  // share of a whole GPU's SMs; below 1 for an instance
   Condition condition;
-  std::uint32_t mig;    // 1: divided, so processes run only on its instances
+  std::uint32_t mig;    // 1: partitioned by MIG, so processes run only on its instances
   std::int32_t parent;  // for an instance: its GPU; else -1
   std::int32_t gpu_instance;
   sim::MigSlices slices;
@@ -117,7 +117,7 @@ struct Resident {
   double pressure;
   double joined_s;
   std::uint32_t wants_work;  // 1: it computes while it has work left
-  std::uint32_t evicted;     // 1: MPS has ended it for another client, and its memory is free
+  std::uint32_t evicted;     // 1: MPS has terminated it for another client, and its memory is free
   std::int32_t share_count;
   double pace;  // derived by Recompute(): work seconds per second
   Share shares[kMaxGpus];

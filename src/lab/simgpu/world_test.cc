@@ -316,7 +316,7 @@ TEST(World, ParsesShapesOrRefusesThemWithTheKnownTypes) {
 TEST(World, ParsesOrRefusesDivisions) {
   struct Case {
     const char* shape;
-    std::vector<std::size_t> instances;  // per GPU; 99: not divided; empty: refused
+    std::vector<std::size_t> instances;  // per GPU; 99: not partitioned; empty: refused
     const char* complaint = "";
   };
   const Case cases[] = {

@@ -26,7 +26,7 @@ class CsvCells {
 
  private:
   std::vector<std::string_view> cells_;
-  std::string unquoted_;  // text of cells with doubled quotes
+  std::string unquoted_;  // text of cells that contain doubled quotes
 };
 
 // Collects the trace job by job and checks its invariants.

@@ -136,7 +136,7 @@ Result<std::vector<ClassShare>> ParseMix(std::string_view text) {
         std::ranges::any_of(mix, [&](const ClassShare& each) { return each.weight_class == name; });
     if (name.empty() || !share || *share <= 0 || *share > 1e6 || twice) {
       return Invalid("mix '" + base::Printable(text, 80) +
-                     "': expected shares of classes like light=65,medium=27,heavy=8");
+                     "': expected class shares such as light=65,medium=27,heavy=8");
     }
     mix.push_back({name, *share});
     sum += *share;

@@ -36,7 +36,7 @@ struct MappedTasks {
   std::size_t other_gpus = 0;         // jobs with a number of GPUs that no workload has
   std::size_t no_duration = 0;        // jobs of unknown duration, which get the median
   std::size_t kept = 0;               // jobs that name a workload of the catalogue
-  std::size_t never_ran = 0;          // jobs that never ran, which are left out
+  std::size_t never_ran = 0;          // jobs that never ran, which are skipped
 };
 
 // A job keeps its submission time, its user (or group), and its workload if it names one. Jobs that

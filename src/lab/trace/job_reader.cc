@@ -267,7 +267,7 @@ struct Layout {
   TraceFormat format;
   std::span<const char* const> columns;  // required columns come first
   std::size_t required = 0;
-  std::size_t headerless = 0;  // number of columns of a table without header; 0: it has a header
+  std::size_t headerless = 0;  // number of columns of a table that has no header; 0: it has a header
   bool dated = false;          // times count from some moment before the first job
   std::optional<std::int64_t> clock_ms;  // the time of day at time 0
   std::unique_ptr<TableReader> (*make)() = nullptr;
@@ -383,7 +383,7 @@ Result<Unit> ReadTable(LineReader& lines, JobCollector& out, const std::string& 
       if (!found) {
         return Invalid("{}:{}: expected {}, not '{}'", where, at.number,
                        out.options().format.empty()
-                           ? "a trace of one of the formats " + FormatNames()
+                           ? "a trace in one of the formats " + FormatNames()
                            : "the columns of format " + std::string(out.options().format),
                        base::Printable(text, 80));
       }

@@ -20,7 +20,7 @@ struct Submission {
   base::Duration at{};  // counted from the trace's start
   std::string workload_id;
   int line = 0;                  // line in the trace file
-  std::optional<double> solo_s;  // duration alone; empty: as in the catalogue
+  std::optional<double> solo_s;  // duration when running alone; empty: as in the catalogue
   std::string user;              // empty: unknown
   std::optional<double> cpus;    // as Workload::cpus; empty: as in the catalogue
   std::string gpu_type;          // the only GPU model that the task may use; empty: any

@@ -290,7 +290,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   for (const auto& [option, fields] :
        {std::pair("--by", &flags.by), std::pair("--leave-out", &flags.leave_out)}) {
     if (fields->empty() || *fields == "family") continue;
-    return context.Fail(Invalid("{}: '{}': expected family (more with --runs)", option,
+    return context.Fail(Invalid("{}: '{}': expected family (other fields need --runs)", option,
                                 base::Printable(*fields, 40))
                             .error());
   }
@@ -348,10 +348,10 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
                  "tables of measured runs, instead of layer lists; may be repeated");
   verb.AddOption("--models", "FILE", flags->models, "model sizes for --runs; may be repeated");
   add("--summaries", flags->summaries,
-      "folder of the summaries (default: summaries beside the catalogue)", "DIR");
+      "summaries folder (default: summaries beside the catalogue)", "DIR");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
-      "optimizer of rows that do not state one (default: sgd-momentum; adam for a catalogue)",
+      "optimizer for rows that do not state one (default: sgd-momentum; adam for a catalogue)",
       "NAME");
   add("--weights", flags->weights,
       "weights of the gpumemnet estimators (default: the shipped ones)", "DIR");

@@ -11,7 +11,7 @@ namespace carma::cli {
 struct SeenSlowdown {
   std::vector<std::size_t> members;  // workload numbers, with repetitions
   std::size_t who = 0;               // index in `members` of the task with this slowdown
-  double slowdown = 1;               // time in the group divided by time alone
+  double slowdown = 1;               // time in the group divided by the time when running alone
 };
 
 struct MpsFit {

@@ -48,7 +48,7 @@ void ServeSignals() {
   struct sigaction action {};
   action.sa_handler = OnEndAsked;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaction(number, &action, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);  // a reader that has gone has also closed the lifeline
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone has also closed the lifeline
 }
 
 void Tell(const std::string& line) {
@@ -239,7 +239,7 @@ Result<KeptMps> KeptMps::Start(const Order& order) {
   while (!said.contains('\n')) {
     char buffer[1024];
     const ssize_t n = ::read(words.fd, buffer, sizeof buffer);
-    if (n == 0) return Unavailable("the process that keeps the MPS server has ended");
+    if (n == 0) return Unavailable("the process that keeps the MPS server has exited");
     if (n > 0) said.append(buffer, static_cast<std::size_t>(n));
     if (n < 0) ::poll(&words, 1, -1);
   }

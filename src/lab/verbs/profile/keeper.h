@@ -29,7 +29,7 @@ int RunKeeper(const std::vector<std::string>& arguments);
 struct KeptRun {
   std::int64_t began_ns = 0;
   std::int64_t ended_ns = 0;
-  int code = 0;  // exit code, or 128 + the number of the signal that ended it
+  int code = 0;  // exit code, or 128 + the number of the signal that killed it
 };
 
 // A process that runs a program or an MPS server while its lifeline is open.

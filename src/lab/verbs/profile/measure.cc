@@ -211,7 +211,7 @@ class Measurement::ActiveRun {
                           .stopped = stopping_});
     slot.ended_once = true;
     if (outcome->code != 0 && !stopping_) {
-      Fails(fmt::format("{} ended with exit code {}: {}", slot.workload, outcome->code,
+      Fails(fmt::format("{} exited with code {}: {}", slot.workload, outcome->code,
                         LastLine(OutputOf(i))));
     }
   }
@@ -377,7 +377,7 @@ Result<Unit> Measurement::TakeNews(const Listener& listener) {
     CARMA_TRY(place->run()->TakeNews());
     if (!place->run()->complete()) continue;
     MeasuredRun measured = place->run()->Measured();
-    place->run().reset();  // also ends its MPS server
+    place->run().reset();  // also stops its MPS server
     if (!measured.failed.empty() && measured.run.members.size() == 1 && !measured.run.cost_of)
       return Invalid("alone, " + measured.failed);
     CARMA_TRY(listener.take(std::move(measured)));

@@ -49,7 +49,7 @@ struct RunInstance {
   double begin_s = 0;
   double end_s = 0;
   int code = 0;          // exit code
-  bool stopped = false;  // `carma profile` stopped it because every member had ended once
+  bool stopped = false;  // `carma profile` stopped it because every member had finished once
   static void VisitFields(auto& field, auto& self) {
     field("member", self.member, "", {.low = 0});
     field("begin_s", self.begin_s, "", kRunSecondsRule);

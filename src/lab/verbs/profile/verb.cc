@@ -28,24 +28,24 @@ void AddProfileCommand(Syntax app, Context& context) {
       .OneWord()
       .Excludes(file);
   verb.AddOption("--output", "DIR", flags->output,
-                 "folder of the results (default: carma-profile)");
+                 "results folder (default: carma-profile)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
                  "GPU numbers as in carma gpus (default: all); GPUs of one type run in parallel")
       .List()
       .OneWord();
   verb.AddOption("--methods", "LIST", flags->methods,
-                 "some of streams,mps,mig (default: all available)")
+                 "any of streams,mps,mig (default: all available)")
       .List()
       .OneWord()
       .OneOf({"streams", "mps", "mig"});
   verb.AddOption("--degrees", "LIST", flags->degrees,
-                 "how many copies of a workload at once: 1-7, 2,4, none (default: 1-7)");
+                 "how many copies of a workload to run together, such as 1-7, 2,4 or none (default: 1-7)");
   verb.AddFlag("!--no-pairs", flags->pairs,
                "skip the pairs; sensitivity and pressure stay unknown");
   verb.AddFlag("!--no-watching", flags->watching, "skip measuring the cost of monitoring");
   verb.AddOption("--repeat", "N", flags->repeats, "runs of each kind (default: 3)").Range(1, 100);
   verb.AddOption("--seconds", "S", flags->seconds,
-                 "computing time alone of built-in workloads (default: 60, simulated 300)")
+                 "solo computing time of built-in workloads (default: 60, simulated 300)")
       .Range(1.0, 86'400.0);
   verb.AddOption("--python", "PROGRAM", flags->python,
                  "Python with PyTorch, for built-in workloads (default: python3)");

@@ -61,7 +61,7 @@ Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
     const std::string text = CARMA_TRY(ReadNamed(flags.experiment, kMaxExperimentBytes));
     if (Result<Unit> read = ReadExperiment(flags.experiment, text, experiment); !read) {
       if (flags.experiment.ends_with(".csv"))
-        return Invalid("{}: expected an experiment file (TOML); a trace goes to --trace",
+        return Invalid("{}: expected an experiment file (TOML); use --trace for a trace",
                        base::Printable(flags.experiment, 200));
       return std::unexpected(read.error());
     }
@@ -402,13 +402,13 @@ void AddSimulateCommand(Syntax app, Context& context) {
                  "such as 2.5")
       .Range(1.0, kMaxSlowdownLimit);
   verb.AddOption("--reserve", "WORDS", load.reserve,
-                 "GPUs reserved on each server, in words of carma reserve: \"for=ada gpus=0,1 "
+                 "GPUs reserved on each server, in carma reserve syntax: \"for=ada gpus=0,1 "
                  "from=9h for-time=8h repeat=weekdays\"; times count from the first submission, a "
                  "Monday at midnight")
       .OneWord();
-  verb.AddOption("--threads", "N", flags->threads, "runs at once (default: one per core)")
+  verb.AddOption("--threads", "N", flags->threads, "number of parallel runs (default: one per core)")
       .Range(1, kMaxThreads);
-  verb.AddFlag("--csv", flags->csv, "one line per run instead of the table");
+  verb.AddFlag("--csv", flags->csv, "print one line per run instead of the table");
   verb.AddFlag("--record", flags->record,
                "with --json: include the full record of each policy's first run, for carma report");
   verb.AddOption("--html", "FILE", flags->html, "also write a report with figures");

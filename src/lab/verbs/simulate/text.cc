@@ -72,7 +72,7 @@ struct Quantity {
 };
 
 std::string SlowdownText(const SimOutcome& outcome) {
-  std::vector<double> means;  // without runs in which no task succeeded
+  std::vector<double> means;  // excluding runs in which no task succeeded
   for (const Metrics& run : outcome.runs) {
     if (run.slowdown) means.push_back(run.slowdown->mean);
   }
@@ -162,7 +162,7 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
   return quantities;
 }
 
-// labels: the names of the outcomes.
+// labels: the outcomes' names.
 std::string TableOf(std::span<const SimOutcome> outcomes, std::span<const std::string> labels,
                     std::span<const Quantity* const> shown, std::size_t label_width,
                     const Screen& screen) {

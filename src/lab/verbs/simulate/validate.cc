@@ -54,7 +54,7 @@ struct Replayed {
   double least_s = 0;      // shorter tasks do not count
 };
 
-// The comparison of those pairs in one file that used one sharing method.
+// The comparison of the pairs in one file that used the same sharing method.
 struct Paired {
   std::string path;
   core::SharingMethod method{};
@@ -159,7 +159,7 @@ std::string ReplayText(const Replayed& replayed, const Screen& screen) {
              base::Printable(replayed.path), base::Counted(std::ssize(replayed.tasks), "task"),
              replayed.listed.counted.tasks,
              base::FormatSpan(base::Duration(std::llround(replayed.least_s * 1000)))) +
-         agreement("parameters of the catalogue", replayed.listed.counted) +
+         agreement("catalogue parameters", replayed.listed.counted) +
          agreement("guessed, as for unknown tasks", replayed.guessed.counted) + "\n" +
          table.Text(screen) + "\n";
 }
@@ -273,10 +273,10 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
       .OneWord();
   verb.AddOption(
       "--least", "SPAN", flags->least,
-      "shortest run time of tasks from --tasks that count in the agreement (default: 10m)");
+      "minimum run time for a task from --tasks to count in the agreement (default: 10m)");
   verb.AddOption("--pairs", "FILE", flags->pairs,
-                 "measured pairs: speed1, speed2 (relative to alone), u1, m1, u2, m2 (percent of "
-                 "GPU and memory utilisation alone), method (streams, mps; default: streams); may "
+                 "measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, m2 (percent of "
+                 "GPU and memory utilisation when running alone), method (streams, mps; default: streams); may "
                  "be repeated")
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,

@@ -83,8 +83,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   return history;
 }
 
-// A task that shared its GPUs took longer than alone, so a replay must use the duration of its
-// workload.
+// A task that shared its GPUs took longer than it would alone, so a replay must use its workload's
+// duration.
 void ForgetSharedDurations(trace::JobTrace& trace) {
   for (trace::Job& job : trace.jobs) {
     if (job.workload != 0) job.duration.reset();
