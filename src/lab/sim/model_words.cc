@@ -82,7 +82,7 @@ constexpr ModelWord kWords[] = {
     {"stop", kSpan, "time until a stopped task has exited (2s)", Sets<AT(stopping.takes)>},
     {"progress", kShare, "share of the tasks that print their progress (0)",
      Sets<AT(progress.share), 1>},
-    {"time_slot", kSpan, "run time after which a task is requeued if others wait; 0s: never",
+    {"time_slot", kSpan, "run time after which a task is requeued if others are waiting; 0s: never",
      Sets<AT(time_slot)>},
 };
 #undef AT

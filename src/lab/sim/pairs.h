@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxPairs = 100'000;
 // One task of a pair.
 struct PairedTask {
   double speed = 1;  // relative to running alone
-  // SM activity when running alone, 0..1, or nvidia-smi's utilisation, an upper bound of the SM
+  // SM activity when running alone, 0..1, or nvidia-smi's utilisation, an upper bound on the SM
   // activity.
   double utilization = 0;
   double memory = 0;  // running alone: share of time in which memory was read or written, 0..1

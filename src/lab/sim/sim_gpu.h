@@ -13,7 +13,7 @@ namespace carma::sim {
 
 // A task's share of one GPU, from its first allocation to its end.
 struct Occupant {
-  std::uint32_t job = 0;   // number of the task in its run
+  std::uint32_t job = 0;   // the task's number within its run
   std::uint32_t part = 0;  // which of the task's GPUs this is
   std::int64_t mib = 0;
   double base_speed = 1;  // the task's speed on this GPU without neighbours

@@ -170,8 +170,9 @@ struct RunOptions {
   Stopping stopping;
   ShownProgress progress;
   // Option: time slices, as if an administrator called `carma requeue`. A task that has run for one
-  // time slice while others wait is requeued behind tasks that had fewer time slices. It continues
-  // if no task waits, or if it has saved no work since it started. 0: no time slices.
+  // time slice while others are waiting is requeued behind tasks that had fewer time slices. It
+  // continues if no task is waiting, or if it has saved no work since it started. 0: no time
+  // slices.
   base::Duration time_slot{0};
 
   int max_recoveries = 3;  // per task; the published versions have no limit

@@ -32,7 +32,7 @@ constexpr auto kPatience = 2000ms;
 sigset_t ServedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  // Other signals end the daemon immediately and leave all its files behind, as they do with
+  // Other signals terminate the daemon immediately and leave all its files behind, as they do with
   // NVIDIA's daemon.
   sigaddset(&set, SIGCHLD);
   return set;

@@ -30,11 +30,11 @@ std::string_view JobStatusName(JobStatus status);  // "passed" …, "" for kUnkn
 // Empty for an unknown word.
 std::optional<JobStatus> ParseJobStatus(std::string_view word);
 
-// Assigns numbers to texts that many jobs share. The empty text is number 0.
+// Assigns numbers to strings that many jobs share. The empty string is number 0.
 class Names {
  public:
   Names() { Number({}); }
-  // Returns the number of a text and assigns one to a new text; empty if kMaxNames are in use.
+  // Returns a string's number and assigns one to a new string; empty if kMaxNames are in use.
   std::optional<std::uint32_t> Number(std::string_view name);
   const std::string& Text(std::uint32_t number) const { return *texts_[number]; }
   std::size_t size() const { return texts_.size(); }

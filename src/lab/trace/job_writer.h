@@ -14,7 +14,7 @@
 
 namespace carma::trace {
 
-// A function that takes the next piece of a text.
+// A function that receives the next piece of the text.
 using Sink = std::function<Result<Unit>(std::string_view)>;
 
 // Formats comment lines that state a trace's origin, for the head of its file.

@@ -36,7 +36,7 @@ struct TaskTrace {
 inline constexpr std::string_view kWishColumns = "account,qos,cpus,gpu_type";
 // The values of kWishColumns, such as "vision,,4,A100"; empty if the task states none of them.
 std::string WishesText(const Submission& task);
-// Sets the task's values from a text in the form of WishesText.
+// Sets the task's values from a string in the format of WishesText.
 void SetWishes(Submission& task, std::string_view text);
 
 // CSV with submit_s and workload_id, and optionally solo_s (if a task's duration differs from its

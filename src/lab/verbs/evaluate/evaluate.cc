@@ -329,12 +329,12 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "with\n"
       "model, batch, measured_mib and optionally censored, optimizer, precision, family.\n"
       "Catalogue: CSV with batch_size, gpus, summary_file and memory_mib_run60, _thesis or _rad2.\n"
-      "Runs of transformers: CSV with the columns of docs/inside/estimators.md, \"Tables of "
+      "Transformer runs: CSV with the columns of docs/inside/estimators.md, \"Tables of "
       "runs\"; they "
-      "need no\n"
-      "summaries, but a table of models. Sweeps of batches (gpu, benchmark, batch, "
+      "need a\n"
+      "model table, but no summaries. Batch sweeps (gpu, benchmark, batch, "
       "mem_mib_median)\n"
-      "need neither; --by benchmark.\n"
+      "need neither and take --by benchmark.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EvaluateFlags>();
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {

@@ -252,7 +252,7 @@ class Measurement::Place {
   const ActiveRun* run() const { return run_.get(); }
 
   // Samples the lane before the run. Empty if another process uses the GPU; `by` then describes
-  // that process. Errors: the driver's.
+  // that process. Errors: driver errors.
   Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
     std::optional<ProfileSample> first;
     for (const std::size_t device : lane_.devices) {

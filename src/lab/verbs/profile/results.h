@@ -1,5 +1,5 @@
-// Samples of GPUs during a run, and the file of measured runs. The file has one JSON object per
-// line, appended after each run, so `carma profile` can continue after an interruption.
+// GPU samples during a run, and the file of measured runs. The file has one JSON object per line,
+// appended after each run, so `carma profile` can continue after an interruption.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ struct RunInstance {
 
 struct MeasuredRun {
   PlannedRun run;
-  std::string gpu;  // UUID of the GPU, also for runs on its instances
+  std::string gpu;  // UUID of the whole GPU, even for runs on its instances
   std::vector<RunInstance> instances;
   // Only set for a member that ran alone. load_s: time until the GPU was active; unload_s: from the
   // end of activity until the process exits; sm_active: mean between these two moments.
@@ -70,7 +70,7 @@ struct MeasuredRun {
   std::optional<double> unload_s;
   std::optional<double> sm_active;
   std::optional<std::int64_t> memory_mib;  // peak memory on the GPU above the initial use
-  std::optional<double> energy_j;          // energy of the GPU until the last process ended
+  std::optional<double> energy_j;          // GPU energy until the last process exited
   std::string failed;                      // why the run is not usable, or empty
   static void VisitFields(auto& field, auto& self) {
     PlannedRun::VisitFields(field, self.run);
@@ -98,7 +98,7 @@ struct KeptRuns {
 };
 Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where);
 
-// The folder of results. Only one `carma profile` at a time can hold it.
+// The results folder. Only one `carma profile` at a time can hold it.
 class ResultFolder {
  public:
   // Creates the folder if necessary. Errors: kConflict: another process uses the folder; kInvalid:

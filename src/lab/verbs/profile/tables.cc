@@ -54,7 +54,7 @@ std::string GroupText(const std::vector<std::string>& members) {
 // A table that is printed on the terminal and on the page.
 struct Sheet {
   std::vector<std::string> titles;
-  std::size_t left = 1;  // columns that are aligned to the left
+  std::size_t left = 1;  // number of left-aligned columns
   std::vector<std::vector<std::string>> rows;
 };
 
@@ -92,7 +92,7 @@ Sheet WatchingSheet(const TypeFindings& type) {
   return sheet;
 }
 
-// Sentences on the accuracy of the parameters.
+// Sentences about the accuracy of the parameters.
 std::vector<std::string> ModelLines(const TypeFindings& type) {
   std::vector<std::string> lines;
   if (type.mps_error) {

@@ -163,7 +163,7 @@ Result<Unit> GiveSummaries(Context& context, const SimLoad& load, const trace::C
   if (load.summaries.empty()) {
     const auto needy = std::ranges::find_if(policies, NeedsSummaries);
     if (needy == policies.end()) return Unit{};
-    return Invalid("estimator {} reads model summaries: name their folder with --summaries",
+    return Invalid("estimator {} needs model summaries: name their folder with --summaries",
                    needy->options.estimates.method);
   }
   LoadedSummaries loaded = CARMA_TRY(LoadSummaries(catalogue, load.summaries));

@@ -164,7 +164,7 @@ Result<Unit> Replay::AwaitAll() {
   return Unit{};
 }
 
-// Determines which tasks wait, which run, and which have ended since the last call.
+// Determines which tasks are waiting, which are running, and which have ended since the last call.
 Result<Unit> Replay::Look() {
   const std::vector<api::TaskView> tasks =
       CARMA_TRY(Patiently([&] { return server_.Unfinished(); }));
