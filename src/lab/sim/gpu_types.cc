@@ -107,7 +107,7 @@ Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view te
     memory += slices.memory;
     instances.push_back(slices);
     if (compute > kMigComputeSlices || memory > kMigMemorySlices)
-      return Invalid("'" + base::Printable(text, 60) + "' needs more slices than an " + type.type + " has");
+      return Invalid("'" + base::Printable(text, 60) + "' needs more slices than one " + type.type + " has");
   }
   return instances;
 }

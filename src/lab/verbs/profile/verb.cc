@@ -16,7 +16,7 @@ void AddProfileCommand(Syntax app, Context& context) {
       "  carma profile --built-in resnet50-b32,bert-base-b32 --methods mps --degrees none\n"
       "A line of the file: {\"name\":\"ours\",\"command\":[\"python3\",\"train.py\"]}, for a "
       "command that\ndoes the same amount of work each time (docs/server/profile.md). To continue "
-      "after an\ninterruption, repeat the command. Exit code: 0 if all was measured, 130 if "
+      "after an\ninterruption, repeat the command. Exit code: 0 if everything was measured, 130 if "
       "interrupted.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ProfileFlags>();
