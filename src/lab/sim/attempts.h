@@ -39,7 +39,7 @@ class Attempts {
   void Stop(JobIndex index);
   // Call this when the task's process has exited.
   void End(JobIndex index);
-  // Progress printed by the tasks of a server; empty if no task prints any.
+  // Progress printed by a server's tasks; empty if none prints any.
   std::optional<core::ProgressSeen> ProgressOn(std::uint32_t server) const;
 
   Machines& machines() { return machines_; }

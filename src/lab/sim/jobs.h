@@ -27,7 +27,7 @@ using JobIndex = std::uint32_t;
 
 enum class Phase : std::uint8_t {
   kEstimating,  // the estimate is not ready yet
-  kWaiting,     // in the queue of the cluster or of a server
+  kWaiting,     // in the cluster's or a server's queue
   kLoading,     // the process lives but has allocated no GPU memory yet
   kComputing,
   kCrashing,  // the task ran out of memory, and its process is about to exit

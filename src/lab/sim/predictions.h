@@ -38,7 +38,7 @@ class Predictions {
   // The task's memory estimate; empty if there is none.
   std::optional<core::Estimate> EstimateOf(const Job& job);
   core::Profile ProfileOf(const Job& job);
-  // The event with estimate and profile for the core of the task's server.
+  // The event with the estimate and profile, for the core of the task's server.
   core::EstimateReady AnswerFor(const Job& job);
   // Learns from an attempt that has left its GPUs.
   void Learn(const Job& job, const core::TaskRecord& record, base::Time now);

@@ -44,7 +44,7 @@ Load LoadAsGuessed(const trace::Workload& workload, std::size_t part);
 // Time from the task's first allocation on any GPU to its end.
 double DurationOf(const MeasuredTask& task);
 
-// How well the model predicts the logarithm of the slowdowns.
+// How well the model predicts the log slowdowns.
 struct Agreement {
   std::size_t tasks = 0;
   double mean_error = 0;  // mean of |log predicted - log measured|

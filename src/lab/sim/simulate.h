@@ -177,7 +177,7 @@ struct RunOptions {
 
   int max_recoveries = 3;  // per task; the published versions have no limit
   // Perturbation: each task's solo time is multiplied by exp(N(0, noise)), and the first submission
-  // is at a random time after the start of the daemon.
+  // is at a random time after the daemon starts.
   double noise = 0;
   std::uint64_t seed = 1;
 
@@ -189,7 +189,7 @@ struct RunOptions {
   bool record = false;
   std::size_t points_per_gpu =
       4'000;  // maximum number of points of a series; longer series are averaged over time
-  // Called at the end of each task, in order, so that results need not be stored.
+  // Called when each task ends, in order, so results need not be stored.
   std::function<void(const report::RunTask&)> on_task;
   // Called at the first start of each task that had to wait, with the start expected at submission.
   // Only allowed with one server and immediate estimates.

@@ -45,7 +45,7 @@ core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   return policy;
 }
 
-// Adapts the policy to the simulated cluster. Its driver always answers, so no sample is ever too
+// Adapts the policy to the simulated cluster. Its driver always responds, so no sample is ever too
 // old.
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;

@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Time limit for a peer that does not answer.
+// Time limit for a peer that does not respond.
 constexpr auto kPatience = 2000ms;
 
 sigset_t ServedSignals() {
@@ -125,7 +125,7 @@ bool ControlDaemon::Idle() {
 
 void ControlDaemon::Shutdown() {
   for (Server& server : servers_) {
-    // Kills a server that does not answer the request to quit.
+    // Kills a server that does not respond to the quit request.
     if (Ask(server, "quit") != "bye") failed_ = ::kill(server.pid, SIGKILL) == 0;
     ::waitpid(server.pid, nullptr, 0);
     ::unlink(server.path.c_str());

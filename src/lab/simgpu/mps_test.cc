@@ -82,7 +82,8 @@ class MpsTest : public ::testing::Test {
     const bool held = fd && ::fcntl(fd.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     return held ? lock.l_pid : 0;
   }
-  // Waits until the daemon's process has ended. It ends some time after it has answered "quit".
+  // Waits until the daemon's process has exited, which happens some time after it has replied to
+  // "quit".
   void AwaitDaemonsEnd() {
     const base::UniqueFd fd(::open(folders_.Lock().c_str(), O_RDONLY | O_CLOEXEC));
     struct flock lock {};
@@ -209,7 +210,7 @@ TEST_F(MpsTest, AResidentServerIsListedOnTheGpu) {
   Process client(Task());
   AwaitWork(client);
   const std::string server = ServerPid();
-  EXPECT_EQ(Status(), "ACTIVE");  // the server handles its clients before it answers
+  EXPECT_EQ(Status(), "ACTIVE");  // the server handles its clients before it replies
   std::vector<ProcessLook> others, clients;
   ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kStreams, others));
   ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kMps, clients));
@@ -489,7 +490,7 @@ TEST_F(MpsTest, MisbehavesOnRequest) {
   Behave("hang");
   Process hangs([this] { return Command("get_server_list"); });
   MpsError refused = MpsError::kNone;
-  // The daemon serves its peers in sequence, so its next answer shows that it has served this peer.
+  // The daemon serves its peers in sequence, so its next reply shows that it has served this peer.
   Process waits([&] { return MpsClient::Join(folders_.pipes, "", refused) ? 0 : 1; });
   waits.Kill(SIGKILL);
   waits.Wait();

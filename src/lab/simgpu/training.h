@@ -30,7 +30,7 @@ struct TrainingOptions {
   double sensitivity = 0.7;
   double pressure = 0.5;
   double solo_s = 0;  // work when running alone on an A100-40GB; 0: allocate, free and exit
-  double load_s = 0;  // from the start of the process to the first allocation
+  double load_s = 0;  // from process start to the first allocation
   double first_batch_share =
       // Share of the memory for parameters and optimiser states; the first batch allocates the
       // rest.

@@ -1,5 +1,5 @@
-// Tests with real processes on a simulated server whose clock runs fast. They wait for actions of
-// the processes, never for a fixed time.
+// Tests with real processes on a simulated server whose clock runs fast. They wait for the
+// processes to act, never for a fixed time.
 #include "lab/simgpu/training.h"
 
 #include <gmock/gmock.h>

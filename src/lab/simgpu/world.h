@@ -49,7 +49,7 @@ struct Arrival {
   std::string group;          // full path of the process's control group; empty: none
 };
 
-// A limit on the memory of a control group, including groups below it, on one GPU.
+// A limit on a control group's memory on one GPU, including the groups below it.
 inline constexpr int kMaxGroupLimits = 256;
 inline constexpr std::size_t kGroupBytes = 256;
 struct GroupLimit {
@@ -180,7 +180,7 @@ struct Shortage {
   std::int64_t free_mib = 0;
   std::int64_t usable_mib = 0;
 };
-// The GPU where the shares do not fit. Empty if all shares fit, also within the limits of the group
+// The GPU where the shares do not fit. Empty if all shares fit and stay within the group's limits
 // (Arrival::group).
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});

@@ -49,7 +49,7 @@ void EvaluateSweeps(Context& context, const EvaluateFlags& flags);
 // The argument of --calibrate for each family in turn.
 inline constexpr const char* kEachFamily = "each";
 
-// The estimator's answers for all runs. site: learned constants; null: the shipped ones.
+// The estimator's predictions for all runs. site: learned constants; null: the shipped ones.
 std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
                                          const estimate::DataSet& set, double coverage,
                                          const estimate::Site* site);

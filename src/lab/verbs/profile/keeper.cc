@@ -82,7 +82,7 @@ void EndDescendants() {
   }
 }
 
-// The exit code, or 128 plus the number of the signal.
+// The exit code, or 128 plus the signal number.
 int CodeOf(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -134,7 +134,7 @@ class Measurement::ActiveRun {
     samples_.push_back(sample);
   }
 
-  // If the driver does not answer, the run does not wait for a final reading.
+  // If the driver does not respond, the run does not wait for a final reading.
   void NotAnswered() { read_after_ = over(); }
 
   MeasuredRun Measured() const {
@@ -274,7 +274,7 @@ class Measurement::Place {
     return first;
   }
 
-  // Takes a sample; empty if the driver did not answer this time.
+  // Takes a sample; empty if the driver did not respond this time.
   std::optional<ProfileSample> Look() const {
     const auto reading =
         probe_.Read(lane_.devices[0], base::FromMs(base::BootTimeNs() / 1'000'000));

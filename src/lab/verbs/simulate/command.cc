@@ -54,7 +54,7 @@ struct Prepared {
   std::vector<SimPolicy> policies;
 };
 
-// Reads the settings of the file and overrides them with the flags' settings.
+// Reads the settings from the file and overrides them with those of the command-line flags.
 Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {
@@ -107,7 +107,7 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded.settings);
 }
 
-// The sharing method that the words name; otherwise the two methods between which a daemon chooses.
+// The sharing method that the words name; otherwise the two methods that a daemon chooses between.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
   for (const PolicyWord& word : words) {
@@ -339,7 +339,7 @@ void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
 
 std::string Footer() {
   std::string text =
-      "A policy is a list of words: the mapper and keys of the configuration's sections policy,\n"
+      "A policy is a list of words: the mapper and keys from the configuration sections policy,\n"
       "fair, limits, slots, reserve, recovery and monitor. Also:\n";
   for (const PolicyWordInfo& word : PolicyWords())
     text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);

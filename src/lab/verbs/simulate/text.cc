@@ -56,15 +56,15 @@ std::string OomText(const SimOutcome& outcome) {
   return fmt::format("{:.1f} ({:.0f}-{:.0f})", report::EstimatedOf(ooms).mean, *low, *high);
 }
 
-// Mean number of failed tasks over all runs. Failed tasks shorten the makespan, and this must not
+// Mean number of failed tasks over all runs. Failed tasks shorten the makespan, which must not
 // count as a gain.
 double Failed(const SimOutcome& outcome) {
   return MeanOf(outcome,
                 [](const Metrics& run) { return static_cast<double>(report::Failed(run)); });
 }
 
-// A column of the table: its title, and its cell for each policy. detail: shown in a second table
-// on narrow screens.
+// A table column: its title and its cell for each policy. detail: shown in a second table on narrow
+// screens.
 struct Quantity {
   std::string title;
   std::function<std::string(const SimOutcome&)> cell;
