@@ -27,7 +27,7 @@ struct PowerModel {
 };
 double PowerW(const PowerModel& model, double smact);
 
-// Data loaders of all tasks of a server share its CPU cores. This option is off by default: the
+// The data loaders of all tasks on a server share its CPU cores. This option is off by default: the
 // measured runs hint at the effect (tasks with a demanding task on another GPU ran 10 to 25 %
 // longer) but do not determine its constants. A task that needs no cores is not slowed down.
 struct HostContention {

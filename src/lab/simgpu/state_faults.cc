@@ -12,7 +12,7 @@ Result<Unit> Server::AnnounceXid(int gpu, int xid) {
   if (gpu < 0 || gpu >= place_count()) return CheckGpu(gpu);
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   Announce(mapping_->state->world, {gpu, xid});
-  Changed();  // wakes processes that wait for events
+  Changed();  // wakes processes waiting for events
   return Unit{};
 }
 

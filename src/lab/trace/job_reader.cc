@@ -55,7 +55,7 @@ bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
                        row.Text(column));
 }
 
-// Sets the duration from a start that SetSubmit has accepted to the end, if it is known.
+// If the end is known, sets the duration from the start, which SetSubmit has accepted, to the end.
 void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
   const std::optional<double> to = row.Number(end);
   out.SetDuration(job, to ? std::optional(*to - *row.Number(start)) : std::nullopt, row.Text(end));

@@ -431,7 +431,7 @@ void RunProfile(Context& context, const ProfileFlags& flags) {
   if (done) return;
   context.Fail(done.error());
   if (!interrupted) return;
-  Warn(context, "the measurements so far are kept: the same command continues from there");
+  Warn(context, "the measurements so far are kept: repeat the command to continue");
   context.exit_code = kExitInterrupted;
 }
 

@@ -141,7 +141,7 @@ class Script {
     const std::string duration = trace::SecondsText(job.duration.value_or(Duration(0)));
     if (!command_.empty()) {
       std::string command = command_;
-      // Names are replaced last, so that placeholders in names are not replaced.
+      // Names are replaced last, so placeholders inside names are not replaced.
       Replace(command, "{n}", std::to_string(number_));
       Replace(command, "{gpus}", std::to_string(trace::WholeGpus(job)));
       Replace(command, "{duration_s}", duration);
