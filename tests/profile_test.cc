@@ -191,7 +191,7 @@ TEST_F(Profile, ContinuesWhereItStopped) {
   first.Signal(SIGINT);
   const Ran interrupted = first.Wait();
   EXPECT_EQ(interrupted.code, 130) << interrupted.Text();
-  EXPECT_THAT(interrupted.err, HasSubstr("the same command continues from there"));
+  EXPECT_THAT(interrupted.err, HasSubstr("repeat the command to continue"));
   const std::size_t kept = RunsKept();
   ExpectNothingLeft();
   const Ran second = Run(what);

@@ -14,8 +14,8 @@
 
 namespace carma::trace {
 
-// Splits a line of CSV into cells. Double quotes work as in RFC 4180, except that a quoted cell
-// cannot contain a line end.
+// Splits a CSV line into cells. Double quotes work as in RFC 4180, except that a quoted cell cannot
+// contain a line end.
 class CsvCells {
  public:
   // Returns false if a quote is not closed. The cells are valid until the next call, and only while

@@ -17,7 +17,7 @@ struct TraceFormat {
   std::string_view name;  // for --format: "philly", "helios" …
   std::string_view about;
 };
-// All formats, in the order of detection.
+// All formats, in detection order.
 std::span<const TraceFormat> TraceFormats();
 
 struct ReadOptions {

@@ -1,5 +1,5 @@
-// Traces of whole clusters in one common form: user, submission, number of GPUs and duration of
-// each job. The jobs' programs are unknown. job_mapping.h turns these traces into task traces.
+// Traces of whole clusters in a common form: user, submission, number of GPUs and duration of each
+// job. The jobs' programs are unknown. job_mapping.h turns these traces into task traces.
 #pragma once
 
 #include <array>

@@ -88,7 +88,7 @@ std::optional<int> WholeNumber(RowReader& in, std::string_view column, double hi
   return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-// Reads measured parameters, or guesses them from the other columns of the row.
+// Reads measured parameters, or guesses them from the row's other columns.
 void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Workload& workload,
                       std::string& missing) {
   const std::string domain = base::ToLower(base::Trim(row.Text("domain")));

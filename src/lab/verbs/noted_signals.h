@@ -10,7 +10,7 @@
 
 namespace carma::cli {
 
-// Set by the signal handler of NotedSignals.
+// Set by NotedSignals' signal handler.
 inline std::atomic<bool> interrupted = false;
 
 // While this object exists, SIGINT, SIGTERM and SIGHUP only set `interrupted`.

@@ -27,7 +27,7 @@ class DemoServer {
 
   // Submits the trace's tasks at their submission times, in the background.
   Result<Unit> Replay(const std::vector<std::string>& options);
-  // Returns false once all tasks of the trace have ended. Errors contain the replay's output.
+  // Returns false once all of the trace's tasks have ended. Errors contain the replay's output.
   Result<bool> Replays();
   Result<report::Report> Report(const std::string& label);
   api::Client& client() { return context_.client(); }

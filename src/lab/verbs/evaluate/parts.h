@@ -46,7 +46,7 @@ void EvaluateRuns(Context& context, const EvaluateFlags& flags);
 // --runs with batch sweeps: predicts each run from related runs.
 void EvaluateSweeps(Context& context, const EvaluateFlags& flags);
 
-// The argument of --calibrate for each family in turn.
+// The --calibrate argument that selects each family in turn.
 inline constexpr const char* kEachFamily = "each";
 
 // The estimator's predictions for all runs. site: learned constants; null: the shipped ones.
@@ -58,7 +58,7 @@ std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
 // run.
 Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
 
-// --calibrate: one row per family, with the errors of its own runs and of all others, as shipped
+// --calibrate: one row per family, with the errors on its own runs and on all others, as shipped
 // and calibrated.
 void EvaluateCalibration(Context& context, const estimate::DataSet& set, double coverage);
 

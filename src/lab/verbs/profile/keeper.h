@@ -86,7 +86,7 @@ class KeptProgram {
 };
 
 // An MPS control daemon below a keeper, with its server for one GPU and a temporary folder. The
-// destructor waits until daemon, server and folder are gone.
+// destructor waits until the daemon, server and folder are gone.
 class KeptMps {
  public:
   struct Order {
@@ -99,7 +99,7 @@ class KeptMps {
   // Blocks until the server accepts clients.
   static Result<KeptMps> Start(const Order& order);
 
-  // The folder of the MPS daemon, for task::MpsSetup::dir.
+  // The MPS daemon's folder, for task::MpsSetup::dir.
   const std::string& dir() const { return dir_; }
 
  private:
