@@ -15,7 +15,7 @@ using base::Duration;
 
 namespace {
 
-// Workloads with the same number of GPUs, by class of the mix.
+// Workloads with the same number of GPUs, by mix class.
 using Shelf = std::vector<std::vector<const Workload*>>;
 
 std::map<int, Shelf> Shelves(const Catalogue& catalogue, const std::vector<ClassShare>& mix) {

@@ -1,4 +1,4 @@
-// Makes a task trace from a cluster trace by assigning each job a workload of the catalogue.
+// Makes a task trace from a cluster trace by assigning each job a workload from the catalogue.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct MappedTasks {
   std::vector<std::size_t> by_class;  // number of tasks in each class of the mix
   std::size_t other_gpus = 0;         // jobs with a number of GPUs that no workload has
   std::size_t no_duration = 0;        // jobs of unknown duration, which get the median
-  std::size_t kept = 0;               // jobs that name a workload of the catalogue
+  std::size_t kept = 0;               // jobs that name a workload in the catalogue
   std::size_t never_ran = 0;          // jobs that never ran, which are skipped
 };
 

@@ -38,7 +38,7 @@ struct SampleFacts {
   double time_factor = 1;       // factor by which times were stretched
 };
 
-// Draws a sample with the requested load and the arrival pattern of the trace.
+// Draws a sample with the requested load and the trace's arrival pattern.
 //
 // Jobs are thinned at random, which preserves the time of day and the mix of sizes and durations.
 // Thinning jobs one by one would turn any arrivals into a Poisson process. Keeping or dropping

@@ -213,7 +213,7 @@ Result<bool> AreSweeps(const std::vector<std::string>& files) {
   return sweeps;
 }
 
-// Evaluates measured runs of transformers: --runs, --models.
+// Evaluates measured transformer runs: --runs, --models.
 void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
   const Result<bool> sweeps = AreSweeps(flags.runs);
   if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
@@ -340,7 +340,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
     verb.AddOption(name, type, target, help);
   };
-  add("--layers", flags->layers, "layer lists of the models", "FILE");
+  add("--layers", flags->layers, "the models' layer lists", "FILE");
   add("--measured", flags->measured, "measurements of the same models", "FILE");
   add("--catalogue", flags->catalogue,
       "task descriptions with summaries, instead of --layers and --measured", "FILE");

@@ -37,7 +37,7 @@ namespace {
 
 constexpr int kExitInterrupted = 130;
 constexpr std::chrono::seconds kLogEvery{30};
-// Computing time of the built-in workloads in s.
+// Computing time of built-in workloads, in s.
 constexpr double kRealSeconds = 60, kSimulatedSeconds = 300;
 constexpr const char* kWorkloadsFile = "workloads.jsonl";
 constexpr const char* kCalibratedFile = "calibrated.jsonl";

@@ -48,7 +48,7 @@ struct TypeFindings {
   std::vector<WatchingCost> watching;
 };
 
-// Findings for each GPU type that a workload ran on alone, in the order of the types' first runs.
+// Findings for each GPU type that a workload ran on alone, in order of each type's first run.
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs);
 

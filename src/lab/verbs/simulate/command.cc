@@ -204,7 +204,7 @@ sim::RunOptions OptionsOf(const SimPolicy& policy, const SimLoad& load) {
   return options;
 }
 
-// Simulates every run of every policy and shows the progress on one line.
+// Simulates every run of every policy and shows progress on one line.
 Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepared, int threads) {
   const SimLoad& load = prepared.load;
   std::vector<sim::RunOptions> options;

@@ -407,8 +407,8 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   SimPolicy& policy = draft.policy;
   draft.settings.divided = policy.options.collocation == core::SharingMethod::kMig;
   draft.settings.policy = config::PolicyFor(draft.settings, policy.options.collocation);
-  // The published systems had no memory limits, and Slurm alone starts no MPS server.
-  // MPS cannot limit clients of a server for several GPUs (task::MpsLimitHolds).
+  // The published systems had no memory limits, and Slurm alone does not start an MPS server. MPS
+  // cannot limit the clients of a server that spans several GPUs (task::MpsLimitHolds).
   policy.options.mps_memory_limit = draft.settings.mps_memory_limit &&
                                     draft.settings.mps_servers == task::MpsScope::kGpu &&
                                     !draft.settings.published && policy.options.above.WithCarma();

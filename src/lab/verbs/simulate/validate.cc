@@ -32,7 +32,7 @@ struct ValidateFlags {
   std::vector<std::string> traces;
   std::vector<std::string> tasks;
   std::vector<std::string> pairs;
-  std::string least = "10m";  // shortest duration of tasks that count
+  std::string least = "10m";  // minimum duration for a task to count
   std::string workloads;      // empty: the built-in catalogue
   int runs = 40;
   double noise = 0.03;

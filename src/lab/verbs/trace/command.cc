@@ -143,7 +143,7 @@ void AddMap(Syntax trace, Context& context) {
                "tasks last as long as their jobs did, not as long as their workloads");
   verb.AddOption(
           "--users", "WORD", flags->users,
-          "owners of the tasks: the jobs' users (user, default) or their virtual clusters (vc)")
+          "task owners: the jobs' users (user, default) or their virtual clusters (vc)")
       .OneOf({"user", "vc"});
   AddSeedOption(verb, flags->seed);
   verb.Footer("  carma trace map small.csv --mix light=50,medium=40,heavy=10 > tasks.csv");
@@ -159,7 +159,7 @@ void AddGenerate(Syntax trace, Context& context) {
   AddCatalogueOption(verb, flags->fit.workloads);
   verb.AddOption("--tasks", "N", flags->tasks, "number of jobs (default: 60)")
       .Range(std::size_t{1}, kMostGenerated);
-  verb.AddOption("--mean-gap", "S", flags->mean_gap_s, "mean seconds between two submissions")
+  verb.AddOption("--mean-gap", "S", flags->mean_gap_s, "mean seconds between submissions")
       .Range(0.0, 1e7);
   verb.AddOption("--max-gpus", "N", flags->max_gpus, "only jobs with at most this many GPUs")
       .Range(1, trace::kMaxJobGpus);
