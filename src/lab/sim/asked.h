@@ -39,7 +39,7 @@ class AskedPlacing {
   void Reported(base::Time now) { reported_ = now; }
 
  private:
-  struct Seen {  // the GPUs of a server as last seen
+  struct Seen {  // a server's GPUs as last seen
     std::vector<core::GpuView> views;
     std::uint64_t told = 0;  // Server::told at that time
   };

@@ -66,7 +66,7 @@ class NodeCounts {
     int gpus = 0;
     int gpus_booked = 0;
   };
-  // Units that the request needs of each pool, and the number of pools that it uses.
+  // Units that the request needs from each pool, and the number of pools that it uses.
   std::int64_t UnitsOf(const Node& node, std::uint32_t pool, const CountAsked& asked) const;
   int PoolsOf(const Node& node, const CountAsked& asked) const;
   bool Fits(const Node& node, const CountAsked& asked) const;

@@ -1,4 +1,4 @@
-// Parses reservations of the simulated servers: `carma simulate --reserve`.
+// Parses reservations on the simulated servers: `carma simulate --reserve`.
 #pragma once
 
 #include <span>

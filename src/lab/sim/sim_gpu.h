@@ -30,7 +30,7 @@ class SimGpu {
   double sm_active() const { return steps_.back().sm_active; }
   const std::vector<Occupant>& occupants() const { return occupants_; }  // in order of arrival
 
-  // The caller must call SetActivity after each change of the occupants.
+  // The caller must call SetActivity each time the occupants change.
   void Add(const Occupant& occupant);
   void Remove(std::uint32_t job);
   void Resize(std::uint32_t job, std::int64_t mib);

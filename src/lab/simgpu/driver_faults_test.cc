@@ -80,7 +80,7 @@ nvml::Return CodeOf(const Fault& fault) {
   return fault.kind == FaultKind::kVanish ? nvml::kDriverNotLoaded : fault.code;
 }
 
-// The code of the reading's error; kInvalid stands for success.
+// The reading's error code; kInvalid stands for success.
 ErrorCode Outcome(const gpu::ReadResult<gpu::Reading>& reading) {
   return reading ? ErrorCode::kInvalid : reading.error().code;
 }

@@ -105,8 +105,8 @@ int ControlDaemon::Run() {
   while (!(quitting_ && (Idle() || (quit_at_ns_ && base::BootTimeNs() >= *quit_at_ns_)))) {
     pollfd watched[3] = {
         {listener_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
-    // The daemon gets no message when a server's last client has gone, so it polls its servers
-    // while quitting.
+    // The daemon gets no message when a server's last client leaves, so it polls its servers while
+    // quitting.
     if (::poll(watched, 3, quitting_ ? 20 : -1) < 0 && errno != EINTR) return 1;
     if (watched[2].revents != 0) ServeSignals();
     if (watched[0].revents != 0) ServePeer(listener_);

@@ -189,7 +189,7 @@ void MpsServer::ShowItself(std::string_view place_and_path) {
   if (joined && *joined) residencies_[key] = std::move(*joined);
 }
 
-// The clients on a GPU share one context, so a fault of one client affects them all.
+// The clients on a GPU share one context, so a fault in one client affects them all.
 void MpsServer::FaultOf(const Client& culprit) {
   Note(fmt::format("Client {} caused a fatal fault", culprit.pid));
   const MpsError error =

@@ -26,7 +26,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Time from the allocation of parameters and states to the first batch.
+// Time from allocating parameters and states to the first batch.
 constexpr double kFirstBatchS = 1;
 constexpr int kTermExitCode = 128 + SIGTERM;
 constexpr int kUsageExitCode = 2;
@@ -47,7 +47,7 @@ void NoteSignal(std::atomic<bool>& note) {
 void OnTerm(int) {
   NoteSignal(stop_asked);
 }
-// The handler only interrupts the sleep. The loops then check for messages of the MPS server.
+// The handler only interrupts the sleep. The loops then check for messages from the MPS server.
 void OnMpsNews(int) {
   if (Server* server = waiting_server) server->Poke();
 }

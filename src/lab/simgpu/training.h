@@ -62,8 +62,8 @@ struct TrainingOptions {
 // Installs signal handlers. Prints progress to standard output and errors to standard error.
 int RunTraining(const TrainingOptions& options);
 
-// CLOCK_BOOTTIME of this process's start. The kernel's 10 ms ticks would be too coarse: they are
-// seconds on a fast simulated server.
+// When this process started, in CLOCK_BOOTTIME. The kernel's 10 ms ticks would be too coarse: they
+// are seconds on a fast simulated server.
 std::int64_t ProcessStartNs();
 
 }  // namespace carma::simgpu

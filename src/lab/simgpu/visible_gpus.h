@@ -31,7 +31,7 @@ struct MpsView {
 Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
                               std::string_view visible_devices, const MpsMemoryLimits& limits);
 
-// The control group (cgroup v2) of this process, as the full path of its folder. Empty for the root
+// This process's control group (cgroup v2), as the full path of its folder. Empty for the root
 // group.
 std::string OwnGroup();
 

@@ -145,7 +145,7 @@ void RecomputeActivity(World& world, Crowd& crowd) {
   }
 }
 
-// Adds up activity and memory of instances for their GPU. Only the whole GPU draws power.
+// Adds up the instances' activity and memory for their GPU. Only the whole GPU draws power.
 void AddUpInstances(World& world) {
   for (int g = world.gpu_count; g < world.place_count; ++g) {
     const Gpu& instance = world.gpus[g];

@@ -41,7 +41,7 @@ struct Arrival {
   core::SharingMethod sharing = core::SharingMethod::kStreams;
   // The process's MPS server. Clients of one server compute side by side.
   std::uint32_t mps_server = 0;
-  double sm_cap = 1;  // maximum share of the SMs (thread percentage of MPS)
+  double sm_cap = 1;  // maximum share of the SMs (MPS thread percentage)
   double sensitivity = 0;
   double pressure = 0;
   double work_s = 0;  // seconds of work when running alone on an A100-40GB; 0: the process only holds memory

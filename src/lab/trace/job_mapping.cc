@@ -154,7 +154,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
   MappedTasks mapped;
   std::vector<Job> jobs = trace.jobs;
   mapped.never_ran = std::erase_if(jobs, NeverRan);
-  if (jobs.empty()) return Invalid("no job of the trace has run");
+  if (jobs.empty()) return Invalid("no job in the trace ran");
   if (jobs.back().submit > kMaxSubmission)
     return Invalid("the jobs are submitted over more than a year: use a window");
   const auto named = [&](const Job& job) {
