@@ -107,7 +107,8 @@ Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view te
     memory += slices.memory;
     instances.push_back(slices);
     if (compute > kMigComputeSlices || memory > kMigMemorySlices)
-      return Invalid("'" + base::Printable(text, 60) + "' needs more slices than one " + type.type + " has");
+      return Invalid("'" + base::Printable(text, 60) + "' needs more slices than one " + type.type +
+                     " has");
   }
   return instances;
 }
@@ -150,7 +151,8 @@ Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
   std::vector<GpuType> gpus;
   for (const ShapedGpu& gpu : shaped) {
     if (gpu.mig)
-      return Invalid("shape '" + base::Printable(shape, 60) + "': expected GPUs without MIG instances");
+      return Invalid("shape '" + base::Printable(shape, 60) +
+                     "': expected GPUs without MIG instances");
     gpus.push_back(gpu.type);
   }
   return gpus;

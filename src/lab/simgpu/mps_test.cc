@@ -396,7 +396,8 @@ TEST_F(MpsTest, TerminatingAClientIsSafeButKillingItIsNot) {
          !std::ranges::any_of(*shared_->Residents(), hangs)) {
   }
   terminate(hanging);
-  while (shared_->Look(0)->used_mib > 8'000) {  // its context is destroyed even though it gets no message
+  // Its context is destroyed even though it gets no message.
+  while (shared_->Look(0)->used_mib > 8'000) {
   }
   EXPECT_TRUE(hanging.Runs());
   hanging.Kill(SIGKILL);

@@ -44,7 +44,7 @@ struct Arrival {
   double sm_cap = 1;  // maximum share of the SMs (MPS thread percentage)
   double sensitivity = 0;
   double pressure = 0;
-  double work_s = 0;  // seconds of work when running alone on an A100-40GB; 0: the process only holds memory
+  double work_s = 0;  // seconds of solo work on an A100-40GB; 0: the process only holds memory
   std::vector<Share> shares;  // 1..kMaxGpus, each GPU once
   std::string group;          // full path of the process's control group; empty: none
 };

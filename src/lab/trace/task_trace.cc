@@ -53,8 +53,8 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
     for (const auto& [column, name] :
          {std::pair("qos", &submission.qos), std::pair("account", &submission.account)}) {
       if (!name->empty() && !core::IsShareName(*name))
-        return row.Wrong(
-            fmt::format("column '{}': expected 1 to 64 letters, digits or any of '_', '-', '+', '.'", column));
+        return row.Wrong(fmt::format(
+            "column '{}': expected 1 to 64 letters, digits or any of '_', '-', '+', '.'", column));
     }
     if (base::ToLower(submission.gpu_type) == "any") submission.gpu_type.clear();
     if (!submission.gpu_type.empty() && !core::IsGpuTypeWord(submission.gpu_type))

@@ -182,8 +182,8 @@ Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
       all_.push_back(each);
     } else if (*same != each) {
       return Conflict(
-          "{}: '{}' was measured there with a different command: choose another --output or another "
-          "name",
+          "{}: '{}' was measured there with a different command: choose another --output or "
+          "another name",
           folder_.path(), each.name);
     }
   }
@@ -402,8 +402,9 @@ Result<Unit> ProfileCall::Run() {
   CARMA_TRY(FindGpus());
   CARMA_TRY(TakeWorkloads(std::move(wanted)));
   MakePlan(PlanOptionsHere(std::move(degrees)));
-  Say(fmt::format("{} on {}, {} of them from an earlier invocation; {}", base::Counted(planned_, "run"),
-                  base::Counted(std::ssize(lanes_), "GPU"), planned_ - plan_.size(), LeftText()));
+  Say(fmt::format("{} on {}, {} of them from an earlier invocation; {}",
+                  base::Counted(planned_, "run"), base::Counted(std::ssize(lanes_), "GPU"),
+                  planned_ - plan_.size(), LeftText()));
   if (flags_.dry_run) {
     PrintPlan();
     return Unit{};

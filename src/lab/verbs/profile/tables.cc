@@ -339,7 +339,8 @@ std::string CatalogueCsv(const TypeFindings& type) {
 std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
                          std::string_view title) {
   std::string body =
-      "<p>U: solo SM activity; S, P: sensitivity and pressure under MPS; TIME: solo computing time; "
+      "<p>U: solo SM activity; S, P: sensitivity and pressure under MPS; TIME: solo computing "
+      "time; "
       "ERROR: mean error of the predicted slowdowns. See docs/server/profile.md in "
       "CARMA.</p>\n";
   for (const TypeFindings& type : findings) PutType(body, type);

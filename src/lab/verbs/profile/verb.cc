@@ -27,8 +27,7 @@ void AddProfileCommand(Syntax app, Context& context) {
       .List()
       .OneWord()
       .Excludes(file);
-  verb.AddOption("--output", "DIR", flags->output,
-                 "results folder (default: carma-profile)");
+  verb.AddOption("--output", "DIR", flags->output, "results folder (default: carma-profile)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
                  "GPU numbers as in carma gpus (default: all); GPUs of one type run in parallel")
       .List()
@@ -38,8 +37,9 @@ void AddProfileCommand(Syntax app, Context& context) {
       .List()
       .OneWord()
       .OneOf({"streams", "mps", "mig"});
-  verb.AddOption("--degrees", "LIST", flags->degrees,
-                 "how many copies of a workload to run together, such as 1-7, 2,4 or none (default: 1-7)");
+  verb.AddOption(
+      "--degrees", "LIST", flags->degrees,
+      "how many copies of a workload to run together, such as 1-7, 2,4 or none (default: 1-7)");
   verb.AddFlag("!--no-pairs", flags->pairs,
                "skip the pairs; sensitivity and pressure stay unknown");
   verb.AddFlag("!--no-watching", flags->watching, "skip measuring the cost of monitoring");

@@ -202,7 +202,8 @@ Result<double> StepsTold(std::string_view output) {
     if (steps.is_number()) told = steps.get<double>();
   }
   if (!told) return Invalid("its output contains no \"steps\"");
-  if (!(*told >= 1 && *told <= kMostSteps)) return Invalid("{} steps: expected 1 to {}", *told, kMostSteps);
+  if (!(*told >= 1 && *told <= kMostSteps))
+    return Invalid("{} steps: expected 1 to {}", *told, kMostSteps);
   return *told;
 }
 

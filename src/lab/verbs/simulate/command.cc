@@ -406,7 +406,8 @@ void AddSimulateCommand(Syntax app, Context& context) {
                  "from=9h for-time=8h repeat=weekdays\"; times count from the first submission, a "
                  "Monday at midnight")
       .OneWord();
-  verb.AddOption("--threads", "N", flags->threads, "number of parallel runs (default: one per core)")
+  verb.AddOption("--threads", "N", flags->threads,
+                 "number of parallel runs (default: one per core)")
       .Range(1, kMaxThreads);
   verb.AddFlag("--csv", flags->csv, "print one line per run instead of the table");
   verb.AddFlag("--record", flags->record,

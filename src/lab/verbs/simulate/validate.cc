@@ -274,10 +274,11 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
   verb.AddOption(
       "--least", "SPAN", flags->least,
       "minimum run time for a task from --tasks to count in the agreement (default: 10m)");
-  verb.AddOption("--pairs", "FILE", flags->pairs,
-                 "measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, m2 (percent of "
-                 "GPU and memory utilisation when running alone), method (streams, mps; default: streams); may "
-                 "be repeated")
+  verb.AddOption(
+          "--pairs", "FILE", flags->pairs,
+          "measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, m2 (percent of "
+          "GPU and memory utilisation when running alone), method (streams, mps; default: "
+          "streams); may be repeated")
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,
                  "catalogue of the tasks' workloads (default: built in)");

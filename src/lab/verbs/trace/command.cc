@@ -40,8 +40,7 @@ Option AddSourceOptions(Syntax verb, JobSource& source, const char* name = "trac
 }
 
 void AddCatalogueOption(Syntax verb, std::string& workloads) {
-  verb.AddOption("--workloads", "FILE", workloads,
-                 "workload catalogue (default: built in)");
+  verb.AddOption("--workloads", "FILE", workloads, "workload catalogue (default: built in)");
 }
 
 void AddSeedOption(Syntax verb, std::uint64_t& seed) {
@@ -63,7 +62,8 @@ void AddReplay(Syntax trace, Context& context) {
       "memory estimate given to CARMA: oracle (default), horus, faketensor, gpumemnet, none");
   verb.AddOption("--memory", "N=SIZE", flags->memory,
                  "let the N-th task request SIZE, as users would, instead of the estimate");
-  verb.AddOption("--simtask", "PATH", flags->simtask, "path of carma-simtask (default: next to carma)");
+  verb.AddOption("--simtask", "PATH", flags->simtask,
+                 "path of carma-simtask (default: next to carma)");
   verb.AddOption("--output-dir", "DIR", flags->output_dir,
                  "folder for outputs (default: ./carma-replay)");
   verb.AddFlag("-W,--wait", flags->wait,
@@ -108,9 +108,10 @@ void AddWindow(Syntax trace, Context& context) {
 
 void AddSample(Syntax trace, Context& context) {
   std::shared_ptr<SampleFlags> flags;
-  const Syntax verb = AddSubVerb(trace, context, "sample",
-                                 "Sample jobs for a small server, keeping the trace's arrival pattern",
-                                 flags, &RunTraceSample);
+  const Syntax verb =
+      AddSubVerb(trace, context, "sample",
+                 "Sample jobs for a small server, keeping the trace's arrival pattern", flags,
+                 &RunTraceSample);
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--gpus", "N", flags->gpus, "number of GPUs in the server (default: 4)")
@@ -138,12 +139,12 @@ void AddMap(Syntax trace, Context& context) {
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption(
       "--mix", "MIX", flags->mix,
-      std::string("share of each class, from the shortest jobs to the longest (default: ") + kDefaultMix + ")");
+      std::string("share of each class, from the shortest jobs to the longest (default: ") +
+          kDefaultMix + ")");
   verb.AddFlag("--keep-durations", flags->keep_durations,
                "tasks last as long as their jobs did, not as long as their workloads");
-  verb.AddOption(
-          "--users", "WORD", flags->users,
-          "task owners: the jobs' users (user, default) or their virtual clusters (vc)")
+  verb.AddOption("--users", "WORD", flags->users,
+                 "task owners: the jobs' users (user, default) or their virtual clusters (vc)")
       .OneOf({"user", "vc"});
   AddSeedOption(verb, flags->seed);
   verb.Footer("  carma trace map small.csv --mix light=50,medium=40,heavy=10 > tasks.csv");

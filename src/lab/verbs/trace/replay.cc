@@ -70,8 +70,8 @@ Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
   std::vector<ReplayStep> steps;
   steps.reserve(workloads.size());
   if (!options.said_mib.empty() && options.said_mib.rbegin()->first > workloads.size()) {
-    return Invalid("--memory {}=…: no such task; the trace has {}", options.said_mib.rbegin()->first,
-                   base::Counted(std::ssize(workloads), "task"));
+    return Invalid("--memory {}=…: no such task; the trace has {}",
+                   options.said_mib.rbegin()->first, base::Counted(std::ssize(workloads), "task"));
   }
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const trace::Workload played = trace::AsSubmitted(*workloads[i], trace.submissions[i]);

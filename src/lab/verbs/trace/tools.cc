@@ -161,8 +161,8 @@ void RunTraceMap(Context& context, const MapFlags& flags) {
         fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped->by_class[i], (*mix)[i].weight_class);
   }
   provenance.push_back(fmt::format(
-      "{}, {} as named; {} on a different number of GPUs, {} of unknown duration; skipped: {}", facts,
-      mapped->kept, base::Counted(mapped->other_gpus, "job"), mapped->no_duration,
+      "{}, {} as named; {} on a different number of GPUs, {} of unknown duration; skipped: {}",
+      facts, mapped->kept, base::Counted(mapped->other_gpus, "job"), mapped->no_duration,
       mapped->never_ran));
   if (Result<Unit> written =
           trace::WriteTasks(mapped->trace, provenance, loaded->trace.start_ms, OutputOf(context));

@@ -300,8 +300,7 @@ TEST_F(TraceTools, WarnsAboutBadLinesAndRefusesThemWithStrict) {
       << ran.err;
   const Ran strict = Run({"info", jobs, "--strict"});
   EXPECT_EQ(strict.exit_code, 2);
-  EXPECT_EQ(strict.err,
-            "carma: " + jobs + ":3: a torn line: '3,1'; skipped (not with --strict)\n");
+  EXPECT_EQ(strict.err, "carma: " + jobs + ":3: a torn line: '3,1'; skipped (not with --strict)\n");
 }
 
 TEST_F(TraceTools, RefusesInvalidRequests) {
