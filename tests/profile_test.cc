@@ -191,7 +191,7 @@ TEST_F(Profile, ContinuesWhereItStopped) {
   first.Signal(SIGINT);
   const Ran interrupted = first.Wait();
   EXPECT_EQ(interrupted.code, 130) << interrupted.Text();
-  EXPECT_THAT(interrupted.err, HasSubstr("the same command continues from there"));
+  EXPECT_THAT(interrupted.err, HasSubstr("repeat the command to continue"));
   const std::size_t kept = RunsKept();
   ExpectNothingLeft();
   const Ran second = Run(what);
@@ -202,7 +202,7 @@ TEST_F(Profile, ContinuesWhereItStopped) {
   Describe({{"one", 0.9, 0.6, 0.2, 3000}}, 40);
   const Ran other = Run(what);
   EXPECT_EQ(other.code, 1);
-  EXPECT_THAT(other.err, HasSubstr("with another command"));
+  EXPECT_THAT(other.err, HasSubstr("with a different command"));
 }
 
 TEST_F(Profile, LeavesNothingBehindWhenItIsKilled) {
@@ -262,7 +262,7 @@ TEST_F(Profile, ExplainsWhyAWorkloadCannotBeMeasured) {
   WriteText(Workloads(), "{\"name\":\"bad\",\"command\":\"echo no such data; exit 3\"}\n");
   const Ran failed = Run({"--methods", "streams"});
   EXPECT_EQ(failed.code, 2);
-  EXPECT_THAT(failed.err, HasSubstr("alone, bad ended with exit code 3: no such data"));
+  EXPECT_THAT(failed.err, HasSubstr("alone, bad exited with code 3: no such data"));
   WriteText(Workloads(), "{\"name\":\"worse\",\"command\":[\"/no/such/program\"]}\n");
   EXPECT_THAT(Run({"--methods", "streams"}).err, HasSubstr("No such file"));
   const Ran degrees = Run({"--degrees", "7-1"});

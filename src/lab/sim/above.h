@@ -21,11 +21,11 @@ inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
 };
 
 // The resource that Slurm counts (its "gres"). CARMA runs on the nodes only with kCarma. Otherwise
-// a task starts at once on the GPUs that Slurm chose, and fails if it runs out of memory.
+// a task starts immediately on the GPUs that Slurm chose, and fails if it runs out of memory.
 enum class Gres {
-  kCarma,  // GiB of GPU memory of a server; CARMA chooses the GPU
+  kCarma,  // a server's total GPU memory, in GiB; CARMA chooses the GPU
   kGpu,    // whole GPUs, one task each
-  kShard,  // GiB of each GPU; a task gets the first GPU with enough GiB left
+  kShard,  // each GPU's memory, in GiB; a task gets the first GPU with enough left
 };
 inline constexpr std::pair<Gres, std::string_view> kGresWords[] = {
     {Gres::kCarma, "carma"},
@@ -45,7 +45,8 @@ struct Above {
   // delayed.
   bool backfill = false;
   base::Duration backfill_every{30'000};
-  // A task's time limit as a multiple of its run time alone. No task is stopped at its limit.
+  // A task's time limit as a multiple of its run time when running alone. Tasks are not stopped at
+  // this limit.
   double time_limit = 2;
   // Delay before a task that was sent back may start again: its credential must expire first.
   base::Duration requeue_delay{121'000};
@@ -57,7 +58,7 @@ struct Above {
   int wait_requeues = 3;
 
   // ---- kAsked ----
-  base::Duration report_every{10'000};  // maximum age of the servers' answers
+  base::Duration report_every{10'000};  // maximum age of the servers' reports
 
   bool WithCarma() const { return placing == Placing::kAsked || gres == Gres::kCarma; }
   friend bool operator==(const Above&, const Above&) = default;

@@ -105,7 +105,7 @@ TEST(AboveSlurm, ATaskThatFitsTheCountButNoGpuMovesToAnotherServer) {
   const RunResult patient = PlayAbove("2 * 2xA100-40GB", arrivals, options);
   EXPECT_EQ(patient.totals.requeues, 0);
   EXPECT_GE(StartsOf(patient)[2], 2'014);
-  // With kAsked, the servers report at once that they cannot start the task.
+  // With kAsked, the servers report immediately that they cannot start the task.
   const RunResult asked = PlayAbove("2 * 2xA100-40GB", arrivals, Placed(Placing::kAsked));
   EXPECT_EQ(StartsOf(asked), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(asked.totals.requeues, 0);
@@ -123,7 +123,7 @@ TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
                                       {Duration{0}, &large}, {Duration{400'000}, &tiny}};
   const RunResult run = PlayAbove("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
   // No server has enough memory left for the large task until the brief tasks end (114 s). Until
-  // then the task waits on its server and is then sent back, although the other server has long
+  // then the task waits on its server and is then sent back, even though the other server has long
   // been empty.
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(StartsOf(run)[6], 114 + 600 + 121);
@@ -159,7 +159,7 @@ TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
   const std::vector<Arrival> arrivals{
       {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
-  // The queue notices a moment later that a GPU is free.
+  // The queue notices slightly later that a GPU is free.
   const std::vector<double> in_order = StartsOf(PlayAbove("2xA100-40GB", arrivals, options));
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);
@@ -188,8 +188,8 @@ TEST(Above, GivesATaskSeveralWholeServersAtOnce) {
     EXPECT_EQ(run.record->tasks[1].attempts[0].gpus, (std::vector<int>{2, 3, 4}));
     EXPECT_EQ(run.record->tasks[2].attempts[0].gpus.front() / 2, 0);
     // The two small tasks end at 518 s and the first large task at 1 015 s, so the last task gets
-    // two empty servers: the first server and another one, or the two servers of the first large
-    // task.
+    // two empty servers: the first server and one other, or the two servers that the first large
+    // task used.
     EXPECT_NEAR(StartsOf(run)[3], 1'015, 1) << base::WordOf(placing);
     EXPECT_EQ(run.record->tasks[3].attempts[0].gpus.size(), 3u);
     EXPECT_EQ(run.totals.attempts, 4);
@@ -275,7 +275,7 @@ TEST(Above, RefusesTasksThatAllServersTogetherCannotRun) {
   for (const Case& c : {Case{"3 * 2xA100-40GB", Placing::kQueue, "the largest server has 2"},
                         Case{"3 * 2xA100-40GB", Placing::kAsked, ""},
                         Case{"2 * 2xA100-40GB + 2xH100-80GB", Placing::kSlurm,
-                             "the servers of one kind have at most 4"}}) {
+                             "all servers of one kind have at most 4"}}) {
     const auto result = Simulate(*ParseCluster(c.servers),
                                  std::vector<Arrival>{{Duration{0}, &gang}}, Placed(c.placing));
     EXPECT_EQ(result.has_value(), c.says.empty()) << c.servers;

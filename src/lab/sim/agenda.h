@@ -31,7 +31,7 @@ class Agenda {
  public:
   struct Event {
     Due due = Due::kArrivals;
-    std::uint32_t index = 0;  // number of the server or the task
+    std::uint32_t index = 0;  // server or task number
   };
 
   explicit Agenda(std::size_t servers) : servers_(servers) {}

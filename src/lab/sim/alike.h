@@ -27,7 +27,7 @@ struct Alike {
   core::TaskRequest request;
   std::optional<core::Estimate> estimate;
   core::Profile profile;
-  CountAsked asked;  // what Slurm books on each server
+  CountAsked asked;  // what Slurm allocates on each server
   // By kind of server: whether an empty server of that kind could take the task.
   std::vector<std::optional<bool>> could_take;
 
@@ -39,8 +39,8 @@ struct Alike {
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server
-  // Epoch and number of touched servers at the last time that no server would take a task of this
-  // group.
+  // The epoch and the number of touched servers when it was last found that no server would take a
+  // task of this group.
   std::uint64_t none_epoch = 0;
   std::size_t none_touched = 0;
 };

@@ -1,6 +1,6 @@
 // Chooses servers by asking them: each server's guards and mapper determine whether it would start
-// the task now, and how well the task would fit. A server with a waiting task takes no other task.
-// So a placed task starts at once, unless something unforeseen happens. Private to sim.
+// the task now, and how well the task would fit. A server with a waiting task accepts no other
+// task, so a placed task starts immediately unless something unforeseen happens. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ class AskedPlacing {
   void Place(base::Time now, const PlaceTask& place);
   // Call this after servers have been assigned to the task.
   void Placed(const Job& job);
-  // Deadline for the servers' next report of samples. Their decisions are known at once, without a
-  // report.
+  // Deadline for the servers' next report of samples. Their decisions are known immediately,
+  // without a report.
   base::Time ReportsBy() const { return reported_ + options_.above.report_every; }
   void Reported(base::Time now) { reported_ = now; }
 
  private:
-  struct Seen {  // the GPUs of a server as last seen
+  struct Seen {  // a server's GPUs as last seen
     std::vector<core::GpuView> views;
     std::uint64_t told = 0;  // Server::told at that time
   };

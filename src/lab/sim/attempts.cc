@@ -1,4 +1,4 @@
-// The phases of a process: it loads, allocates, computes, saves, and ends or is stopped.
+// The phases of a process: it loads, allocates, computes, saves, and exits or is stopped.
 #include "lab/sim/attempts.h"
 
 #include <algorithm>
@@ -211,7 +211,7 @@ void Attempts::End(JobIndex index) {
   agenda_.Clear(Due::kTask, index);
 }
 
-// Estimates the remaining time from the mean speed of the attempt, like task/progress/tracker.h.
+// Estimates the remaining time from the attempt's mean speed, like task/progress/tracker.h.
 std::optional<base::Duration> Attempts::LeftOf(const Job& job) const {
   constexpr base::Duration kFirst{60'000};
   constexpr std::uint64_t kOwnSeeds = 1'000'003;  // keeps these draws independent of others

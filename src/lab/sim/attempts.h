@@ -19,9 +19,9 @@ namespace carma::sim {
 
 class Attempts {
  public:
-  // Result of a task's timer.
+  // What happened when a task's timer fired.
   struct Step {
-    std::optional<core::ExitKind> exit;  // set if the task's process ends
+    std::optional<core::ExitKind> exit;  // set if the task's process exits
     bool memory = false;                 // its memory may have changed
     bool slot_over = false;  // the time slice is over, and the task would not lose all its work
   };
@@ -34,12 +34,12 @@ class Attempts {
   void Launch(JobIndex index, const core::StartTask& start);
   // Handles the timer of a task with a running process.
   Step OnTimer(JobIndex index);
-  // Asks the task to checkpoint and end. A task that cannot checkpoint continues.
+  // Asks the task to checkpoint and exit. A task that cannot checkpoint continues.
   void AskToSave(JobIndex index);
   void Stop(JobIndex index);
-  // Call this when the task's process has ended.
+  // Call this when the task's process has exited.
   void End(JobIndex index);
-  // Progress printed by the tasks of a server; empty if no task prints any.
+  // Progress printed by a server's tasks; empty if none prints any.
   std::optional<core::ProgressSeen> ProgressOn(std::uint32_t server) const;
 
   Machines& machines() { return machines_; }

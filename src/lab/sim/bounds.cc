@@ -81,8 +81,8 @@ std::vector<double> MostDelivered(const Interference& model, core::SharingMethod
       sharing == core::SharingMethod::kMps ? model.mps_saturation : kStreamsSaturation;
   std::vector<std::size_t> by_worth(alike.size());
   std::iota(by_worth.begin(), by_worth.end(), std::size_t{0});
-  // Tasks with much work and little effect on neighbours come first, so that the best set is found
-  // soon.
+  // Tasks with much work and little effect on neighbours come first, so the best set is found
+  // early.
   std::ranges::stable_sort(by_worth, [&](std::size_t a, std::size_t b) {
     return alike[a].sm_active * alike[b].pressure > alike[b].sm_active * alike[a].pressure;
   });

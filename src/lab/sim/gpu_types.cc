@@ -90,7 +90,7 @@ Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) {
                  ", expected one of " + base::Join(known, ", "));
 }
 
-// Parses a division such as "mig=3g.20gb+2g.10gb".
+// Parses a MIG partition such as "mig=3g.20gb+2g.10gb".
 Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view text) {
   constexpr std::string_view kPrefix = "mig=";
   text = base::Trim(text);
@@ -107,7 +107,8 @@ Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view te
     memory += slices.memory;
     instances.push_back(slices);
     if (compute > kMigComputeSlices || memory > kMigMemorySlices)
-      return Invalid("'" + base::Printable(text, 60) + "' is more than one " + type.type + " has");
+      return Invalid("'" + base::Printable(text, 60) + "' needs more slices than one " + type.type +
+                     " has");
   }
   return instances;
 }
@@ -150,7 +151,8 @@ Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
   std::vector<GpuType> gpus;
   for (const ShapedGpu& gpu : shaped) {
     if (gpu.mig)
-      return Invalid("shape '" + base::Printable(shape, 60) + "': expected undivided GPUs");
+      return Invalid("shape '" + base::Printable(shape, 60) +
+                     "': expected GPUs without MIG instances");
     gpus.push_back(gpu.type);
   }
   return gpus;
@@ -170,7 +172,7 @@ Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape) {
       gpu.mig = std::move(*mig);
     }
     if (count < 1 || count > kMaxServerGpus - static_cast<std::int64_t>(gpus.size()))
-      return Invalid("shape '" + base::Printable(shape, 60) + "': expected 1 to 64 GPUs in all");
+      return Invalid("shape '" + base::Printable(shape, 60) + "': expected 1 to 64 GPUs in total");
     gpus.insert(gpus.end(), static_cast<std::size_t>(count), gpu);
   }
   return gpus;

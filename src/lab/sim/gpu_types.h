@@ -1,4 +1,4 @@
-// The GPU types that a simulated server can have (data/gpus/gpus.csv), and shapes of servers.
+// The GPU types that a simulated server can have (data/gpus/gpus.csv), and server shapes.
 #pragma once
 
 #include <cstddef>
@@ -43,24 +43,24 @@ const std::vector<GpuType>& GpuTypes();
 
 // Parses a shape: "4xA100-40GB", "2xA100-40GB,1xH100-80GB" or "A100-40GB". Returns one entry per
 // GPU, in order. Case is ignored. Errors: kInvalid: an unknown type (the message lists the known
-// types), no GPU, more than kMaxServerGpus, a division.
+// types), no GPU, more than kMaxServerGpus, a MIG partition.
 Result<std::vector<GpuType>> ParseShape(std::string_view shape);
 
-// A GPU of a server whose GPUs may be divided.
+// A GPU of a server whose GPUs may be partitioned with MIG.
 struct ShapedGpu {
   GpuType type;
   // Empty optional: MIG is off. Empty list: MIG is on but there are no instances.
   std::optional<std::vector<MigSlices>> mig;
 };
-// Parses a shape with divisions, which apply to each GPU of a group:
+// Parses a shape with MIG partitions, which apply to each GPU of a group:
 // "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: those of
-// ParseShape; kInvalid: a type that cannot be divided, a profile that the type does not have, more
-// slices than the GPU has.
+// ParseShape; kInvalid: a type without MIG, a profile that the type does not have, more slices than
+// the GPU has.
 Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
 // NVIDIA's name for an instance with these slices on this type, such as "3g.20gb".
 std::string MigProfileName(const GpuType& type, const MigSlices& slices);
 
-// A division of an A100 into equal instances: NVIDIA's profiles 7g.40gb, 3g.20gb, 2g.10gb or
+// A partition of an A100 into equal MIG instances: NVIDIA's profiles 7g.40gb, 3g.20gb, 2g.10gb or
 // 1g.5gb. The GPU has seven compute and eight memory slices.
 struct MigProfile {
   int instances = 1;
@@ -68,7 +68,7 @@ struct MigProfile {
   double memory = 1;   // share of the GPU's memory in each instance
 };
 bool CanBeDivided(const GpuType& type);
-// Null if the division is not known.
+// Null if a GPU cannot be partitioned into this many equal instances.
 const MigProfile* FindMigProfile(int instances);
 
 // Speed of a task on an instance with this share of the SMs, relative to the whole GPU: ((1 + u^4)

@@ -27,11 +27,11 @@ using JobIndex = std::uint32_t;
 
 enum class Phase : std::uint8_t {
   kEstimating,  // the estimate is not ready yet
-  kWaiting,     // in the queue of the cluster or of a server
+  kWaiting,     // in the cluster's or a server's queue
   kLoading,     // the process lives but has allocated no GPU memory yet
   kComputing,
-  kCrashing,  // the task ran out of memory, and its process is about to end
-  kStopping,  // the core has requested the end of the process
+  kCrashing,  // the task ran out of memory, and its process is about to exit
+  kStopping,  // the core has asked to stop the process
   kAway,      // sent back by the server, not placed again yet
 };
 
@@ -44,7 +44,7 @@ struct PlaceAbove {
   std::vector<std::uint32_t> pinned;       // GPUs of its server that Slurm has chosen
   std::optional<std::uint32_t> shunned;    // the server that it was last taken from
   base::Time lined_up{};                   // when it last joined the queue
-  int waits = 0;                           // times it was sent back
+  int waits = 0;                           // number of times it was sent back
   int retries = 0;                         // retries after it ran out of memory
   std::optional<std::int64_t> raised_mib;  // memory that it requests for the next attempt
 };
@@ -56,9 +56,9 @@ struct JobAttempt {
   base::Time allocated{};
   std::vector<std::uint32_t> gpus;  // SimGpus, all on one server unless the task needs several
   std::int64_t promised_mib = 0;    // promised memory on each GPU; 0: nothing
-  std::int64_t limit_mib = 0;       // limit of its memory on each GPU; 0: none
+  std::int64_t limit_mib = 0;       // its memory limit on each GPU; 0: none
   bool alone = false;               // on exclusive GPUs, so not an MPS client
-  bool saved = false;               // the task was asked to checkpoint and ends by itself
+  bool saved = false;               // the task was asked to checkpoint and exits by itself
   bool holds = false;               // holds GPU memory, from its first allocation on
   base::Time ends{};
   std::optional<base::Time> memory_steps;
@@ -127,7 +127,7 @@ class Jobs {
   std::map<std::string, std::uint32_t> uids_;  // users that the load names
   std::vector<Job> jobs_;
   std::vector<JobIndex> free_;
-  std::unordered_map<std::uint64_t, JobIndex> index_of_;  // by task id; only for look-up
+  std::unordered_map<std::uint64_t, JobIndex> index_of_;  // by task id; only for lookups
 };
 
 // Random values per task and purpose. They depend on nothing else in the run, so runs of several

@@ -24,11 +24,11 @@ class Layout {
     std::uint32_t EndGpu() const { return first_gpu + gpu_count; }
   };
 
-  // divided: whether MIG divides the cards. The cluster must outlive this object.
+  // divided: whether the cards are partitioned with MIG. The cluster must outlive this object.
   Layout(const Cluster& cluster, const MigProfile& mig, bool divided);
 
   const std::vector<Server>& servers() const { return servers_; }
-  // The numbers of a server's GPUs.
+  // A server's GPU numbers.
   auto GpusOf(std::uint32_t server) const {
     return std::views::iota(servers_[server].first_gpu, servers_[server].EndGpu());
   }
@@ -46,7 +46,7 @@ class Layout {
   std::int64_t largest_mib() const { return largest_mib_; }  // usable memory of the largest GPU
   double fastest() const { return fastest_; }             // Server::fastest of the fastest server
   std::uint32_t most_gpus() const { return most_gpus_; }  // largest number of GPUs in one server
-  // Run time of this work alone on these GPUs; the slowest GPU sets the pace.
+  // Run time of this work when it runs alone on these GPUs; the slowest GPU sets the pace.
   double AloneS(std::span<const std::uint32_t> gpus, double work_s) const;
 
  private:

@@ -127,7 +127,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
 void Simulation::Retire(JobIndex index, const core::TaskRecord& record) {
   Job& job = jobs_[index];
   CARMA_CHECK(job.phase == Phase::kWaiting || job.phase == Phase::kEstimating,
-              "a task ended while its process still runs");
+              "a task ended while its process was still running");
   agenda_.Clear(Due::kTask, index);
   if (job.above.placed) LeaveAbove(index);
   results_.TaskEnded(job, record.state, *record.reason.text, now());

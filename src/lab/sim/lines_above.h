@@ -12,7 +12,7 @@ namespace carma::sim {
 
 class LinesAbove {
  public:
-  // A waiting task. Numbers are in order of submission.
+  // A waiting task. Numbers follow the order of submission.
   struct Waiting {
     std::uint64_t number = 0;
     std::uint32_t job = 0;
@@ -23,8 +23,8 @@ class LinesAbove {
   LinesAbove(core::QueueOrder order, const core::FairRules& rules)
       : order_(order), shares_(rules) {}
 
-  // user: the name of the user `uid`, which determines the weight. A returning task keeps its
-  // number, so it gets its old position back.
+  // user: the name of user `uid`, which determines the weight. A returning task keeps its number,
+  // so it gets its old position back.
   void Add(const Waiting& waiting, const std::string& user);
   void Remove(std::uint32_t uid, std::uint64_t number);
   bool empty() const { return count_ == 0; }

@@ -1,4 +1,4 @@
-// Applies the models of memory, speed, activity and power to the GPUs of the cluster.
+// Applies the models of memory, speed, activity and power to the cluster's GPUs.
 #include "lab/sim/machines.h"
 
 #include <algorithm>

@@ -29,7 +29,7 @@ class Machines {
     std::vector<std::uint32_t> servers;  // the servers of these GPUs
     std::uint32_t user = 0;              // as in Load::user
     double cores = 0;                    // cores that its data loading needs, on all servers
-    std::int64_t limit_mib = 0;          // limit of its memory on each GPU; 0: none
+    std::int64_t limit_mib = 0;          // its memory limit on each GPU; 0: none
     bool alone = false;                  // not an MPS client
   };
   // Called when a task's pace (work seconds per second) changes.

@@ -7,7 +7,7 @@
 namespace carma::sim {
 namespace {
 
-// Three tasks on one server of two GPUs.
+// Three tasks on one server with two GPUs.
 class MatrixTest : public ::testing::Test {
  protected:
   MatrixTest() {

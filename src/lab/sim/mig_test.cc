@@ -9,8 +9,8 @@
 namespace carma::sim {
 namespace {
 
-// Step times of training runs from MISO (SoCC 2022), on an A100-40GB, relative to the whole GPU, by
-// the number of compute slices of the instance.
+// Step times of training runs from MISO (SoCC 2022) on an A100-40GB, relative to the whole GPU, by
+// the instance's number of compute slices.
 struct Training {
   const char* name;
   std::vector<std::pair<int, double>> times;

@@ -17,7 +17,7 @@ bool SetMemory(std::int64_t& target_mib, std::string_view value) {
   return mib.has_value();
 }
 
-// Sets the option of the run that kFind returns; numbers range from 0 to `kMost`.
+// Sets the run option selected by kFind; the value must be a number from 0 to kMost.
 template <auto kFind, int kMost = 0>
 bool Sets(RunOptions& options, std::string_view value) {
   auto& target = kFind(options);
@@ -54,7 +54,7 @@ constexpr ModelWord kWords[] = {
     {"memory_fragments", "size", "memory lost to fragmentation per additional task on a GPU (0)",
      Sets<AT(memory.fragmentation_mib)>},
     {"load", kSpan, "time from the launch to the first allocation (14s)", Sets<AT(memory.load)>},
-    {"crash", kSpan, "time from a failed allocation to the end of the process (8s)",
+    {"crash", kSpan, "time from a failed allocation until the process exits (8s)",
      Sets<AT(memory.crash_delay)>},
     {"oversubscription", kNumber,
      "under MPS: throughput lost per unit of SM activity beyond 1.05 (0)",
@@ -72,17 +72,17 @@ constexpr ModelWord kWords[] = {
     {"failures", "number from 0 to 1000",
      "failures other than out of memory, per hour of running alone on an A100 (0)",
      Sets<AT(failures.per_hour), 1000>},
-    {"checkpoint", kSpan, "interval between two checkpoints of a task; 0s: none",
+    {"checkpoint", kSpan, "interval between a task's checkpoints; 0s: none",
      Sets<AT(checkpoints.every)>},
     {"checkpoint_cost", kSpan,
      "time to write a checkpoint; the task makes no progress meanwhile (0s)",
      Sets<AT(checkpoints.cost)>},
     {"checkpoint_on_stop", "true or false", "a task that is stopped writes a checkpoint first",
      Sets<AT(checkpoints.on_stop)>},
-    {"stop", kSpan, "time until a stopped task has ended (2s)", Sets<AT(stopping.takes)>},
+    {"stop", kSpan, "time until a stopped task has exited (2s)", Sets<AT(stopping.takes)>},
     {"progress", kShare, "share of the tasks that print their progress (0)",
      Sets<AT(progress.share), 1>},
-    {"time_slot", kSpan, "run time after which a task is requeued if others wait; 0s: never",
+    {"time_slot", kSpan, "run time after which a task is requeued if others are waiting; 0s: never",
      Sets<AT(time_slot)>},
 };
 #undef AT

@@ -27,7 +27,7 @@ struct PowerModel {
 };
 double PowerW(const PowerModel& model, double smact);
 
-// Data loaders of all tasks of a server share its CPU cores. This option is off by default: the
+// The data loaders of all tasks on a server share its CPU cores. This option is off by default: the
 // measured runs hint at the effect (tasks with a demanding task on another GPU ran 10 to 25 %
 // longer) but do not determine its constants. A task that needs no cores is not slowed down.
 struct HostContention {
@@ -62,20 +62,20 @@ struct ShownProgress {
   base::Duration evaluates{60'000};
 };
 
-// Time that a stopped task needs to end. Until then it keeps its memory and makes no progress.
+// Time that a stopped task needs to exit. Until then it keeps its memory and makes no progress.
 struct Stopping {
   base::Duration takes{2'000};
 };
 
 // The defaults follow the two measured A100 runs of docs/inside/simulator.md. A task holds no
 // memory for about 14 s (imports, CUDA context, first batch), and then its full plateau until the
-// end. It reports a failed allocation about 8 s later, when its process ends. A new task that does
+// end. It reports a failed allocation about 8 s later, when its process exits. A new task that does
 // not fit crashes; tasks that are already running are not affected, because they have allocated all
 // their memory. With the options below, the task that allocates on a full GPU crashes, whether it
 // is new or growing.
 struct MemoryModel {
   base::Duration load{14'000};        // launch to first allocation
-  base::Duration crash_delay{8'000};  // failed allocation to end of the process
+  base::Duration crash_delay{8'000};  // failed allocation to process exit
   // Option: the first allocation takes only this share of the plateau. The rest follows in equal
   // steps over `ramp`. Each step can fail, which is a late crash that loses work.
   double first_share = 1.0;
@@ -84,7 +84,7 @@ struct MemoryModel {
   // leaks).
   double growth_per_hour = 0;
   // Option: after the ramp, the task briefly holds this additional share of the plateau once per
-  // `spike_every` (an evaluation, a search for algorithms). Each spike can fail.
+  // `spike_every` (an evaluation, an algorithm search). Each spike can fail.
   double spike_share = 0;
   base::Duration spike_every{3'600'000};
   base::Duration spike_lasts{30'000};

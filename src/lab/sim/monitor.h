@@ -31,7 +31,7 @@ class Monitor {
   // All arguments must outlive this object.
   Monitor(const MonitorOptions& options, const Layout& layout, const Machines& machines);
 
-  // Adds the first sample of each GPU of the server to `events`.
+  // Adds the first sample of each of the server's GPUs to `events`.
   void Begin(std::uint32_t server, std::vector<core::Event>& events) const;
   // Adds the samples of a tick at `now` to `events`.
   void Tick(std::uint32_t server, base::Time now, const Queue& queue,
@@ -46,12 +46,12 @@ class Monitor {
   std::int64_t samples() const { return samples_; }
 
  private:
-  // The last sample of a GPU.
+  // A GPU's last sample.
   struct Observed {
     std::int64_t used_mib = 0;
     std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
     base::Time sampled{};
-    std::uint64_t changes = 0;  // the GPU's count of changes at that time
+    std::uint64_t changes = 0;  // the GPU's change count at that time
   };
 
   bool OnDemand() const { return options_.mode == MonitorOptions::Mode::kOnDemand; }

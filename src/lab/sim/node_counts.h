@@ -28,14 +28,14 @@ class NodeCounts {
   // usable_mib: usable memory of each of the node's GPUs. Nodes are numbered from 0.
   void AddNode(std::span<const std::int64_t> usable_mib);
 
-  // Memory is booked in whole GiB, but never more than the total of a GPU (or of the node).
+  // Memory is booked in whole GiB, up to the total of a GPU (or of the node).
   bool Fits(std::uint32_t node, const CountAsked& asked) const { return Fits(nodes_[node], asked); }
   // Books a request that fits. Returns the chosen GPUs; none with Gres::kCarma.
   std::vector<std::uint32_t> Book(std::uint32_t node, std::uint64_t task, const CountAsked& asked,
                                   base::Time ends);
   void Release(std::uint32_t node, std::uint64_t task);
 
-  // The earliest time at which the request fits if all tasks of the node use their whole time
+  // The earliest time at which the request fits if all tasks on the node use their whole time
   // limits. (A task past its limit may end at any moment.) Empty if the request does not even fit
   // on an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
@@ -62,11 +62,11 @@ class NodeCounts {
   struct Node {
     std::vector<std::int64_t> all;
     std::vector<std::int64_t> left;
-    std::vector<Booked> booked;  // in order of booking
+    std::vector<Booked> booked;  // in booking order
     int gpus = 0;
     int gpus_booked = 0;
   };
-  // Units that the request needs of each pool, and the number of pools that it uses.
+  // Units that the request needs from each pool, and the number of pools that it uses.
   std::int64_t UnitsOf(const Node& node, std::uint32_t pool, const CountAsked& asked) const;
   int PoolsOf(const Node& node, const CountAsked& asked) const;
   bool Fits(const Node& node, const CountAsked& asked) const;

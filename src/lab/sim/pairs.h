@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxPairs = 100'000;
 // One task of a pair.
 struct PairedTask {
   double speed = 1;  // relative to running alone
-  // SM activity when running alone, 0..1, or nvidia-smi's utilisation, an upper bound of the SM
+  // SM activity when running alone, 0..1, or nvidia-smi's utilisation, an upper bound on the SM
   // activity.
   double utilization = 0;
   double memory = 0;  // running alone: share of time in which memory was read or written, 0..1
@@ -30,10 +30,10 @@ struct MeasuredPairs {
   std::vector<MeasuredPair> streams;  // pairs that took turns
   std::vector<MeasuredPair> mps;
 };
-// CSV with speed1, speed2 (relative to running alone), u1, u2 (GPU utilisation or SM activity
-// alone, percent), m1 and m2 (memory utilisation alone, percent), and method ("streams" or "mps";
-// default: streams). Other columns are ignored. There must be at least one pair. Errors: kInvalid
-// "path: line 7: …".
+// CSV with speed1, speed2 (relative to running alone), u1, u2 (GPU utilisation or SM activity when
+// running alone, percent), m1 and m2 (memory utilisation when running alone, percent), and method
+// ("streams" or "mps"; default: streams). Other columns are ignored. There must be at least one
+// pair. Errors: kInvalid "path: line 7: …".
 Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path);
 
 // How well a formula predicts the speeds; each task of a pair counts separately.

@@ -134,7 +134,7 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   // The catalogue's traits override a summary's traits.
   profile.grain = core::GrainOf(workload.traits);
   if (appraiser_) profile = Appraised(workload, job.uid).profile;
-  // The known run time applies to the fastest GPU of all servers.
+  // The known run time applies to the fastest GPU in the cluster.
   if (profile.alone) profile.alone = LongerBy(*profile.alone, layout_.fastest() / fastest_here);
   if (options.durations) {
     const base::Duration solo(std::llround(job.work.solo_s() * of_duration * 1000));

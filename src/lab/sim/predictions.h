@@ -1,5 +1,5 @@
-// The simulated daemons' predictions for a task at its submission, and the observations from its
-// end. Private to sim.
+// The simulated daemons' predictions for a task at submission, and the observations made when it
+// ends. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +27,18 @@ namespace carma::sim {
 
 // The estimators, and how they learn from finished attempts, are carmad's own
 // (estimate/appraiser.h, estimate/lesson.h). A user's tasks of one workload count as the same
-// program. Another workload or another user counts as another program (user 0: unknown). All
-// servers share what they have learned. Random errors are drawn per task, so that an answer does
-// not depend on the time of the request.
+// program. A different workload or a different user counts as a different program (user 0:
+// unknown). All servers share what they have learned. Random errors are drawn per task, so an
+// answer does not depend on the time of the request.
 class Predictions {
  public:
   // The options and the layout must outlive this object.
   Predictions(const RunOptions& options, const Layout& layout);
 
-  // The estimate of the task's memory; empty if there is none.
+  // The task's memory estimate; empty if there is none.
   std::optional<core::Estimate> EstimateOf(const Job& job);
   core::Profile ProfileOf(const Job& job);
-  // The event with estimate and profile for the core of the task's server.
+  // The event with the estimate and profile, for the core of the task's server.
   core::EstimateReady AnswerFor(const Job& job);
   // Learns from an attempt that has left its GPUs.
   void Learn(const Job& job, const core::TaskRecord& record, base::Time now);

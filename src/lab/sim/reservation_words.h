@@ -1,4 +1,4 @@
-// Parses reservations of the simulated servers: `carma simulate --reserve`.
+// Parses reservations on the simulated servers: `carma simulate --reserve`.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace carma::sim {
 
-// Parses words of `carma reserve`, separated by blanks: "for=ada,bob gpus=0,1 from=9h for-time=8h
+// Parses words of `carma reserve`, separated by spaces: "for=ada,bob gpus=0,1 from=9h for-time=8h
 // repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Times count from the
 // first submission, which is 0 in Reservation::from and counts as a Monday at midnight. The
 // reservation applies to each server. Loads have users but neither accounts nor classes. Errors:

@@ -23,7 +23,7 @@ struct Stay {
   Load load;
 };
 
-// A time span with one pace. The pace on a GPU is constant between two arrivals or departures.
+// A time span with a constant pace: a GPU's pace changes only when a task arrives or leaves.
 struct Stretch {
   double from_s = 0;
   double to_s = 0;
@@ -129,7 +129,7 @@ Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::
       tasks.push_back({.number = at->first, .workload_id = workload, .slowdown = slowdown});
     MeasuredTask& task = tasks[at->second];
     if (task.workload_id != workload)
-      return row.Wrong("the task has another workload on an earlier line");
+      return row.Wrong("the task has a different workload on an earlier line");
     const auto gpu_number = static_cast<int>(gpu);
     for (const MeasuredTask::Part& part : task.parts) {
       if (part.gpu == gpu_number) return row.Wrong("the task is listed twice on this GPU");
@@ -171,7 +171,7 @@ Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
     const Result<const trace::Workload*> workload = catalogue.Find(task.workload_id);
     if (!workload) return base::Wrap(workload.error(), fmt::format("task {}", task.number));
     if (task.parts.size() > (*workload)->sm_active.size()) {
-      return Invalid("task {}: ran on {}, its workload needs {}", task.number,
+      return Invalid("task {}: ran on {}, but its workload needs {}", task.number,
                      base::Counted(std::ssize(task.parts), "GPU"), (*workload)->sm_active.size());
     }
     for (std::size_t part = 0; part < task.parts.size(); ++part) {

@@ -19,14 +19,14 @@ inline constexpr std::size_t kMaxMeasuredRows = 1'000;
 
 // One task of a measured run.
 struct MeasuredTask {
-  struct Part {  // on one GPU, from the task's first memory there to its end
+  struct Part {  // on one GPU, from the task's first allocation there to its end
     int gpu = 0;
     double start_s = 0;
     double end_s = 0;
   };
   int number = 0;
   std::string workload_id;
-  double slowdown = 0;  // time on the GPUs divided by the time alone
+  double slowdown = 0;  // time on the GPUs divided by the time when running alone
   std::vector<Part> parts;
 };
 
@@ -41,10 +41,10 @@ using LoadOfPart = std::function<Load(const trace::Workload& workload, std::size
 Load LoadAsListed(const trace::Workload& workload, std::size_t part);
 Load LoadAsGuessed(const trace::Workload& workload, std::size_t part);
 
-// Time between the task's first memory on any GPU and its last.
+// Time from the task's first allocation on any GPU to its end.
 double DurationOf(const MeasuredTask& task);
 
-// How well the model predicts the logarithm of the slowdowns.
+// How well the model predicts the log slowdowns.
 struct Agreement {
   std::size_t tasks = 0;
   double mean_error = 0;  // mean of |log predicted - log measured|
@@ -57,7 +57,7 @@ struct Residency {
 
 // least_s: shorter tasks do not count in the agreement, because their measured slowdown is
 // unreliable; they still slow down other tasks. Errors: kInvalid if the catalogue lacks the
-// workload, cannot replay it, or has it with another number of GPUs.
+// workload, cannot replay it, or has it with a different number of GPUs.
 Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
                                   const trace::Catalogue& catalogue, const Interference& model,
                                   const LoadOfPart& load, double least_s = 0);

@@ -71,7 +71,7 @@ TEST(ParseMeasuredTasks, RefusesWithTheLine) {
   for (const Case& c : {
            Case{"", "no tasks"},
            Case{"1,a,0,5,5,1\n", "t.csv:2: end_s is not after start_s"},
-           Case{"1,a,0,0,5,1\n1,b,1,0,5,1\n", ":3: the task has another workload"},
+           Case{"1,a,0,0,5,1\n1,b,1,0,5,1\n", ":3: the task has a different workload"},
            Case{"1,a,0,0,5,1\n1,a,0,0,5,1\n", ":3: the task is listed twice on this GPU"},
            Case{"1,a,0,0,5,0\n", ":2"},
            Case{"x,a,0,0,5,1\n", ":2"},

@@ -1,4 +1,4 @@
-// Accumulates the results of a run while it proceeds. Private to sim.
+// Accumulates the results of a run as it proceeds. Private to sim.
 #pragma once
 
 #include <cstddef>

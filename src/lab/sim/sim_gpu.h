@@ -13,7 +13,7 @@ namespace carma::sim {
 
 // A task's share of one GPU, from its first allocation to its end.
 struct Occupant {
-  std::uint32_t job = 0;   // number of the task in its run
+  std::uint32_t job = 0;   // the task's number within its run
   std::uint32_t part = 0;  // which of the task's GPUs this is
   std::int64_t mib = 0;
   double base_speed = 1;  // the task's speed on this GPU without neighbours
@@ -30,7 +30,7 @@ class SimGpu {
   double sm_active() const { return steps_.back().sm_active; }
   const std::vector<Occupant>& occupants() const { return occupants_; }  // in order of arrival
 
-  // The caller must call SetActivity after each change of the occupants.
+  // The caller must call SetActivity each time the occupants change.
   void Add(const Occupant& occupant);
   void Remove(std::uint32_t job);
   void Resize(std::uint32_t job, std::int64_t mib);
@@ -40,7 +40,7 @@ class SimGpu {
   void SetActivity(base::Time now, double sm_active, base::Duration keep);
   // Exact mean of the activity over [from, to]; the activity at `to` if from == to.
   double MeanActivity(base::Time from, base::Time to) const;
-  // changes() is the number of calls of SetActivity, changed() the time of the last call.
+  // changes() is the number of calls to SetActivity, changed() the time of the last call.
   std::uint64_t changes() const { return changes_; }
   base::Time changed() const { return changed_; }
 

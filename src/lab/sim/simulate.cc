@@ -45,10 +45,10 @@ Result<Unit> CheckSpans(const RunOptions& options) {
            {"time between memory spikes", memory.spike_every, Duration{1'000}},
            {"length of memory spikes", memory.spike_lasts, Duration{1}},
            {"time between checkpoints", options.checkpoints.every, Duration{0}},
-           {"time of a checkpoint", options.checkpoints.cost, Duration{0}},
+           {"time to write a checkpoint", options.checkpoints.cost, Duration{0}},
            {"time to stop", options.stopping.takes, Duration{0}},
            {"time slot", options.time_slot, Duration{0}},
-           {"time between passes of backfill", options.above.backfill_every, Duration{1'000}},
+           {"time between backfill passes", options.above.backfill_every, Duration{1'000}},
            {"requeue delay", options.above.requeue_delay, Duration{0}},
            {"wait on a server", options.above.wait, Duration{1'000}},
            {"time between reports", options.above.report_every, Duration{1'000}},
@@ -72,7 +72,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   CARMA_TRY(CheckSpans(options));
   const MemoryModel& memory = options.memory;
   if (memory.fragmentation_mib > kMaxFragmentsMib) {
-    return Invalid("fragmentation in MiB: {} is not between 0 and {}", memory.fragmentation_mib,
+    return Invalid("fragmentation: {} MiB is not between 0 and {}", memory.fragmentation_mib,
                    kMaxFragmentsMib);
   }
   if (memory.spike_lasts >= memory.spike_every)
@@ -89,7 +89,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   return Unit{};
 }
 
-// The largest total of GPUs among servers of one kind.
+// The largest total number of GPUs in servers of the same kind.
 std::size_t MostOfOneKind(const Cluster& cluster) {
   std::map<std::vector<std::string>, std::size_t> gpus;
   std::size_t most = 0;
@@ -115,7 +115,7 @@ Result<Unit> CheckBookings(const Cluster& cluster,
       for (const std::string& gpu : booking.on_gpus) {
         const auto number = base::ParseInt(gpu);
         if (number && std::cmp_greater_equal(*number, server.gpus.size()))
-          return Invalid("reserve: no GPU {} on a server of {}", gpu,
+          return Invalid("reserve: no GPU {} on a server with {}", gpu,
                          base::Counted(std::ssize(server.gpus), "GPU"));
       }
     }
@@ -158,11 +158,11 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     if (const Result<Unit> may = core::MayName(options.policy, named); !may)
       return wrong(may.error().message);
     if (divided && gpus > 1)
-      return wrong(fmt::format("needs {} GPUs, but MIG instances never work together", gpus));
+      return wrong(fmt::format("needs {} GPUs, but a task can use only one MIG instance", gpus));
     if (gpus > most && above.placing == Placing::kQueue)
       return wrong(fmt::format("needs {} GPUs, but the largest server has {}", gpus, most));
     if (gpus > most && gpus > MostOfOneKind(cluster)) {
-      return wrong(fmt::format("needs {} GPUs, but the servers of one kind have at most {}", gpus,
+      return wrong(fmt::format("needs {} GPUs, but all servers of one kind have at most {}", gpus,
                                MostOfOneKind(cluster)));
     }
     const double solo_s = arrival.solo_s.value_or(arrival.workload->solo_s);

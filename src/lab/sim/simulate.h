@@ -170,13 +170,14 @@ struct RunOptions {
   Stopping stopping;
   ShownProgress progress;
   // Option: time slices, as if an administrator called `carma requeue`. A task that has run for one
-  // time slice while others wait is requeued behind tasks that had fewer time slices. It continues
-  // if no task waits, or if it has saved no work since it started. 0: no time slices.
+  // time slice while others are waiting is requeued behind tasks that had fewer time slices. It
+  // continues if no task is waiting, or if it has saved no work since it started. 0: no time
+  // slices.
   base::Duration time_slot{0};
 
   int max_recoveries = 3;  // per task; the published versions have no limit
   // Perturbation: each task's solo time is multiplied by exp(N(0, noise)), and the first submission
-  // is at a random time after the start of the daemon.
+  // is at a random time after the daemon starts.
   double noise = 0;
   std::uint64_t seed = 1;
 
@@ -188,7 +189,7 @@ struct RunOptions {
   bool record = false;
   std::size_t points_per_gpu =
       4'000;  // maximum number of points of a series; longer series are averaged over time
-  // Called at the end of each task, in order, so that results need not be stored.
+  // Called when each task ends, in order, so results need not be stored.
   std::function<void(const report::RunTask&)> on_task;
   // Called at the first start of each task that had to wait, with the start expected at submission.
   // Only allowed with one server and immediate estimates.
@@ -202,7 +203,7 @@ Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
 // ---- the results ----
 
 // Exact means and sums over the run, as defined in docs/server/metrics.md. The run lasts from the
-// first submission to the last end.
+// first submission to the end of the last task.
 struct Totals {
   std::int64_t tasks = 0;
   std::int64_t succeeded = 0;
@@ -240,11 +241,11 @@ struct RunResult {
 // accounts must balance: every task has ended once, no claim is left, and the total energy equals
 // that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors: kInvalid
 // if
-// - options are out of range (the parsers of their words check the ranges of numbers),
+// - options are out of range (the parsers of the options check number ranges),
 // - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all
 //   servers of one kind have together,
-// - arrivals are not in order of time,
+// - arrivals are not in chronological order,
 // - reservations cannot all have their GPUs, or leave tasks no time.
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options);

@@ -1,4 +1,4 @@
-// Tests that later simulated tasks profit from the observations of earlier tasks.
+// Tests that later simulated tasks benefit from the observations of earlier tasks.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -62,7 +62,7 @@ TEST(SimulateMachine, DataLoadersShareTheServersCores) {
   options.host = {.cores = 16, .cores_per_gpu_task = 8};
   const std::vector<Arrival> four(4, {Duration{0}, &workload});
   options.policy.mapper = "exclusive";
-  // Four tasks need 32 cores, but only 16 exist.
+  // Four tasks need 32 cores, but there are only 16.
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), four, options).totals.makespan_s, 2'014, 0.01);
 }
 
@@ -77,7 +77,7 @@ TEST(SimulateMachine, EachTaskNeedsItsOwnCores) {
   options.record = true;
   const std::vector<Arrival> load{
       {Duration{0}, &hungry}, {Duration{0}, &hungry}, {Duration{0}, &frugal}};
-  // Two tasks need 48 of 32 cores; a task that needs none is not slowed down.
+  // Two tasks need 48 cores, but there are only 32; a task that needs none is not slowed down.
   const RunResult slow = Play(MakeWorld("4xA100-40GB"), load, options);
   EXPECT_NEAR(slow.totals.makespan_s, 1'514, 0.01);
   for (const report::RunTask& task : slow.record->tasks) {

@@ -20,7 +20,7 @@ TEST(SimulateMemory, ANewTaskThatDoesNotFitCrashesAndIsRetried) {
   const report::RunTask& second = run.record->tasks[1];
   ASSERT_GE(second.attempts.size(), 2u);
   EXPECT_EQ(second.attempts[0].end, report::AttemptEnd::kOutOfMemory);
-  // The task loads for 14 s, and its process ends 8 s after the failed allocation.
+  // The task loads for 14 s, and its process exits 8 s after the failed allocation.
   EXPECT_EQ(second.attempts[0].ended - second.attempts[0].started, Duration{22'000});
   EXPECT_EQ(second.attempts.back().end, report::AttemptEnd::kSucceeded);
   EXPECT_EQ(run.totals.succeeded, 2);

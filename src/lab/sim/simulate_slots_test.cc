@@ -75,7 +75,7 @@ TEST(SimulateSlots, ATaskSavesAndMakesRoomAtTheEndOfItsTimeSlice) {
   EXPECT_EQ(run.totals.succeeded, 2);
   const report::RunTask& first = run.record->tasks[0];
   ASSERT_EQ(first.attempts.size(), 2u);
-  // The task is asked to save 900 s after its start, saves for 20 s and takes 2 s to end.
+  // The task is asked to save 900 s after its start, saves for 20 s and takes 2 s to exit.
   EXPECT_EQ(first.attempts[0].ended - first.attempts[0].started, Duration{922'000});
   EXPECT_EQ(first.attempts[1].ended - first.attempts[1].started,
             Duration{14'000 + 10'000'000 - (900'000 - 14'000)});
@@ -107,7 +107,7 @@ TEST(SimulateSlots, APreemptingClassStartsAtOnce) {
                                  {.at = Duration{500'000}, .workload = &look, .qos = "urgent"}};
   const RunResult run = Play(MakeWorld("A100-40GB"), two, options);
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 2u);
-  // The task saves for 20 s and takes 2 s to end.
+  // The task saves for 20 s and takes 2 s to exit.
   EXPECT_EQ(run.record->tasks[1].attempts[0].started,
             run.record->tasks[1].submitted + Duration{22'000});
   options.policy.classes.clear();

@@ -24,7 +24,7 @@ TEST(Simulate, OneTaskAlone) {
   EXPECT_DOUBLE_EQ(run.totals.waiting_s, 0);
   EXPECT_DOUBLE_EQ(run.totals.slowdown, 1.0);
   EXPECT_EQ(run.totals.succeeded, 1);
-  constexpr double active = 0.5;  // as measured alone, although the task is an MPS client
+  constexpr double active = 0.5;  // as measured alone, even though the task is an MPS client
   EXPECT_NEAR(run.totals.sm_active, active * 1'000 / 1'014 / 4, 1e-9);
   EXPECT_NEAR(run.totals.memory_mib, 10'000.0 * 1'000 / 1'014 / 4, 1e-6);
   EXPECT_NEAR(run.totals.energy_j, PowerW({}, active) * 1'000 + PowerW({}, 0) * (3 * 1'014 + 14),
@@ -39,7 +39,7 @@ TEST(Simulate, ATaskThatStaysAloneRunsWithoutMps) {
   options.policy.mapper = "exclusive";
   const RunResult run = Play(MakeWorld("A100-40GB"), {{Duration{0}, &workload}}, options);
   EXPECT_NEAR(run.totals.sm_active, 0.5 * 1'000 / 1'014, 1e-9);
-  // The results equal the results without sharing, even for tasks with several GPUs.
+  // The results equal those without sharing, even for multi-GPU tasks.
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 40);
   const Totals by_mapper = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals;
@@ -159,7 +159,7 @@ TEST(Simulate, RefusesInvalidOptions) {
            Case{"several instances for one task",
                 {{Duration{0}, &fine}, {Duration{0}, &pair}},
                 [](RunOptions& o) { o.collocation = core::SharingMethod::kMig; },
-                "task 2 (bert-2gpu): needs 2 GPUs, but MIG instances never work together"},
+                "task 2 (bert-2gpu): needs 2 GPUs, but a task can use only one MIG instance"},
            Case{"policy", one, [](RunOptions& o) { o.policy.mapper = "best"; }, "mapper"},
            Case{"a slot too short to begin", one,
                 [](RunOptions& o) { o.time_slot = Duration{14'000}; }, "time slot: 14 s"},

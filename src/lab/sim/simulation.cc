@@ -20,7 +20,7 @@ constexpr int kMostStillDays = 400;
 // the first submission. The window is the longest of these periods.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// The run is given up after this many stops per task during which no task saved any work. By then,
+// The run is abandoned after this many stops per task during which no task saved any work. By then,
 // time slices that started at one second have grown to their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
@@ -45,7 +45,7 @@ core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   return policy;
 }
 
-// Adapts the policy to the simulated cluster. Its driver always answers, so no sample is ever too
+// Adapts the policy to the simulated cluster. Its driver always responds, so no sample is ever too
 // old.
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;

@@ -87,7 +87,7 @@ class Simulation {
   Monitor monitor_;
   Predictions predictions_;
   Servers servers_;
-  std::vector<core::Event> events_;  // events of this moment for one core
+  std::vector<core::Event> events_;  // events at the current time for one core
   std::size_t next_arrival_ = 0;
   std::vector<core::Reservation> reservations_;
   int still_days_ = 0;  // days on which tasks waited but none ran

@@ -110,7 +110,7 @@ std::optional<SlurmPlacing::Kept> SlurmPlacing::KeptFor(const Job& job, base::Ti
           froms, [&](const auto& each) { return each.second == node && each.first <= when; });
     };
   };
-  // The earliest time when enough servers are empty.
+  // The earliest time at which enough servers are empty.
   const auto enough = std::ranges::find_if(froms, [&](const auto& each) {
     kept.nodes = candidates_.WholeServersFor(job, is_by(each.first));
     return !kept.nodes.empty();

@@ -80,7 +80,7 @@ nvml::Return CodeOf(const Fault& fault) {
   return fault.kind == FaultKind::kVanish ? nvml::kDriverNotLoaded : fault.code;
 }
 
-// The code of the reading's error; kInvalid stands for success.
+// The reading's error code; kInvalid stands for success.
 ErrorCode Outcome(const gpu::ReadResult<gpu::Reading>& reading) {
   return reading ? ErrorCode::kInvalid : reading.error().code;
 }
@@ -106,7 +106,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
     auto probe = gpu::LoadNvmlProbe(CARMA_SIMGPU_DRIVER);
     ASSERT_TRUE(probe) << probe.error().message;
     probe_ = std::move(*probe);
-    // A task computes on every GPU or instance that is not divided further.
+    // A task computes on every GPU or instance that is not partitioned further.
     for (int place = 0; place < shared_->place_count(); ++place) {
       if (shared_->places()[static_cast<std::size_t>(place)].mig) continue;
       std::optional<Shortage> shortage;
@@ -123,7 +123,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
   void TearDown() override { ::unsetenv(kStateVariable); }
 
   bool Divided() const { return shared_->places()[0].mig; }
-  // Reads after waiting long enough that the GPU's condition is read again.
+  // Waits long enough for the GPU's condition to be read again, then reads.
   gpu::Reading MustRead(std::size_t device) {
     const auto reading = Read(device);
     EXPECT_TRUE(reading) << reading.error().message;

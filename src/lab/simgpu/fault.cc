@@ -44,7 +44,7 @@ constexpr CodeName kCodeNames[] = {
     {nvml::kMemory, "MEMORY", "not enough memory"},
     {nvml::kNoData, "NO_DATA", "no data"},
     {nvml::kInsufficientResources, "INSUFFICIENT_RESOURCES", "not enough resources"},
-    {nvml::kArgumentVersionMismatch, "ARGUMENT_VERSION_MISMATCH", "unknown version of an argument"},
+    {nvml::kArgumentVersionMismatch, "ARGUMENT_VERSION_MISMATCH", "unknown argument version"},
     {nvml::kUnknown, "UNKNOWN", "unknown error"},
 };
 

@@ -18,7 +18,7 @@ enum class FaultKind : std::uint32_t {
   kUsedOverTotal,  // more memory is in use than the GPU has
   kNoMemoryValue,  // memory counters are the "not available" sentinel
   kStale,          // readings stay as they were when the fault began
-  kVanish,         // no driver: every call returns DRIVER_NOT_LOADED, nvmlInit included
+  kVanish,         // no driver: every call returns DRIVER_NOT_LOADED, including nvmlInit
   kNoPidMemory,    // process memory is the "not available" sentinel
 };
 
@@ -42,7 +42,7 @@ Result<FaultKind> ParseFaultKind(std::string_view name);
 // Parses "TIMEOUT", "GPU_IS_LOST" … (NVML's names without NVML_ERROR_) or a number. Errors:
 // kInvalid.
 Result<std::int32_t> ParseNvmlCode(std::string_view text);
-// NVML's text, such as "GPU is lost"; "unknown error" for codes that NVML does not have.
+// NVML's text, such as "GPU is lost"; "unknown error" for codes unknown to NVML.
 const char* NvmlText(std::int32_t code);
 
 }  // namespace carma::simgpu

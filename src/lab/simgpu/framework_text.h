@@ -27,7 +27,7 @@ struct FailedAllocation {
 std::string OomText(Framework framework, const FailedAllocation& failed);
 inline constexpr int kOomExitCode = 1;
 
-// A CUDA error that ends the program.
+// A CUDA error that terminates the program.
 struct CudaError {
   std::string_view name;  // "CUDA_ERROR_ILLEGAL_ADDRESS"
   std::string_view text;  // "an illegal memory access was encountered"

@@ -18,8 +18,8 @@ constexpr auto kForEver = std::chrono::hours(24 * 365);
 // 580).
 constexpr auto kUnloading = 300ms;
 
-// Reads "error 807". If the text is neither an error nor the expected answer, the peer is not an
-// MPS server.
+// Reads "error 807". If the text is neither an error nor the expected reply, the peer is not an MPS
+// server.
 MpsError ErrorOf(const Result<std::string>& line) {
   if (!line || !line->starts_with("error ")) return MpsError::kConnectionFailed;
   const MpsError error = MpsErrorFromNumber(base::ParseInt(line->substr(6)).value_or(0));

@@ -25,11 +25,11 @@ class MpsClient {
   const MpsWelcome& welcome() const { return welcome_; }
   // Reports to the MPS server which GPU or instance of which simulated server this client uses.
   void Uses(int place, const std::string& state_path) const;
-  // Raises this signal in this process when the server sends a message or ends.
+  // Raises this signal in this process when the server sends a message or exits.
   void RaiseOnNews(int signal) const;
   // The client's error; permanent once it is not kNone. Never blocks.
   MpsError Trouble();
-  // Reports that this client's kernels have broken the context of all clients.
+  // Reports that this client's kernels have broken all clients' context.
   void AnnounceFault() const;
 
  private:

@@ -22,8 +22,8 @@ int FailWith(const std::string& text);
 
 // Implements `-d` and `-f`. `-d` starts the control daemon in the background. It returns 0 once the
 // daemon answers, or 1 with a line on stderr if the daemon cannot start or another daemon is
-// already running. `-f` runs the daemon in this process until it ends. multi_user: the MPS server
-// accepts clients of all users (root only). partitions: the daemon divides the SMs.
+// already running. `-f` runs the daemon in this process until it exits. multi_user: the MPS server
+// accepts clients of all users (root only). partitions: the daemon partitions the SMs.
 struct MpsDaemonOptions {
   bool multi_user = false;
   bool partitions = false;
@@ -31,13 +31,13 @@ struct MpsDaemonOptions {
 int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOptions& options);
 
 // Implements the program without options: sends every line of stdin as a command to the daemon of
-// this pipe directory and prints its answers on stdout. Returns 1 if there is no daemon, if it
-// disappears, or if a server that `quit` ended has failed.
+// this pipe directory and prints the replies on stdout. Returns 1 if there is no daemon, if it
+// disappears, or if a server stopped by `quit` failed.
 int RunMpsCommands(const MpsFolders& folders);
 // Sends one command, as in protocol 3, where commands are arguments.
 int RunMpsCommand(const MpsFolders& folders, const std::string& command);
 
-// The last line of each of the daemon's answers; kMpsFailed makes the calling program fail.
+// The last line of each reply from the daemon; kMpsFailed makes the calling program fail.
 inline constexpr std::string_view kMpsAnswerEnd = ".";
 inline constexpr std::string_view kMpsFailed = ".failed";
 

@@ -26,13 +26,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Time limit for a peer that does not answer.
+// Time limit for a peer that does not respond.
 constexpr auto kPatience = 2000ms;
 
 sigset_t ServedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  // Other signals end the daemon immediately and leave all its files behind, as they do with
+  // Other signals terminate the daemon immediately and leave all its files behind, as they do with
   // NVIDIA's daemon.
   sigaddset(&set, SIGCHLD);
   return set;
@@ -45,7 +45,7 @@ std::optional<uid_t> PeerUid(int fd) {
   return peer.uid;
 }
 
-// Makes this process run with the rights of the user whose clients it serves.
+// Makes this process run as the user whose clients it serves.
 bool BecomeServerUser(uid_t uid) {
   if (uid == ::geteuid()) return true;
   const Result<std::optional<base::UserEntry>> entry = base::FindUser(uid);
@@ -105,8 +105,8 @@ int ControlDaemon::Run() {
   while (!(quitting_ && (Idle() || (quit_at_ns_ && base::BootTimeNs() >= *quit_at_ns_)))) {
     pollfd watched[3] = {
         {listener_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
-    // The daemon gets no message when a server's last client has gone, so it polls its servers
-    // while it quits.
+    // The daemon gets no message when a server's last client leaves, so it polls its servers while
+    // quitting.
     if (::poll(watched, 3, quitting_ ? 20 : -1) < 0 && errno != EINTR) return 1;
     if (watched[2].revents != 0) ServeSignals();
     if (watched[0].revents != 0) ServePeer(listener_);
@@ -125,13 +125,13 @@ bool ControlDaemon::Idle() {
 
 void ControlDaemon::Shutdown() {
   for (Server& server : servers_) {
-    // Kills a server that does not answer the request to quit.
+    // Kills a server that does not respond to the quit request.
     if (Ask(server, "quit") != "bye") failed_ = ::kill(server.pid, SIGKILL) == 0;
     ::waitpid(server.pid, nullptr, 0);
     ::unlink(server.path.c_str());
   }
   Note("Exit");
-  // Only the FIFO is removed. The lock and the sockets stay.
+  // Only the FIFO is removed. The lock and the sockets remain.
   ::unlink(folders_.LogFifo().c_str());
   ::unlink(folders_.PidFile().c_str());
   for (const base::LineSocket& peer : quitters_) peer.Send(failed_ ? kMpsFailed : kMpsAnswerEnd);

@@ -1,4 +1,4 @@
-// The control daemon of a simulated MPS: its sockets, its servers and the commands that it answers.
+// The control daemon of a simulated MPS: its sockets, its servers and the commands that it accepts.
 // Private to carma-simmps.
 #pragma once
 
@@ -27,8 +27,7 @@ class ControlDaemon {
 
   // Creates the daemon's sockets and files. From this point on, clients can connect and wait.
   Result<Unit> Open();
-  // Serves clients and commands until a command ends the daemon. Returns the exit code of the
-  // process.
+  // Serves clients and commands until a command stops the daemon. Returns the process's exit code.
   int Run();
 
  private:
@@ -55,8 +54,8 @@ class ControlDaemon {
   void ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition);
   Result<Server*> StartServer(uid_t uid);
   Server* FindServer(std::string_view pid);
-  // Returns the server's answer in one line. Empty if the server does not answer; its process then
-  // counts as ended.
+  // Returns the server's reply as one line. Empty if the server does not reply; its process is then
+  // considered to have exited.
   std::optional<std::string> Ask(Server& server, const std::string& request);
   bool Idle();
   void Shutdown();
@@ -94,7 +93,7 @@ class ControlDaemon {
   MpsFolders folders_;
   base::UniqueFd lock_, listener_, privileged_, signals_;
   MpsDaemonOptions options_;
-  std::vector<Gpu> gpus_;  // empty unless the daemon divides the SMs
+  std::vector<Gpu> gpus_;  // empty unless the daemon partitions the SMs
   int partitions_made_ = 0;
   MpsWelcome terms_;
   std::vector<Server> servers_;
@@ -103,9 +102,9 @@ class ControlDaemon {
   bool refused_ = false;                      // the program that sent the current command must fail
   bool failed_ = false;                       // a server has failed
   std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
-  std::vector<base::LineSocket> quitters_;    // peers that wait for the daemon's end
+  std::vector<base::LineSocket> quitters_;    // peers waiting for the daemon to exit
   bool quitting_ = false;                     // no new clients are accepted
-  std::optional<std::int64_t> quit_at_ns_;    // latest time of the daemon's end
+  std::optional<std::int64_t> quit_at_ns_;    // the daemon exits by this time
 };
 
 // For a new child process: closes all descriptors except the standard ones and these two, which may

@@ -75,7 +75,7 @@ int MpsServer::Run() {
       Lose(clients_[i]);
       clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    // The daemon is served last, so that its answer does not count clients that have just left.
+    // The daemon is served last, so its reply does not count clients that have just left.
     if (watched[0].revents != 0) daemon_lives = ServeDaemon();
   }
   Note("Server is shutting down");
@@ -134,7 +134,7 @@ std::string MpsServer::Terminate(pid_t pid) {
   return found ? "done" : fmt::format("Invalid process {}!", pid);
 }
 
-// Reads everything that the client has sent, because the client may end right after its last line.
+// Reads everything that the client has sent, because the client may exit right after its last line.
 bool MpsServer::ServeClient(Client& client) {
   while (true) {
     const Result<std::string> line = client.socket.Receive(0ms);
@@ -145,7 +145,7 @@ bool MpsServer::ServeClient(Client& client) {
       ShowItself(line->substr(5));
     }
     if (*line == "fault" && client.joined) FaultOf(client);
-    if (*line == "bye") client.terminated = true;  // the client leaves in the regular way
+    if (*line == "bye") client.terminated = true;  // a regular disconnect
   }
 }
 
@@ -189,7 +189,7 @@ void MpsServer::ShowItself(std::string_view place_and_path) {
   if (joined && *joined) residencies_[key] = std::move(*joined);
 }
 
-// The clients on a GPU share one context, so a fault of one client affects them all.
+// The clients on a GPU share one context, so a fault in one client affects them all.
 void MpsServer::FaultOf(const Client& culprit) {
   Note(fmt::format("Client {} caused a fatal fault", culprit.pid));
   const MpsError error =
@@ -209,8 +209,8 @@ void MpsServer::Lose(const Client& client) {
   if (!client.joined) return;
   Note(fmt::format("Client {} disconnected", client.pid));
   if (client.terminated || client.affected || MpsBehaves(folders_, "tolerant")) return;
-  // The client was killed while its kernels ran. NVIDIA does not document how the server reacts, so
-  // the simulation assumes the worst.
+  // The client was killed while its kernels were running. NVIDIA does not document how the server
+  // reacts, so the simulation assumes the worst.
   Note(fmt::format("Client {} died with work in flight; the server exits", client.pid));
   ::_exit(1);
 }

@@ -1,5 +1,5 @@
 // The server process of a simulated MPS. It is a child of the control daemon and serves the clients
-// of one user. A fault of one client affects all of them.
+// of one user. A fault in one client affects all of them.
 #pragma once
 
 #include <sys/types.h>
@@ -38,7 +38,7 @@ class MpsServer {
         terms_(std::move(terms)) {}
 
   // Runs until the daemon sends quit, or until the daemon and the last client are gone. Returns the
-  // exit status. If a client was killed while computing, the server exits at once.
+  // exit status. If a client was killed while computing, the server exits immediately.
   int Run();
 
  private:
@@ -49,7 +49,7 @@ class MpsServer {
     std::string partition;  // SM partition; empty: none
     bool affected = false;  // affected by a fault: no new clients join until this client is gone
     std::set<std::string> uses;  // GPUs on which it computes, as "0 /path/of/the/state"
-    bool terminated = false;     // the client was asked to end
+    bool terminated = false;     // the client was asked to exit or has disconnected
   };
 
   void Note(const std::string& text) const;
@@ -72,7 +72,7 @@ class MpsServer {
   base::LineSocket channel_;
   MpsWelcome terms_;
   std::vector<Client> clients_;
-  // Percentage of the SMs by partition; empty unless the SMs are divided.
+  // Percentage of the SMs by partition; empty unless the SMs are partitioned.
   std::map<std::string, double, std::less<>> partitions_;
   // Used to list this server among the processes of its clients' GPUs.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;

@@ -82,7 +82,8 @@ class MpsTest : public ::testing::Test {
     const bool held = fd && ::fcntl(fd.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     return held ? lock.l_pid : 0;
   }
-  // Waits until the daemon's process has ended. It ends some time after it has answered "quit".
+  // Waits until the daemon's process has exited, which happens some time after it has replied to
+  // "quit".
   void AwaitDaemonsEnd() {
     const base::UniqueFd fd(::open(folders_.Lock().c_str(), O_RDONLY | O_CLOEXEC));
     struct flock lock {};
@@ -103,17 +104,17 @@ class MpsTest : public ::testing::Test {
     options.state_path = server_.path();
     options.mps_pipes = folders_.pipes;
     options.memory_mib = {8'000};
-    options.solo_s = 1e7;  // a hundred real seconds, so the task ends only if a test ends it
+    options.solo_s = 1e7;  // a hundred real seconds, so the task exits only if a test stops it
     options.epochs = 10'000;
     options.crash_s = 0;
     return options;
   }
-  // Waits until the server has noticed that its clients have ended, and returns its status.
+  // Waits until the server has noticed that its clients have exited, and returns its status.
   std::string StatusAfterEnds() {
     for (int i = 0; i < 500 && Status() != "ACTIVE"; ++i) ::sched_yield();
     return Status();
   }
-  // Waits until the task computes.
+  // Waits until the task is computing.
   static void AwaitWork(Process& task) { ASSERT_TRUE(task.ReadUntil("epoch 1/")); }
 
   MpsDaemonOptions options_;
@@ -209,7 +210,7 @@ TEST_F(MpsTest, AResidentServerIsListedOnTheGpu) {
   Process client(Task());
   AwaitWork(client);
   const std::string server = ServerPid();
-  EXPECT_EQ(Status(), "ACTIVE");  // the server handles its clients before it answers
+  EXPECT_EQ(Status(), "ACTIVE");  // the server handles its clients before it replies
   std::vector<ProcessLook> others, clients;
   ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kStreams, others));
   ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kMps, clients));
@@ -287,7 +288,7 @@ TEST_F(MpsTest, EachClientNeedsAPartitionIfTheDaemonDividesTheSms) {
   TrainingOptions options = Task();
   options.sm_active = {0.8};
   options.mps_partition = name;
-  options.mps_thread_percentage = 10;  // has no effect beside a partition
+  options.mps_thread_percentage = 10;  // has no effect if there is a partition
   Process client(options);
   AwaitWork(client);
   EXPECT_NEAR(shared_->Residents()->at(0).pace, 72.0 / 108 / 0.8, 1e-9);
@@ -395,7 +396,8 @@ TEST_F(MpsTest, TerminatingAClientIsSafeButKillingItIsNot) {
          !std::ranges::any_of(*shared_->Residents(), hangs)) {
   }
   terminate(hanging);
-  while (shared_->Look(0)->used_mib > 8'000) {  // its context ends although it gets no message
+  // Its context is destroyed even though it gets no message.
+  while (shared_->Look(0)->used_mib > 8'000) {
   }
   EXPECT_TRUE(hanging.Runs());
   hanging.Kill(SIGKILL);
@@ -414,7 +416,7 @@ TEST_F(MpsTest, TerminatingAClientIsSafeButKillingItIsNot) {
   killed.Kill(SIGKILL);
   EXPECT_EQ(neighbour.Wait(), 1);
   EXPECT_THAT(neighbour.err(), HasSubstr("MPS server and the MPS client failed"));
-  while (ServerPid() == server) {  // the server takes a moment to end
+  while (ServerPid() == server) {  // the server takes a moment to exit
   }
 }
 
@@ -426,7 +428,7 @@ TEST_F(MpsTest, AKilledServerIsReplacedAndAKilledDaemonCanBeStartedAgain) {
   ::kill(static_cast<pid_t>(base::ParseInt(server).value_or(0)), SIGKILL);
   EXPECT_EQ(first.Wait(), 1);
   EXPECT_THAT(first.err(), HasSubstr("MPS server and the MPS client failed"));
-  while (ServerPid() == server) {  // the daemon takes a moment to notice the server's end
+  while (ServerPid() == server) {  // the daemon takes a moment to notice that the server exited
   }
   Process second(Task());
   AwaitWork(second);
@@ -489,7 +491,7 @@ TEST_F(MpsTest, MisbehavesOnRequest) {
   Behave("hang");
   Process hangs([this] { return Command("get_server_list"); });
   MpsError refused = MpsError::kNone;
-  // The daemon serves its peers in sequence, so its next answer shows that it has served this peer.
+  // The daemon serves its peers in sequence, so its next reply shows that it has served this peer.
   Process waits([&] { return MpsClient::Join(folders_.pipes, "", refused) ? 0 : 1; });
   waits.Kill(SIGKILL);
   waits.Wait();

@@ -25,7 +25,7 @@ struct MpsFolders {
   std::string Control() const { return pipes + "/control"; }                // for clients
   std::string Privileged() const { return pipes + "/control_privileged"; }  // for commands
   std::string Lock() const { return pipes + "/control_lock"; }
-  // A FIFO that receives all lines of the logs; if the file is not a FIFO, nothing is logged.
+  // A FIFO that receives all log lines; if the file is not a FIFO, nothing is logged.
   std::string LogFifo() const { return pipes + "/log"; }
   std::string PidFile() const { return pipes + "/nvidia-cuda-mps-control.pid"; }
   // Words that make the daemon misbehave (mps_control.h).
@@ -36,14 +36,14 @@ MpsFolders MpsFoldersFromEnvironment();
 // CUDA errors that clients of an MPS server get.
 enum class MpsError {
   kNone = 0,
-  kForeignAccess = 700,  // all clients get this error after one of them has accessed foreign memory
-  kLaunchFailed = 719,   // also caused by many programs' own faults
+  kForeignAccess = 700,  // all clients get this error after an illegal access by one of them
+  kLaunchFailed = 719,   // many programs' own bugs also cause this error
   kConnectionFailed = 805,
   kRpcFailure = 806,
   kServerNotReady = 807,
   kMaxClients = 808,
   kClientTerminated = 810,
-  // The client has no SM partition although the daemon divides the SMs.
+  // The client has no SM partition even though the daemon partitions the SMs.
   kInvalidResourceConfiguration = 915,
 };
 CudaError CudaErrorOf(MpsError error);

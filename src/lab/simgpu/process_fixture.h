@@ -1,4 +1,4 @@
-// Runs a function in a forked process. Tests read the process's output and wait for its end.
+// Runs a function in a forked process. Tests read the process's output and wait for it to exit.
 #pragma once
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ class Process {
     return true;
   }
   // Reads everything, reaps the child, and returns its exit code, or the negative number of the
-  // signal that ended it.
+  // signal that killed it.
   int Wait() {
     stdout_ += base::ReadAll(out_.get(), 1 << 24).value_or("");
     stderr_ += base::ReadAll(err_.get(), 1 << 24).value_or("");

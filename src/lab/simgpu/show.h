@@ -11,13 +11,13 @@ namespace carma::simgpu {
 // A table of GPUs, followed by tables of processes and faults if there are any.
 Result<std::string> ShowText(Server& server);
 // {"now_s", "time_scale", "origin_time_ms", "gpus": [{"index", "uuid", "type", "used_mib", …}],
-//  "instances": [instances of divided GPUs, each with its GPU's number as "gpu"],
+//  "instances": [instances of MIG GPUs, each with its GPU's number as "gpu"],
 //  "residents": [{"pid", "sharing", "work_left_s", "pace", "shares": [{"gpu", "memory_mib"}]}],
 //  "faults": []}
 Result<std::string> ShowJson(Server& server);
 
 // Returns a list of processes, memory and memory limits that are left on the GPUs, or an empty
-// text. Errors: those of Server::Look.
+// string. Errors: those of Server::Look.
 Result<std::string> Audit(Server& server);
 
 }  // namespace carma::simgpu

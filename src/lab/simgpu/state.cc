@@ -139,8 +139,8 @@ Result<Unit> CreateServer(const std::string& path, const std::string& shape,
   if (const auto old = Server::Attach(path)) {
     const auto residents = (*old)->Residents();
     if (residents && !residents->empty()) {
-      return Conflict(path + ": a server with " + std::to_string(residents->size()) +
-                      " processes on its GPUs exists");
+      return Conflict(path + ": a server already exists, with " +
+                      std::to_string(residents->size()) + " processes on its GPUs");
     }
   }
   return WriteState(path, gpus, options);
@@ -337,7 +337,8 @@ Result<Unit> Server::CheckShares(const std::vector<Share>& shares) const {
                      ", each once");
     }
     if (places()[static_cast<std::size_t>(share.gpu)].mig) {
-      return Invalid("shares: GPU " + std::to_string(share.gpu) + " is divided: use its instances");
+      return Invalid("shares: GPU " + std::to_string(share.gpu) +
+                     " is partitioned by MIG: use its instances");
     }
   }
   if (gpus.empty()) return Invalid("shares: expected at least one GPU");

@@ -71,7 +71,7 @@ struct GpuIdentity {
   std::int64_t reserved_mib = 0;
   int sms = 0;
   double relative_speed = 1;
-  bool mig = false;         // whether the GPU is divided into instances
+  bool mig = false;         // whether the GPU is partitioned into instances
   std::string parent_uuid;  // for an instance: its GPU; else empty
   int gpu_instance = 0;
   sim::MigSlices slices{};
@@ -98,7 +98,7 @@ struct Progress {
   double work_left_s = 0;
   double pace = 0;
   std::uint32_t generation = 0;  // for Server::Wait
-  bool evicted = false;          // MPS has ended the process, and its memory is gone
+  bool evicted = false;          // MPS has terminated the process, and its memory is gone
 };
 
 class Residency;
@@ -108,8 +108,8 @@ class Server {
   // Simulated seconds since the server was created. Tests pass their own clock.
   using NowFn = std::function<double()>;
 
-  // Errors: kNotFound: no such file; kCorrupt: the file is not a state file, is of a different
-  // version, was only partly written, or dates from before the last reboot (it is left as it is);
+  // Errors: kNotFound: no such file; kCorrupt: the file is not a state file, has a different
+  // version, was only partly written, or dates from before the last reboot (it is left unchanged);
   // kDenied, kIo.
   static Result<std::unique_ptr<Server>> Attach(const std::string& path, NowFn now = {});
   ~Server();
@@ -117,8 +117,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   int gpu_count() const { return gpu_count_; }
-  // GPUs, followed by the instances of divided GPUs. A parameter `gpu` may be an instance's
-  // position in this list unless the comment says "whole".
+  // GPUs, followed by the instances of MIG GPUs. A parameter `gpu` may be an instance's position in
+  // this list unless the comment says "whole".
   const std::vector<GpuIdentity>& places() const { return places_; }
   int place_count() const { return static_cast<int>(places_.size()); }
   // The GPU of an instance; for a whole GPU, the GPU itself.
@@ -135,8 +135,8 @@ class Server {
   Result<Unit> Processes(int gpu, core::SharingMethod sharing, std::vector<ProcessLook>& lines);
   Result<std::vector<ResidentLook>> Residents();
 
-  // Adds the calling process with all its shares to GPUs, or to instances. A divided GPU itself is
-  // not allowed. If the shares do not fit, none is added and `shortage` explains why. The joining
+  // Adds the calling process with all its shares to GPUs, or to instances. A MIG GPU itself is not
+  // allowed. If the shares do not fit, none is added and `shortage` explains why. The joining
   // thread must outlive the residency. Errors: kInvalid: shares; kUnavailable: the table is full.
   Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                           std::optional<Shortage>& shortage);
@@ -156,11 +156,11 @@ class Server {
     std::vector<XidEvent> events;
   };
   Result<Xids> XidsFrom(std::uint64_t from);
-  // From here on, `gpu` must be the number of a whole GPU.
+  // From here on, `gpu` must be a whole GPU's number.
   Result<Condition> ConditionOf(int gpu);
 
   // Limits of control groups. Errors: kInvalid: this server does not support them, or the place is
-  // a divided GPU or an instance; kUnavailable: too many limits.
+  // a MIG GPU or an instance; kUnavailable: too many limits.
   Result<Unit> LimitGroup(const GroupLimit& limit);
   struct GroupLook {
     std::int64_t soft_mib = 0;
@@ -181,7 +181,7 @@ class Server {
   // Clears all faults, or only the faults of one whole GPU (kWholeDriver: of the driver).
   Result<Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   Result<std::vector<Fault>> Faults();
-  // The worst fault that affects a call of this function on this whole GPU (kWholeDriver: no GPU).
+  // The worst fault that affects a call to this function on this whole GPU (kWholeDriver: no GPU).
   Result<Fault> FaultOn(std::int32_t gpu, const char* function);
 
  private:

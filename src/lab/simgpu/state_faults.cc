@@ -1,4 +1,4 @@
-// Injects damage into a simulated GPU server: Xids, conditions of its GPUs, faults of its driver.
+// Injects damage into a simulated GPU server: Xids, GPU conditions, driver faults.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -12,7 +12,7 @@ Result<Unit> Server::AnnounceXid(int gpu, int xid) {
   if (gpu < 0 || gpu >= place_count()) return CheckGpu(gpu);
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   Announce(mapping_->state->world, {gpu, xid});
-  Changed();  // wakes processes that wait for events
+  Changed();  // wakes processes waiting for events
   return Unit{};
 }
 
@@ -56,10 +56,10 @@ Result<Unit> Server::SetFault(const Fault& fault) {
   if (fault.gpu < kWholeDriver || fault.gpu >= gpu_count() || fault.kind == FaultKind::kNone)
     return Invalid("fault: expected a kind and a GPU from 0 to " + std::to_string(gpu_count() - 1));
   if (fault.function.size() >= sizeof(FaultEntry::function))
-    return Invalid("fault: the name of the function is too long");
+    return Invalid("fault: the function name is too long");
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
-  // Faults of readings are stored per GPU, so a fault set on the driver is stored for every GPU.
+  // Reading faults are stored per GPU, so a fault set on the driver is stored for every GPU.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
   const std::int32_t first = spread ? 0 : fault.gpu;
   const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;

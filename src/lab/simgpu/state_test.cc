@@ -316,11 +316,11 @@ TEST_F(StateTest, WaitingEndsWithAnyChangeAndWithAPoke) {
   });
   other.join();
   EXPECT_NE(server->Generation(), seen);
-  server->Wait(seen, 1e18);  // returns at once, because the world has changed
+  server->Wait(seen, 1e18);  // returns immediately, because the world has changed
   const std::uint32_t again = server->Generation();
   server->Poke();
   server->Wait(again, 1e18);
-  server->Wait(server->Generation(), now_s_);  // returns at once, because until_s has passed
+  server->Wait(server->Generation(), now_s_);  // returns immediately, because until_s has passed
 }
 
 TEST_F(StateTest, RefusesBrokenFilesAndKeepsThem) {

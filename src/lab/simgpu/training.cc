@@ -26,7 +26,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Time from the allocation of parameters and states to the first batch.
+// Time from allocating parameters and states to the first batch.
 constexpr double kFirstBatchS = 1;
 constexpr int kTermExitCode = 128 + SIGTERM;
 constexpr int kUsageExitCode = 2;
@@ -40,13 +40,14 @@ std::atomic<Server*> waiting_server = nullptr;
 
 void NoteSignal(std::atomic<bool>& note) {
   note = true;
-  // Ends the sleep even if the signal arrives between the last check of the flags and the sleep.
+  // Interrupts the sleep even if the signal arrives between the last check of the flags and the
+  // sleep.
   if (Server* server = waiting_server) server->Poke();
 }
 void OnTerm(int) {
   NoteSignal(stop_asked);
 }
-// The handler only interrupts the sleep. The loops then check for messages of the MPS server.
+// The handler only interrupts the sleep. The loops then check for messages from the MPS server.
 void OnMpsNews(int) {
   if (Server* server = waiting_server) server->Poke();
 }
@@ -83,7 +84,7 @@ struct Milestone {
   int epoch = 0;
 };
 
-// Returns the milestones in order, ending with the end of the training.
+// Returns the milestones in order; the last one is the end of the training.
 std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   std::vector<Milestone> plan;
   const int epochs = options.solo_s > 0 ? options.epochs : 0;
@@ -100,7 +101,7 @@ std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   return plan;
 }
 
-// One run of the task on its GPUs. Every step returns the exit code if the process must end, and
+// One run of the task on its GPUs. Every step returns the exit code if the process must exit, and
 // otherwise an empty value.
 class Run {
  public:

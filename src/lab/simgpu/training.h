@@ -29,13 +29,13 @@ struct TrainingOptions {
   std::vector<double> sm_active = {0.5};  // per GPU, like memory_mib
   double sensitivity = 0.7;
   double pressure = 0.5;
-  double solo_s = 0;  // work alone on an A100-40GB; 0: allocate, free and end
-  double load_s = 0;  // from the start of the process to the first allocation
+  double solo_s = 0;  // work when running alone on an A100-40GB; 0: allocate, free and exit
+  double load_s = 0;  // from process start to the first allocation
   double first_batch_share =
       // Share of the memory for parameters and optimiser states; the first batch allocates the
       // rest.
       0.6;
-  double crash_s = 8;  // from the failed allocation to the end of the process
+  double crash_s = 8;  // from the failed allocation until the process exits
   int epochs = 10;
   Framework framework = Framework::kPyTorch;
 
@@ -46,7 +46,7 @@ struct TrainingOptions {
   std::optional<double> kill_self_at;
   int signal = 9;
   std::optional<double> hang_at;
-  std::optional<double> fault_at;  // when its kernel accesses foreign memory
+  std::optional<double> fault_at;  // when its kernel accesses an illegal address
   int xid = 31;                    // error that the driver announces; 0: none
   bool ignore_term = false;
   bool double_fork = false;
@@ -62,8 +62,8 @@ struct TrainingOptions {
 // Installs signal handlers. Prints progress to standard output and errors to standard error.
 int RunTraining(const TrainingOptions& options);
 
-// CLOCK_BOOTTIME of this process's start. The kernel's 10 ms ticks would be too coarse: they are
-// seconds on a fast simulated server.
+// When this process started, in CLOCK_BOOTTIME. The kernel's 10 ms ticks would be too coarse: they
+// are seconds on a fast simulated server.
 std::int64_t ProcessStartNs();
 
 }  // namespace carma::simgpu

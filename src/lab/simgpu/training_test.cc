@@ -1,5 +1,5 @@
-// Tests with real processes on a simulated server whose clock runs fast. They wait for actions of
-// the processes, never for a fixed time.
+// Tests with real processes on a simulated server whose clock runs fast. They wait for the
+// processes to act, never for a fixed time.
 #include "lab/simgpu/training.h"
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ TEST_F(TrainingTest, EveryRunEndsAsItsOptionsState) {
   struct Case {
     const char* name;
     std::function<void(TrainingOptions&)> change;
-    int exit_code;  // negative: the signal that ended it
+    int exit_code;  // negative: the signal that killed it
     const char* out;
     const char* err;
   };
@@ -252,7 +252,7 @@ TEST(DividedTraining, ATaskSeesOnlyItsInstanceAndComputesThere) {
   };
   const Case cases[] = {
       {places[4].uuid, {4}},
-      {"1", {3}},  // a divided GPU stands for its first instance
+      {"1", {3}},  // a MIG GPU stands for its first instance
       {places[1].uuid, {3}},
       {places[4].uuid + "," + places[3].uuid, {4}},  // one instance, and nothing else
       {"0," + places[3].uuid, {0}},

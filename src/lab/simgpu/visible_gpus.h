@@ -14,7 +14,7 @@
 namespace carma::simgpu {
 
 // The places that a CUDA program sees, in the program's order. As in CUDA, the list ends at the
-// first invalid entry. Numbers are GPU indexes in `places`. A divided GPU stands for its first
+// first invalid entry. Numbers are GPU indexes in `places`. A MIG GPU stands for its first
 // instance, and a program that sees an instance sees nothing else. Errors: kInvalid: a GPU is
 // listed twice.
 Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
@@ -31,7 +31,7 @@ struct MpsView {
 Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
                               std::string_view visible_devices, const MpsMemoryLimits& limits);
 
-// The control group (cgroup v2) of this process, as the full path of its folder. Empty for the root
+// This process's control group (cgroup v2), as the full path of its folder. Empty for the root
 // group.
 std::string OwnGroup();
 

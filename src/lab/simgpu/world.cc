@@ -54,7 +54,7 @@ struct Crowd {
   core::SharingMethod sharing = core::SharingMethod::kMps;
   std::array<int, kMaxResidents> slots;
   std::array<sim::Load, kMaxResidents> loads;
-  // Speed alone at this place, relative to a whole GPU of this type.
+  // Speed when running alone at this place, relative to a whole GPU of this type.
   std::array<double, kMaxResidents> bases;
   std::array<double, kMaxResidents> speeds;
 };
@@ -109,7 +109,7 @@ void RecomputeMemory(World& world) {
   }
 }
 
-// A task on several GPUs advances at the pace of the slowest of its GPUs.
+// A multi-GPU task advances at the pace of its slowest GPU.
 void RecomputePaces(World& world, Crowd& crowd) {
   for (int slot = 0; slot < world.slots; ++slot) world.residents[slot].pace = INFINITY;
   for (int g = 0; g < world.place_count; ++g) {
@@ -145,7 +145,7 @@ void RecomputeActivity(World& world, Crowd& crowd) {
   }
 }
 
-// Adds up activity and memory of instances for their GPU. Only the whole GPU draws power.
+// Adds up the instances' activity and memory for their GPU. Only the whole GPU draws power.
 void AddUpInstances(World& world) {
   for (int g = world.gpu_count; g < world.place_count; ++g) {
     const Gpu& instance = world.gpus[g];
@@ -180,7 +180,7 @@ void Step(World& world, double to_s) {
   world.current.store(1 - current, std::memory_order_release);
 }
 
-// The earliest time when a resident finishes at its current speed.
+// The earliest time at which a resident finishes at its current speed.
 double NextFinish(const World& world) {
   const Motion& motion = world.motion();
   double next = INFINITY;
@@ -260,7 +260,7 @@ void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t
 
 bool Advance(World& world, double now_s) {
   bool finished = false;
-  // Every pass but the last ends the work of at least one resident.
+  // Every pass but the last finishes the work of at least one resident.
   for (int pass = 0; pass <= kMaxResidents; ++pass) {
     if (now_s <= world.motion().now_s) return finished;
     const double next = NextFinish(world);

@@ -41,15 +41,15 @@ struct Arrival {
   core::SharingMethod sharing = core::SharingMethod::kStreams;
   // The process's MPS server. Clients of one server compute side by side.
   std::uint32_t mps_server = 0;
-  double sm_cap = 1;  // maximum share of the SMs (thread percentage of MPS)
+  double sm_cap = 1;  // maximum share of the SMs (MPS thread percentage)
   double sensitivity = 0;
   double pressure = 0;
-  double work_s = 0;  // seconds of work alone on an A100-40GB; 0: the process only holds memory
+  double work_s = 0;  // seconds of solo work on an A100-40GB; 0: the process only holds memory
   std::vector<Share> shares;  // 1..kMaxGpus, each GPU once
   std::string group;          // full path of the process's control group; empty: none
 };
 
-// A limit on the memory of a control group, including groups below it, on one GPU.
+// A limit on a control group's memory on one GPU, including the groups below it.
 inline constexpr int kMaxGroupLimits = 256;
 inline constexpr std::size_t kGroupBytes = 256;
 struct GroupLimit {
@@ -67,7 +67,7 @@ struct Condition {
   std::int64_t rows_remapped = 0;    // rows of memory ever replaced by spares
   std::uint32_t remap_pending = 0;   // 1: another row is replaced at the next reset
   std::uint32_t remap_failed = 0;    // 1: no spares are left, so a reset does not help
-  std::int32_t recovery_action = 0;  // NVML's number of the action
+  std::int32_t recovery_action = 0;  // NVML's number for the action
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
@@ -94,7 +94,7 @@ struct Gpu {
   double relative_speed;
   double compute;  // share of a whole GPU's SMs; below 1 for an instance
   Condition condition;
-  std::uint32_t mig;    // 1: divided, so processes run only on its instances
+  std::uint32_t mig;    // 1: partitioned by MIG, so processes run only on its instances
   std::int32_t parent;  // for an instance: its GPU; else -1
   std::int32_t gpu_instance;
   sim::MigSlices slices;
@@ -117,7 +117,7 @@ struct Resident {
   double pressure;
   double joined_s;
   std::uint32_t wants_work;  // 1: it computes while it has work left
-  std::uint32_t evicted;     // 1: MPS has ended it for another client, and its memory is free
+  std::uint32_t evicted;     // 1: MPS has terminated it for another client, and its memory is free
   std::int32_t share_count;
   double pace;  // derived by Recompute(): work seconds per second
   Share shares[kMaxGpus];
@@ -169,8 +169,8 @@ void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t
 // resident finished.
 bool Advance(World& world, double now_s);
 
-// Computes memory, speeds, activity and power from the residents. Must follow every change of the
-// residents.
+// Computes memory, speeds, activity and power from the residents. Must be called after every change
+// to the residents.
 void Recompute(World& world);
 
 // A GPU that has too little free memory for a request.
@@ -180,7 +180,7 @@ struct Shortage {
   std::int64_t free_mib = 0;
   std::int64_t usable_mib = 0;
 };
-// The GPU where the shares do not fit. Empty if all shares fit, also within the limits of the group
+// The GPU where the shares do not fit. Empty if all shares fit and stay within the group's limits
 // (Arrival::group).
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});
@@ -199,8 +199,8 @@ const GroupLimit* FindLimit(const World& world, int gpu, const std::string& grou
 bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
               std::int64_t hard_mib);
 // Called for an MPS client within its soft limit that finds the GPU full. Like NVIDIA's server,
-// ends clients of groups above their soft limits until `wanted` fits. Does nothing if that would
-// not free enough memory.
+// terminates clients of groups above their soft limits until `wanted` fits. Does nothing if that
+// would not free enough memory.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
 // A free slot; -1 if the table is full.
@@ -222,8 +222,8 @@ double KernelShare(const World& world, int slot, int place);
 // Announces a critical error of this GPU.
 void Announce(World& world, XidEvent event);
 
-// Resets a GPU: clears the errors counted since the driver was loaded, and remaps the rows that
-// wait for a reset.
+// Resets a GPU: clears the errors counted since the driver was loaded, and remaps the rows that are
+// waiting for a reset.
 void ResetCondition(Condition& condition);
 
 // Returns false if CARMA cannot have written these bytes (counts out of range, unknown GPUs).

@@ -316,7 +316,7 @@ TEST(World, ParsesShapesOrRefusesThemWithTheKnownTypes) {
 TEST(World, ParsesOrRefusesDivisions) {
   struct Case {
     const char* shape;
-    std::vector<std::size_t> instances;  // per GPU; 99: not divided; empty: refused
+    std::vector<std::size_t> instances;  // per GPU; 99: not partitioned; empty: refused
     const char* complaint = "";
   };
   const Case cases[] = {
@@ -326,8 +326,8 @@ TEST(World, ParsesOrRefusesDivisions) {
       {"A100-40GB:mig=1g.5gb+1g.5gb+1g.5gb+1g.5gb+1g.5gb+1g.5gb+1g.5gb", {7}},
       {"A100-40GB:mig=", {0}},
       {"A100-40GB:mig=4g.20gb+3g.20gb", {2}},
-      {"A100-40GB:mig=4g.20gb+4g.20gb", {}, "is more than one A100-40GB has"},
-      {"A100-40GB:mig=3g.20gb+3g.20gb+1g.5gb", {}, "is more than one"},
+      {"A100-40GB:mig=4g.20gb+4g.20gb", {}, "needs more slices than one A100-40GB has"},
+      {"A100-40GB:mig=3g.20gb+3g.20gb+1g.5gb", {}, "needs more slices than"},
       {"A100-40GB:mig=3g.40gb", {}, "expected one of 7g.40gb, 4g.20gb, 3g.20gb"},
       {"A100-40GB:mig=3g.20gb+", {}, "unknown MIG profile ''"},
       {"A100-40GB:3g.20gb", {}, "expected mig=PROFILE+PROFILE"},

@@ -17,8 +17,8 @@ namespace carma::trace {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Reads up to `size` bytes into `to` and returns their number, which is 0 at the end. May block
-  // on a pipe. Errors: kIo.
+  // Reads up to `size` bytes into `to` and returns the number of bytes read, 0 at the end. May
+  // block on a pipe. Errors: kIo.
   virtual Result<std::size_t> Read(char* to, std::size_t size) = 0;
 };
 

@@ -135,7 +135,7 @@ void JobCollector::CheckOrder(const Job& job, std::string_view text) {
 void JobCollector::Add(const Job& job) {
   if (trace_.jobs.size() >= options_.max_jobs) {
     return End(base::Printable(path_) + ": more than " + std::to_string(options_.max_jobs) +
-               " jobs with GPUs; use a part of the file");
+               " jobs with GPUs; use part of the file");
   }
   trace_.jobs.push_back(job);
 }

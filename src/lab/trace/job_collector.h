@@ -14,8 +14,8 @@
 
 namespace carma::trace {
 
-// Splits a line of CSV into cells. Double quotes work as in RFC 4180, except that a quoted cell
-// cannot contain a line end.
+// Splits a CSV line into cells. Double quotes work as in RFC 4180, except that a quoted cell cannot
+// contain a line end.
 class CsvCells {
  public:
   // Returns false if a quote is not closed. The cells are valid until the next call, and only while
@@ -26,7 +26,7 @@ class CsvCells {
 
  private:
   std::vector<std::string_view> cells_;
-  std::string unquoted_;  // text of cells with doubled quotes
+  std::string unquoted_;  // text of cells that contain doubled quotes
 };
 
 // Collects the trace job by job and checks its invariants.
@@ -60,11 +60,11 @@ class JobCollector {
   std::size_t jobs() const { return trace_.jobs.size(); }
   // text: a comment line without its '#'. It contains provenance or the start date.
   void Comment(std::string_view text);
-  // Call this if the format guarantees that lines are in order of time.
+  // Call this if the format guarantees that lines are in chronological order.
   void CheckOrder(const Job& job, std::string_view text);
 
   const ReadOptions& options() const { return options_; }
-  // The error that ends reading: an exceeded limit, or with `strict` the first complaint.
+  // The error that stops reading: an exceeded limit, or with `strict` the first complaint.
   const std::optional<base::Error>& error() const { return error_; }
 
   // Sorts and returns the trace. dated: submissions are in ms since 1970 and are shifted to start
@@ -84,7 +84,7 @@ class JobCollector {
 };
 
 // Reads Philly's cluster_job_log: a JSON array of jobs, or jobs one after the other. where: the
-// path in messages.
+// path to show in messages.
 Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where);
 
 }  // namespace carma::trace

@@ -15,7 +15,7 @@ using base::Duration;
 
 namespace {
 
-// Workloads with the same number of GPUs, by class of the mix.
+// Workloads with the same number of GPUs, by mix class.
 using Shelf = std::vector<std::vector<const Workload*>>;
 
 std::map<int, Shelf> Shelves(const Catalogue& catalogue, const std::vector<ClassShare>& mix) {
@@ -136,7 +136,7 @@ Result<std::vector<ClassShare>> ParseMix(std::string_view text) {
         std::ranges::any_of(mix, [&](const ClassShare& each) { return each.weight_class == name; });
     if (name.empty() || !share || *share <= 0 || *share > 1e6 || twice) {
       return Invalid("mix '" + base::Printable(text, 80) +
-                     "': expected shares of classes like light=65,medium=27,heavy=8");
+                     "': expected class shares such as light=65,medium=27,heavy=8");
     }
     mix.push_back({name, *share});
     sum += *share;
@@ -154,7 +154,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
   MappedTasks mapped;
   std::vector<Job> jobs = trace.jobs;
   mapped.never_ran = std::erase_if(jobs, NeverRan);
-  if (jobs.empty()) return Invalid("no job of the trace has run");
+  if (jobs.empty()) return Invalid("no job in the trace ran");
   if (jobs.back().submit > kMaxSubmission)
     return Invalid("the jobs are submitted over more than a year: use a window");
   const auto named = [&](const Job& job) {

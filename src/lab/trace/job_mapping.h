@@ -1,4 +1,4 @@
-// Makes a task trace from a cluster trace by assigning each job a workload of the catalogue.
+// Makes a task trace from a cluster trace by assigning each job a workload from the catalogue.
 #pragma once
 
 #include <cstddef>
@@ -35,18 +35,18 @@ struct MappedTasks {
   std::vector<std::size_t> by_class;  // number of tasks in each class of the mix
   std::size_t other_gpus = 0;         // jobs with a number of GPUs that no workload has
   std::size_t no_duration = 0;        // jobs of unknown duration, which get the median
-  std::size_t kept = 0;               // jobs that name a workload of the catalogue
-  std::size_t never_ran = 0;          // jobs that never ran, which are left out
+  std::size_t kept = 0;               // jobs that name a workload in the catalogue
+  std::size_t never_ran = 0;          // jobs that never ran, which are skipped
 };
 
 // A job keeps its submission time, its user (or group), and its workload if it names one. Jobs that
-// never ran are left out. Any other job gets a workload with its number of GPUs (a share of a GPU
+// never ran are skipped. Any other job gets a workload with its number of GPUs (a share of a GPU
 // counts as one GPU) or, if there is none, with the next lower number, or else the lowest number.
 // Its class follows its duration: the shortest jobs get the first class of the mix until that class
 // has its share, and so on. If only some classes have workloads with a certain number of GPUs,
 // these classes get all jobs of that size, and the other classes compensate if possible. The seed
 // chooses among workloads of equal class and number of GPUs. Errors: kInvalid: a class without
-// workloads, more than kMaxTraceTasks jobs, submissions later than a year.
+// workloads, more than kMaxTraceTasks jobs, submissions spread over more than a year.
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options);
 

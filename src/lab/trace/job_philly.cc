@@ -47,7 +47,7 @@ class ObjectCutter {
   bool escaped_ = false;
 };
 
-// A field's text; empty if the field is absent, null, "None" or not a text.
+// A field's text; empty if the field is absent, null, "None" or not a string.
 std::string_view TextOf(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_string()) return {};

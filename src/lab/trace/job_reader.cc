@@ -48,14 +48,14 @@ class TableReader {
   virtual void Take(const Row& row, JobCollector& out) = 0;
 };
 
-// Sets the time of submission from a column in seconds.
+// Sets the submission time from a column in seconds.
 bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
   const std::optional<double> seconds = row.Number(column);
   return out.SetSubmit(job, seconds ? std::optional(*seconds * 1000) : std::nullopt,
                        row.Text(column));
 }
 
-// Sets the duration from a start that SetSubmit has accepted to the end, if it is known.
+// If the end is known, sets the duration from the start, which SetSubmit has accepted, to the end.
 void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
   const std::optional<double> to = row.Number(end);
   out.SetDuration(job, to ? std::optional(*to - *row.Number(start)) : std::nullopt, row.Text(end));
@@ -138,7 +138,7 @@ class HeliosTable : public TableReader {
     Job job = row.NewJob();
     if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
     if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
-    // Job numbers, and therefore the lines, are in order of time.
+    // Job numbers, and therefore lines, are in chronological order.
     out.CheckOrder(job, row.Text(kSubmit));
     out.SetStatus(job, row.Text(kState));
     out.SetUser(job, row.Text(kUser));
@@ -201,7 +201,7 @@ class PaiTaskTable : public TableReader {
   static constexpr std::size_t kRequired = 10;
 
   // Tasks of one job (workers, evaluators) start together and count as one job. Their GPUs are
-  // added, and the duration lasts from the first start to the last end.
+  // added up, and the duration is the time from the first start to the last end.
   void Take(const Row& row, JobCollector& out) override {
     Job job = row.NewJob();
     if (!SetSubmit(job, row, kStart, out)) return;
@@ -267,7 +267,7 @@ struct Layout {
   TraceFormat format;
   std::span<const char* const> columns;  // required columns come first
   std::size_t required = 0;
-  std::size_t headerless = 0;  // number of columns of a table without header; 0: it has a header
+  std::size_t headerless = 0;  // number of columns of a table without a header; 0: has a header
   bool dated = false;          // times count from some moment before the first job
   std::optional<std::int64_t> clock_ms;  // the time of day at time 0
   std::unique_ptr<TableReader> (*make)() = nullptr;
@@ -383,7 +383,7 @@ Result<Unit> ReadTable(LineReader& lines, JobCollector& out, const std::string& 
       if (!found) {
         return Invalid("{}:{}: expected {}, not '{}'", where, at.number,
                        out.options().format.empty()
-                           ? "a trace of one of the formats " + FormatNames()
+                           ? "a trace in one of the formats " + FormatNames()
                            : "the columns of format " + std::string(out.options().format),
                        base::Printable(text, 80));
       }

@@ -17,7 +17,7 @@ struct TraceFormat {
   std::string_view name;  // for --format: "philly", "helios" …
   std::string_view about;
 };
-// All formats, in the order of detection.
+// All formats, in detection order.
 std::span<const TraceFormat> TraceFormats();
 
 struct ReadOptions {
@@ -27,10 +27,10 @@ struct ReadOptions {
   std::size_t max_jobs = kMaxJobs;
 };
 
-// Reads to the end and stores only jobs and names. Bad lines are counted, reported, and left out or
-// corrected as in Describe(Complaint). Errors: kInvalid "path: …" for a format that is unknown or
-// not recognised, for no jobs at all, more than max_jobs or more than kMaxNames names, and with
-// strict "path:17: …"; kIo.
+// Reads to the end and stores only jobs and names. Bad lines are counted, reported, and skipped or
+// corrected as in Describe(Complaint). Errors: kInvalid "path: …" if the format is unknown or not
+// recognised, or if there are no jobs, more than max_jobs jobs or more than kMaxNames names; with
+// strict, kInvalid "path:17: …" for the first complaint; kIo.
 Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path,
                           const ReadOptions& options = {});
 

@@ -140,23 +140,23 @@ TEST(ReadJobs, RecognisesEveryFormatByItsContent) {
 TEST(ReadJobs, ReportsMistakesInALine) {
   const std::string header = "submit_s,gpus,duration_s,status\n";
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"3,1", "f:3: a torn line: '3,1'; left out"},
-      {"3,1,\"5,passed", "f:3: a torn line: '3,1,\"5,passed'; left out"},
-      {",1,5,", "f:3: no usable submission time; left out"},
-      {"-3,1,5,", "f:3: no usable submission time: '-3'; left out"},
-      {"1e99,1,5,", "f:3: no usable submission time: '1e99'; left out"},
-      {"3,,5,", "f:3: no number of GPUs; left out"},
-      {"3,many,5,", "f:3: an invalid number of GPUs: 'many'; left out"},
-      {"3,-1,5,", "f:3: an invalid number of GPUs: '-1'; left out"},
-      {"3,4097,5,", "f:3: an invalid number of GPUs: '4097'; left out"},
-      {"3,0.0001,5,", "f:3: an invalid number of GPUs: '0.0001'; left out"},
+      {"3,1", "f:3: a torn line: '3,1'; skipped"},
+      {"3,1,\"5,passed", "f:3: a torn line: '3,1,\"5,passed'; skipped"},
+      {",1,5,", "f:3: no usable submission time; skipped"},
+      {"-3,1,5,", "f:3: no usable submission time: '-3'; skipped"},
+      {"1e99,1,5,", "f:3: no usable submission time: '1e99'; skipped"},
+      {"3,,5,", "f:3: no number of GPUs; skipped"},
+      {"3,many,5,", "f:3: an invalid number of GPUs: 'many'; skipped"},
+      {"3,-1,5,", "f:3: an invalid number of GPUs: '-1'; skipped"},
+      {"3,4097,5,", "f:3: an invalid number of GPUs: '4097'; skipped"},
+      {"3,0.0001,5,", "f:3: an invalid number of GPUs: '0.0001'; skipped"},
       {"3,1,,", "f:3: no duration; kept without one"},
       {"3,1,-5,", "f:3: an invalid duration: '-5'; kept without one"},
       {"3,1,1e12,", "f:3: an invalid duration: '1e12'; kept without one"},
       {"1,1,5,", "f:3: submitted before the job on the line above: '1'; sorted into place"},
       {"3,1,5,sleepy", "f:3: an unknown status: 'sleepy'; kept without one"},
       {std::string(70'000, '1') + ",1,5,",
-       "f:3: a line of more than 64 KiB: '" + std::string(40, '1') + "'; left out"},
+       "f:3: a line of more than 64 KiB: '" + std::string(40, '1') + "'; skipped"},
   };
   for (const auto& [row, told] : cases) {
     SCOPED_TRACE(told);
@@ -164,7 +164,7 @@ TEST(ReadJobs, ReportsMistakesInALine) {
     const auto trace = Read(text);
     ASSERT_TRUE(trace) << trace.error().message;
     EXPECT_EQ(trace->complaints.told(), std::vector<std::string>{told});
-    EXPECT_EQ(trace->jobs.size(), told.ends_with("left out") ? 2u : 3u);
+    EXPECT_EQ(trace->jobs.size(), told.ends_with("skipped") ? 2u : 3u);
     const auto strict = Read(text, {.strict = true});
     ASSERT_FALSE(strict);
     EXPECT_EQ(strict.error().message, told + " (not with --strict)");
@@ -184,7 +184,7 @@ TEST(ReadJobs, RefusesOtherFiles) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"", "f: empty"},
       {"# only a comment\n", "f: empty"},
-      {"runtime_s\n1\n", "f:1: expected a trace of one of the formats philly, jobs, tasks"},
+      {"runtime_s\n1\n", "f:1: expected a trace in one of the formats philly, jobs, tasks"},
       {"submit_s,gpus,duration_s\n", "f: no job with GPUs"},
       {"submit_s,gpus,duration_s\n1,0,5\n", "f: no job with GPUs"},
       {"submit_s,gpus,duration_s\n1,x,5\n", "f: no job with GPUs; the first complaint: f:2: an"},
@@ -202,7 +202,7 @@ TEST(ReadJobs, RefusesOtherFiles) {
   EXPECT_FALSE(Read(kHelios, {.format = "slurm"}));
   const auto many = Read(kOpenb, {.max_jobs = 2});
   ASSERT_FALSE(many);
-  EXPECT_EQ(many.error().message, "f: more than 2 jobs with GPUs; use a part of the file");
+  EXPECT_EQ(many.error().message, "f: more than 2 jobs with GPUs; use part of the file");
 }
 
 TEST(ReadJobs, ReportsWhereATornJsonFileEnds) {

@@ -188,8 +188,8 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   });
   facts.from = trace.jobs.size();
   if (trace.jobs.empty()) {
-    return Invalid("no job fits a server of " + base::Counted(options.gpus, "GPU") +
-                   " and has a duration");
+    return Invalid("no job with a duration fits a server with " +
+                   base::Counted(options.gpus, "GPU"));
   }
   const Measure measure(trace);
   facts.cv_before = measure.whole().cv;

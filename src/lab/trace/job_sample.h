@@ -28,8 +28,8 @@ struct SampleOptions {
 
 // Comparison of the sample with its source.
 struct SampleFacts {
-  std::size_t too_large = 0;    // jobs left out because they need more GPUs than the server has
-  std::size_t no_duration = 0;  // jobs left out because their duration is unknown
+  std::size_t too_large = 0;    // jobs skipped because they need more GPUs than the server has
+  std::size_t no_duration = 0;  // jobs skipped because their duration is unknown
   std::size_t from = 0;         // number of jobs that the sample was drawn from
   double load = 0;              // as SampleOptions::load
   double cv_before = 0;         // Arrivals::cv of the source
@@ -38,7 +38,7 @@ struct SampleFacts {
   double time_factor = 1;       // factor by which times were stretched
 };
 
-// Draws a sample with the requested load and the arrival pattern of the trace.
+// Draws a sample with the requested load and the trace's arrival pattern.
 //
 // Jobs are thinned at random, which preserves the time of day and the mix of sizes and durations.
 // Thinning jobs one by one would turn any arrivals into a Poisson process. Keeping or dropping

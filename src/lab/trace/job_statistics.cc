@@ -43,7 +43,7 @@ double Memory(const std::vector<double>& numbers) {
   return products / static_cast<double>(pairs) / (first.deviation * second.deviation);
 }
 
-// Variance divided by mean of the number of arrivals per hour. An incomplete last hour is left out.
+// Variance of the hourly arrival counts, divided by their mean. An incomplete last hour is ignored.
 std::optional<double> DispersionPerHour(const std::vector<Job>& jobs) {
   const Duration first = jobs.front().submit;
   const auto hours = static_cast<std::size_t>((jobs.back().submit - first) / std::chrono::hours(1));

@@ -37,7 +37,7 @@ struct Arrivals {
 
 // Demand for GPUs if every job had started at its submission and shared no GPU.
 struct Concurrency {
-  double span_s = 0;  // from the first submission to the last end
+  double span_s = 0;  // from the first submission to the end of the last job
   double mean_gpus = 0;
   double peak_gpus = 0;
   std::size_t peak_jobs = 0;

@@ -10,16 +10,16 @@ namespace carma::trace {
 namespace {
 
 constexpr std::array<ComplaintText, kComplaintKinds> kComplaintTexts{{
-    {"torn", "a torn line", "left out"},
-    {"too_long", "a line of more than 64 KiB", "left out"},
-    {"submit", "no usable submission time", "left out"},
-    {"gpus_missing", "no number of GPUs", "left out"},
-    {"gpus", "an invalid number of GPUs", "left out"},
+    {"torn", "a torn line", "skipped"},
+    {"too_long", "a line of more than 64 KiB", "skipped"},
+    {"submit", "no usable submission time", "skipped"},
+    {"gpus_missing", "no number of GPUs", "skipped"},
+    {"gpus", "an invalid number of GPUs", "skipped"},
     {"duration_missing", "no duration", "kept without one"},
     {"duration", "an invalid duration", "kept without one"},
     {"order", "submitted before the job on the line above", "sorted into place"},
     {"status", "an unknown status", "kept without one"},
-    {"workload", "an unknown or unusable workload", "left out"},
+    {"workload", "an unknown or unusable workload", "skipped"},
     {"wishes", "an invalid account, qos, cpus or gpu_type", "kept without them"},
 }};
 
@@ -52,7 +52,7 @@ bool SameWord(std::string_view text, std::string_view lower) {
   });
 }
 
-// Parses a number of fixed width; -1 unless all characters are digits.
+// Parses a fixed-width number; -1 unless all characters are digits.
 int Digits(std::string_view text) {
   int value = 0;
   for (const char c : text) {

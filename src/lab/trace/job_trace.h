@@ -1,5 +1,5 @@
-// Traces of whole clusters in one common form: user, submission, number of GPUs and duration of
-// each job. The jobs' programs are unknown. job_mapping.h turns these traces into task traces.
+// Traces of whole clusters in a common form: user, submission, number of GPUs and duration of each
+// job. The jobs' programs are unknown. job_mapping.h turns these traces into task traces.
 #pragma once
 
 #include <array>
@@ -30,11 +30,11 @@ std::string_view JobStatusName(JobStatus status);  // "passed" …, "" for kUnkn
 // Empty for an unknown word.
 std::optional<JobStatus> ParseJobStatus(std::string_view word);
 
-// Assigns numbers to texts that many jobs share. The empty text is number 0.
+// Assigns numbers to strings that many jobs share. The empty string is number 0.
 class Names {
  public:
   Names() { Number({}); }
-  // Returns the number of a text and assigns one to a new text; empty if kMaxNames are in use.
+  // Returns a string's number and assigns one to a new string; empty if kMaxNames are in use.
   std::optional<std::uint32_t> Number(std::string_view name);
   const std::string& Text(std::uint32_t number) const { return *texts_[number]; }
   std::size_t size() const { return texts_.size(); }
@@ -85,7 +85,7 @@ enum class Complaint {
   kWishes
 };
 inline constexpr std::size_t kComplaintKinds = 11;
-// A key for JSON ("torn"), the problem ("a torn line"), and the remedy ("left out").
+// A key for JSON ("torn"), the problem ("a torn line"), and the remedy ("skipped").
 struct ComplaintText {
   std::string_view key;
   std::string_view what;

@@ -21,7 +21,7 @@ void AppendMilli(std::string& text, std::int64_t milli) {
   while (text.back() == '0') text.pop_back();
 }
 
-// wishes: a text from WishesText.
+// wishes: a string from WishesText.
 void AppendWishes(std::string& text, std::string_view wishes) {
   text += wishes.empty() ? ",,,," : fmt::format(",{}", wishes);
 }

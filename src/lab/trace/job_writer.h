@@ -14,7 +14,7 @@
 
 namespace carma::trace {
 
-// A function that takes the next piece of a text.
+// A function that receives the next piece of the text.
 using Sink = std::function<Result<Unit>(std::string_view)>;
 
 // Formats comment lines that state a trace's origin, for the head of its file.
@@ -26,8 +26,8 @@ std::string ProvenanceText(const std::vector<std::string>& provenance,
 // generated trace is never in memory as a whole.
 class JobWriter {
  public:
-  // names: provides the texts for the jobs' numbers, the provenance and the start. Its jobs are not
-  // written. Both arguments must outlive the writer.
+  // names: provides the strings for the jobs' numbers, the provenance and the start. Its jobs are
+  // not written. Both arguments must outlive the writer.
   JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {}
   Result<Unit> Begin();
   Result<Unit> Add(const Job& job);

@@ -20,7 +20,7 @@ struct Submission {
   base::Duration at{};  // counted from the trace's start
   std::string workload_id;
   int line = 0;                  // line in the trace file
-  std::optional<double> solo_s;  // duration alone; empty: as in the catalogue
+  std::optional<double> solo_s;  // duration when running alone; empty: as in the catalogue
   std::string user;              // empty: unknown
   std::optional<double> cpus;    // as Workload::cpus; empty: as in the catalogue
   std::string gpu_type;          // the only GPU model that the task may use; empty: any
@@ -36,7 +36,7 @@ struct TaskTrace {
 inline constexpr std::string_view kWishColumns = "account,qos,cpus,gpu_type";
 // The values of kWishColumns, such as "vision,,4,A100"; empty if the task states none of them.
 std::string WishesText(const Submission& task);
-// Sets the task's values from a text in the form of WishesText.
+// Sets the task's values from a string in the format of WishesText.
 void SetWishes(Submission& task, std::string_view text);
 
 // CSV with submit_s and workload_id, and optionally solo_s (if a task's duration differs from its

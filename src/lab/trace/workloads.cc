@@ -88,7 +88,7 @@ std::optional<int> WholeNumber(RowReader& in, std::string_view column, double hi
   return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-// Reads measured parameters, or guesses them from the other columns of the row.
+// Reads measured parameters, or guesses them from the row's other columns.
 void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Workload& workload,
                       std::string& missing) {
   const std::string domain = base::ToLower(base::Trim(row.Text("domain")));
@@ -144,7 +144,7 @@ Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
     workload.estimates_mib[i] = in.Mib(std::array{fmt::format("{}_mib", kEstimateColumns[i])});
   workload.summary_file = base::Trim(row.Text("summary_file"));
   if (workload.summary_file.find('/') != std::string::npos)
-    in.Wrong("column 'summary_file': expected the name of a file, without a folder");
+    in.Wrong("column 'summary_file': expected a file name without a folder");
   workload.optimizer = base::ToLower(base::Trim(row.Text("optimizer")));
   workload.cpus = in.Number("cpus", 0, kMaxWorkloadCpus);
   return workload;

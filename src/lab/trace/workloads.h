@@ -33,7 +33,7 @@ struct Workload {
   std::string id;
   std::string weight_class;  // "light", "medium", "heavy" or empty
   int gpus = 1;
-  double solo_s = 0;              // duration alone on its GPUs
+  double solo_s = 0;              // duration when running alone on its GPUs
   std::vector<double> sm_active;  // running alone, 0..1, per GPU
   double mps_sensitivity = 0;     // s in slowdown_i = 1 + s_i * sum p_j
   double mps_pressure = 0;        // p in the same formula
@@ -41,7 +41,7 @@ struct Workload {
   core::TaskTraits traits;
   std::vector<std::int64_t> memory_mib;  // peak, per GPU
   std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
-  std::string summary_file;  // summary of its model, a file in the folder of summaries; empty: none
+  std::string summary_file;  // summary of its model, a file in the summaries folder; empty: none
   std::string optimizer;     // "adam" …; empty: unknown
   // Number of the server's cores that its data loading keeps busy; empty: unknown.
   std::optional<double> cpus;

@@ -1,4 +1,4 @@
-// The verbs of the laboratory: simulations, traces, workload profiles, evaluation of estimators.
+// The verbs of the laboratory: simulations, traces, workload profiles, estimator evaluation.
 #pragma once
 
 #include "cli/command.h"

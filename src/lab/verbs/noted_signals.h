@@ -1,4 +1,5 @@
-// Records signals that end programs, so that a verb can first end the programs that it has started.
+// Records signals that terminate programs, so that a verb can first stop the programs that it has
+// started.
 #pragma once
 
 #include <signal.h>
@@ -9,7 +10,7 @@
 
 namespace carma::cli {
 
-// Set by the signal handler of NotedSignals.
+// Set by NotedSignals' signal handler.
 inline std::atomic<bool> interrupted = false;
 
 // While this object exists, SIGINT, SIGTERM and SIGHUP only set `interrupted`.

@@ -31,7 +31,7 @@ Driver& TheDriver();
 
 Return FromError(const base::Error& error);
 // The error that this function must return for this whole GPU; kSuccess if there is none. Blocks
-// while the function hangs. Faults of single values are applied where the values are read.
+// while the function hangs. Faults in individual values are applied where the values are read.
 Return FaultReturn(Server& server, std::int32_t gpu, const char* function);
 
 struct Call {

@@ -1,4 +1,4 @@
-// MIG calls: the handles of a divided GPU's instances, and the properties of an instance.
+// MIG calls: the handles of a GPU's instances, and an instance's properties.
 #include <iterator>
 
 #include "lab/simgpu/driver/call.h"

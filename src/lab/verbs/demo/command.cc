@@ -46,7 +46,7 @@ struct DemoFlags {
   double speed = kSpeed;
 };
 
-// The folder is always in /tmp, not in $TMPDIR, because paths of sockets must be short.
+// The folder is always in /tmp, not in $TMPDIR, because socket paths must be short.
 class DemoFolder {
  public:
   DemoFolder() { made_ = ::mkdtemp(path_.data()) != nullptr; }
@@ -191,7 +191,7 @@ class Demo {
         "The daemons, the processes, the crash and the recovery were real; GPUs and training are "
         "simulated\n(memory, durations and slowdowns follow published measurements).\n";
     if (!flags_.html.empty())
-      text += "The report, with figures: " + std::filesystem::absolute(flags_.html).string() + "\n";
+      text += "Report with figures: " + std::filesystem::absolute(flags_.html).string() + "\n";
     text += "\nType next:\n";
     const std::string folder = base::ExecutableDir();
     if (!OnPath(folder)) text += fmt::format("  export PATH={}:$PATH\n", folder);
@@ -210,7 +210,7 @@ class Demo {
 
   Context& context_;
   const DemoFlags& flags_;
-  DemoFolder folder_;  // declared before the servers, which must end first
+  DemoFolder folder_;  // declared before the servers, which must exit before it is removed
   std::vector<std::unique_ptr<DemoServer>> servers_;
   DemoData data_;
   DemoNews news_;

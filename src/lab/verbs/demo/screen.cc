@@ -1,4 +1,4 @@
-// Draws the screen of `carma demo`, its news and its chart.
+// Draws the `carma demo` screen, its news and its chart.
 #include "lab/verbs/demo/screen.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Draws the screen of `carma demo` while two simulated servers run the same tasks, and its final
+// Draws the `carma demo` screen while two simulated servers run the same tasks, and its final
 // charts. Works on values only.
 #pragma once
 

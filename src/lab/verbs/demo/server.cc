@@ -1,4 +1,4 @@
-// Starts the servers of `carma demo` with the installed programs, as a user would start them.
+// Starts the `carma demo` servers with the installed programs, as a user would start them.
 #include "lab/verbs/demo/server.h"
 
 #include <fmt/format.h>

@@ -20,14 +20,14 @@ class DemoServer {
   // configuration: additional lines of the configuration file. Errors contain the programs' output.
   static Result<std::unique_ptr<DemoServer>> Start(const std::string& folder, double speed,
                                                    const std::string& configuration);
-  // Cancels running tasks and ends the daemon.
+  // Cancels running tasks and stops the daemon.
   ~DemoServer();
   DemoServer(const DemoServer&) = delete;
   DemoServer& operator=(const DemoServer&) = delete;
 
-  // Submits the tasks of the trace at their times, in the background.
+  // Submits the trace's tasks at their submission times, in the background.
   Result<Unit> Replay(const std::vector<std::string>& options);
-  // Returns false once all tasks of the trace have ended. Errors contain the replay's output.
+  // Returns false once all of the trace's tasks have ended. Errors contain the replay's output.
   Result<bool> Replays();
   Result<report::Report> Report(const std::string& label);
   api::Client& client() { return context_.client(); }

@@ -42,7 +42,7 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
   estimate::ReadOptions options{
       .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
   const bool catalogue = !flags.catalogue.empty();
-  // The default optimizer for published data without a column of optimizers
+  // The default optimizer for published data without an optimizer column
   // (docs/inside/estimators.md).
   const std::string usual = catalogue ? "adam" : "sgd-momentum";
   options.optimizer = estimate::ParseOptimizer(flags.optimizer.empty() ? usual : flags.optimizer);
@@ -203,7 +203,7 @@ std::string RowsOf(const std::string& name, const DataSet& set,
   return text;
 }
 
-// Whether the files are sweeps, which need no table of models.
+// Whether the files are sweeps, which need no model table.
 Result<bool> AreSweeps(const std::vector<std::string>& files) {
   bool sweeps = !files.empty();
   for (const std::string& file : files) {
@@ -213,7 +213,7 @@ Result<bool> AreSweeps(const std::vector<std::string>& files) {
   return sweeps;
 }
 
-// Evaluates measured runs of transformers: --runs, --models.
+// Evaluates measured transformer runs: --runs, --models.
 void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
   const Result<bool> sweeps = AreSweeps(flags.runs);
   if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
@@ -290,7 +290,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   for (const auto& [option, fields] :
        {std::pair("--by", &flags.by), std::pair("--leave-out", &flags.leave_out)}) {
     if (fields->empty() || *fields == "family") continue;
-    return context.Fail(Invalid("{}: '{}': expected family (more with --runs)", option,
+    return context.Fail(Invalid("{}: '{}': expected family (other fields need --runs)", option,
                                 base::Printable(*fields, 40))
                             .error());
   }
@@ -308,7 +308,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
   if (!done) return context.Fail(done.error());
   if (flags.rows) return Print(context, done->rows);
-  // Leaves out estimators that cannot answer for this kind of data (given, history).
+  // Excludes estimators that do not apply to this kind of data (given, history).
   std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });
@@ -329,29 +329,29 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "with\n"
       "model, batch, measured_mib and optionally censored, optimizer, precision, family.\n"
       "Catalogue: CSV with batch_size, gpus, summary_file and memory_mib_run60, _thesis or _rad2.\n"
-      "Runs of transformers: CSV with the columns of docs/inside/estimators.md, \"Tables of "
+      "Transformer runs: CSV with the columns of docs/inside/estimators.md, \"Tables of "
       "runs\"; they "
-      "need no\n"
-      "summaries, but a table of models. Sweeps of batches (gpu, benchmark, batch, "
+      "need a\n"
+      "model table, but no summaries. Batch sweeps (gpu, benchmark, batch, "
       "mem_mib_median)\n"
-      "need neither; --by benchmark.\n"
+      "need neither and take --by benchmark.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EvaluateFlags>();
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
     verb.AddOption(name, type, target, help);
   };
-  add("--layers", flags->layers, "layer lists of the models", "FILE");
+  add("--layers", flags->layers, "the models' layer lists", "FILE");
   add("--measured", flags->measured, "measurements of the same models", "FILE");
   add("--catalogue", flags->catalogue,
       "task descriptions with summaries, instead of --layers and --measured", "FILE");
   verb.AddOption("--runs", "FILE", flags->runs,
                  "tables of measured runs, instead of layer lists; may be repeated");
   verb.AddOption("--models", "FILE", flags->models, "model sizes for --runs; may be repeated");
-  add("--summaries", flags->summaries,
-      "folder of the summaries (default: summaries beside the catalogue)", "DIR");
+  add("--summaries", flags->summaries, "summaries folder (default: summaries beside the catalogue)",
+      "DIR");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
-      "optimizer of rows that do not state one (default: sgd-momentum; adam for a catalogue)",
+      "optimizer for rows that do not state one (default: sgd-momentum; adam for a catalogue)",
       "NAME");
   add("--weights", flags->weights,
       "weights of the gpumemnet estimators (default: the shipped ones)", "DIR");

@@ -114,7 +114,7 @@ Result<Site> LearnFrom(const DataSet& set, const std::string& family) {
     observations.push_back(std::move(observation));
   }
   if (observations.empty())
-    return Invalid("--calibrate: no run of the family '" + base::Printable(family, 40) + "'");
+    return Invalid("--calibrate: no runs of the family '" + base::Printable(family, 40) + "'");
   return estimate::Calibrate(observations, "");
 }
 

@@ -57,8 +57,8 @@ Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const
   return base::Join(values, ",");
 }
 
-// Every figure except allocated memory includes the allocator's gaps. For the source that is left
-// out, they are predicted from the gaps of the other sources.
+// Every figure except allocated memory includes the allocator's gaps. For the held-out source, they
+// are predicted from the other sources' gaps.
 void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
   const auto leave = [&](bool allocated) {
     std::vector<Outcome> outcomes;

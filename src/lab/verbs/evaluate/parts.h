@@ -23,7 +23,7 @@ struct EvaluateFlags {
   std::vector<std::string> models;  // theirs
   std::string estimators;
   std::string optimizer;  // default for rows that do not state one
-  std::string weights;    // folder of the networks' weights; empty: shipped
+  std::string weights;    // folder with the networks' weights; empty: the shipped ones
   std::string calibrate;  // family whose runs calibrate the site's constants, or "each"
   bool summary_only = false;
   bool torchinfo = false;
@@ -43,13 +43,13 @@ base::Json ScoreJson(const estimate::Score& score);
 // --runs: compares the closed form for transformers with tables of measured runs. --by and
 // --leave-out: fields of estimate::FieldOf.
 void EvaluateRuns(Context& context, const EvaluateFlags& flags);
-// --runs with sweeps of batches: predicts each run from related runs.
+// --runs with batch sweeps: predicts each run from related runs.
 void EvaluateSweeps(Context& context, const EvaluateFlags& flags);
 
-// The argument of --calibrate for each family in turn.
+// The --calibrate argument that selects each family in turn.
 inline constexpr const char* kEachFamily = "each";
 
-// The estimator's answers for all runs. site: learned constants; null: the shipped ones.
+// The estimator's predictions for all runs. site: learned constants; null: the shipped ones.
 std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
                                          const estimate::DataSet& set, double coverage,
                                          const estimate::Site* site);
@@ -58,7 +58,7 @@ std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
 // run.
 Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
 
-// --calibrate: one row per family, with the errors of its own runs and of all others, as shipped
+// --calibrate: one row per family, with the errors on its own runs and on all others, as shipped
 // and calibrated.
 void EvaluateCalibration(Context& context, const estimate::DataSet& set, double coverage);
 

@@ -37,7 +37,7 @@ namespace {
 
 constexpr int kExitInterrupted = 130;
 constexpr std::chrono::seconds kLogEvery{30};
-// Computing time of the built-in workloads in s.
+// Computing time of built-in workloads, in s.
 constexpr double kRealSeconds = 60, kSimulatedSeconds = 300;
 constexpr const char* kWorkloadsFile = "workloads.jsonl";
 constexpr const char* kCalibratedFile = "calibrated.jsonl";
@@ -51,7 +51,7 @@ Result<std::vector<int>> ParseDegrees(const std::string& text) {
     const auto low = base::ParseInt(piece.substr(0, dash));
     const auto high = dash == piece.npos ? low : base::ParseInt(piece.substr(dash + 1));
     if (!low || !high || *low < 1 || *high < *low || *high > kMostProfileDegree) {
-      return Invalid("--degrees: expected 1-7, 2,4 or none, at most {}, not '{}'",
+      return Invalid("--degrees: expected numbers up to {} such as 1-7 or 2,4, or none, not '{}'",
                      kMostProfileDegree, base::Printable(text, 40));
     }
     for (std::int64_t degree = *low; degree <= *high; ++degree)
@@ -102,7 +102,7 @@ Result<Unit> RefuseSharedGpus(Context& context, std::span<const Lane> lanes) {
       const auto found = std::ranges::find(known->value, uuid, &api::GpuView::uuid);
       if (found == known->value.end() || found->state == "drain") continue;
       return Conflict(
-          "the daemon starts tasks on GPU {0}: use carma drain {0} first, and carma resume {0} "
+          "the daemon may start tasks on GPU {0}: run carma drain {0} first, and carma resume {0} "
           "afterwards (--beside-others measures anyway)",
           found->index);
     }
@@ -153,7 +153,7 @@ class ProfileCall {
   std::vector<Lane> lanes_;
   std::vector<ProfiledWorkload> workloads_;  // workloads of this invocation
   std::vector<ProfiledWorkload> all_;        // also those measured in this folder before
-  std::deque<PlannedRun> plan_;              // runs that are left to do
+  std::deque<PlannedRun> plan_;              // remaining runs
   std::size_t planned_ = 0;
 };
 
@@ -182,8 +182,8 @@ Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
       all_.push_back(each);
     } else if (*same != each) {
       return Conflict(
-          "{}: '{}' was measured there with another command: choose another --output, or another "
-          "name",
+          "{}: '{}' was measured there with a different command: choose another --output or "
+          "another name",
           folder_.path(), each.name);
     }
   }
@@ -244,7 +244,7 @@ PlanOptions ProfileCall::PlanOptionsHere(std::vector<int> degrees) {
         task::TryMps({base::ExecutableDir() + "/carma-shim", settings_.mps_control, "", {}}, false,
                      std::chrono::steady_clock::now() + settings_.mps_timeout);
     if (!trial) {
-      Warn(context_, "left out: mps: " + trial.error().message);
+      Warn(context_, "skipped: mps: " + trial.error().message);
       options.methods.erase(mps);
     }
   }
@@ -312,7 +312,7 @@ void ProfileCall::PrintPlan() const {
                     planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
 }
 
-// Returns why the run cannot fit on its GPU, or an empty text. All members have been measured
+// Returns why the run cannot fit on its GPU, or an empty string. All members have been measured
 // alone, so their total memory is known in advance.
 std::string ProfileCall::Refusal(const PlannedRun& run) const {
   if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
@@ -355,7 +355,7 @@ Result<Unit> ProfileCall::Measure() {
   return measured;
 }
 
-// Returns an empty text if the signature cannot be determined, which must not fail the whole
+// Returns an empty string if the signature cannot be determined, which must not fail the whole
 // profile.
 std::string ProfileCall::Signature(const std::string& name) const {
   const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
@@ -402,8 +402,9 @@ Result<Unit> ProfileCall::Run() {
   CARMA_TRY(FindGpus());
   CARMA_TRY(TakeWorkloads(std::move(wanted)));
   MakePlan(PlanOptionsHere(std::move(degrees)));
-  Say(fmt::format("{} on {}, {} of them from an earlier call; {}", base::Counted(planned_, "run"),
-                  base::Counted(std::ssize(lanes_), "GPU"), planned_ - plan_.size(), LeftText()));
+  Say(fmt::format("{} on {}, {} of them from an earlier invocation; {}",
+                  base::Counted(planned_, "run"), base::Counted(std::ssize(lanes_), "GPU"),
+                  planned_ - plan_.size(), LeftText()));
   if (flags_.dry_run) {
     PrintPlan();
     return Unit{};
@@ -431,7 +432,7 @@ void RunProfile(Context& context, const ProfileFlags& flags) {
   if (done) return;
   context.Fail(done.error());
   if (!interrupted) return;
-  Warn(context, "the measurements so far are kept: the same command continues from there");
+  Warn(context, "the measurements so far are kept: repeat the command to continue");
   context.exit_code = kExitInterrupted;
 }
 

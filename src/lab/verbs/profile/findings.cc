@@ -21,7 +21,8 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Element n of the result is the time within `own` during which n other processes computed at once.
+// Element n of the result is the time within `own` during which n other processes computed at the
+// same time.
 std::vector<double> TimeBeside(const Interval& own, std::span<const Interval> others) {
   std::vector<std::pair<double, int>> steps;
   for (const Interval& each : others) {

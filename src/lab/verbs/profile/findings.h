@@ -1,4 +1,4 @@
-// Derives findings from measured runs: times alone, slowdowns beside other workloads, model
+// Derives findings from measured runs: solo times, slowdowns beside other workloads, model
 // parameters, and the cost of monitoring. Pure functions.
 #pragma once
 
@@ -48,19 +48,20 @@ struct TypeFindings {
   std::vector<WatchingCost> watching;
 };
 
-// Findings for each GPU type that a workload ran on alone, in the order of the types' first runs.
+// Findings for each GPU type that a workload ran on alone, in order of each type's first run.
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs);
 
-// Medians of a workload's time alone and its load time over the runs so far; empty if the workload
-// has not run alone.
+// Medians of a workload's solo time and load time over the runs so far; empty if the workload has
+// not run alone.
 std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std::string& gpu_type,
                                      std::span<const MeasuredRun> runs);
 
 // The slowdown of a process while others computed. The process is assumed to have run at full speed
-// at other times. With more than two members, the slowdown beside only some of the others is
-// assumed to be proportional. time_s: computing time alone; others: the other processes' computing
-// intervals, in any order. Empty if the process ran beside others for too short a time.
+// at other times. With more than two members, the extra time beside only some of the others is
+// assumed to be proportional to their number. time_s: solo computing time; others: the other
+// processes' computing intervals, in any order. Empty if the process ran beside others for too
+// short a time.
 struct Interval {
   double from_s = 0;
   double to_s = 0;

@@ -100,14 +100,14 @@ TEST(Findings, UseMediansAloneAndMeansTogether) {
 TEST(Findings, LeaveOutAndReportFailedRuns) {
   std::vector<MeasuredRun> runs{Alone("a", 1, 5, 100)};
   MeasuredRun failed{.run = {ProfileMethod::kMps, kType, {"a", "a"}, 1, std::nullopt}};
-  failed.failed = "a ended with exit code 1: out of memory";
+  failed.failed = "a exited with code 1: out of memory";
   runs.push_back(failed);
   const auto findings = FindingsOf(std::vector{Work("a")}, runs);
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_THAT(findings[0].meetings, IsEmpty());
   EXPECT_FALSE(findings[0].profiles[0].sensitivity);
   const std::string text = FindingsText(findings, runs, {});
-  EXPECT_THAT(text, HasSubstr("failed: 2 x a on NVIDIA T4, mps: a ended with exit code 1"));
+  EXPECT_THAT(text, HasSubstr("failed: 2 x a on NVIDIA T4, mps: a exited with code 1"));
   EXPECT_THAT(FindingsHtml(findings, runs, "p"), HasSubstr("out of memory"));
 }
 

@@ -11,7 +11,7 @@ namespace carma::cli {
 struct SeenSlowdown {
   std::vector<std::size_t> members;  // workload numbers, with repetitions
   std::size_t who = 0;               // index in `members` of the task with this slowdown
-  double slowdown = 1;               // time in the group divided by time alone
+  double slowdown = 1;               // time in the group divided by the time when running alone
 };
 
 struct MpsFit {
@@ -20,9 +20,9 @@ struct MpsFit {
   std::vector<double> errors;                 // the same per workload
 };
 // Fits by least squares of log(predicted / measured), under slowdown_i = 1 + s_i * sum p_j and the
-// saturation at 1.05 of sum u_i / slowdown_i. u: SM activity alone by workload; 0: unknown, never
-// saturates. The data determine only products s_i * p_j; profile::kPressurePerActivity sets the
-// scale.
+// saturation at 1.05 of sum u_i / slowdown_i. u: SM activity when running alone, by workload; 0:
+// unknown, never saturates. The data determine only products s_i * p_j;
+// profile::kPressurePerActivity sets the scale.
 MpsFit FitMps(std::span<const double> u, std::span<const SeenSlowdown> seen);
 // The slowdown of `of.who` predicted by the fitted parameters.
 double PredictMps(std::span<const double> u, const MpsFit& fit, const SeenSlowdown& of);

@@ -43,12 +43,12 @@ void OnEndAsked(int) {
   end_asked = 1;
 }
 
-// Makes a signal that ends the keeper also end the keeper's program.
+// Makes a signal that terminates the keeper also terminate the keeper's program.
 void ServeSignals() {
   struct sigaction action {};
   action.sa_handler = OnEndAsked;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaction(number, &action, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);  // a reader that has gone has also closed the lifeline
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone has also closed the lifeline
 }
 
 void Tell(const std::string& line) {
@@ -64,7 +64,7 @@ void ReapAll() {
   }
 }
 
-// Ends all processes below the keeper. Detached processes have become its children.
+// Terminates all processes below the keeper. Detached processes have become its children.
 void EndDescendants() {
   const auto kill_from = Clock::now() + kGrace;
   bool told = false;
@@ -82,7 +82,7 @@ void EndDescendants() {
   }
 }
 
-// The exit code, or 128 plus the number of the signal.
+// The exit code, or 128 plus the signal number.
 int CodeOf(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -117,7 +117,7 @@ int KeepProgram(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-// Makes a new folder with a short name, because the paths of the sockets in it must be short.
+// Makes a new folder with a short name, because the socket paths in it must be short.
 Result<std::string> OwnFolder() {
   std::string folder = "/tmp/carma-profile-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) return FailErrno(errno, folder);
@@ -205,8 +205,8 @@ void KeptProgram::Listen() {
     Take(std::string_view(pending_).substr(0, end));
     pending_.erase(0, end + 1);
   }
-  // The program counts as ended only when its keeper has ended. Until then, some of the program's
-  // processes may be alive.
+  // The program is considered to have exited only once its keeper has exited. Until then, some of
+  // the program's processes may still be alive.
   if (n == 0) ended_ = true;
 }
 
@@ -239,7 +239,7 @@ Result<KeptMps> KeptMps::Start(const Order& order) {
   while (!said.contains('\n')) {
     char buffer[1024];
     const ssize_t n = ::read(words.fd, buffer, sizeof buffer);
-    if (n == 0) return Unavailable("the process that keeps the MPS server has ended");
+    if (n == 0) return Unavailable("the process that keeps the MPS server has exited");
     if (n > 0) said.append(buffer, static_cast<std::size_t>(n));
     if (n < 0) ::poll(&words, 1, -1);
   }

@@ -1,8 +1,8 @@
 // Ensures that no process started by `carma profile` outlives it. Each program runs below a keeper:
 // a process (`carma` with a hidden argument) that holds one end of a pipe and adopts its program's
-// orphans. The keeper ends all of them when the other end of the pipe is closed. The kernel closes
-// that end even after kill -9 of `carma profile`. The keeper reports by its own clock when its
-// program began and ended, so a slow reader does not change the measurement.
+// orphans. The keeper terminates all of them when the other end of the pipe is closed. The kernel
+// closes that end even after kill -9 of `carma profile`. The keeper reports by its own clock when
+// its program began and ended, so a slow reader does not change the measurement.
 #pragma once
 
 #include <sys/types.h>
@@ -29,7 +29,7 @@ int RunKeeper(const std::vector<std::string>& arguments);
 struct KeptRun {
   std::int64_t began_ns = 0;
   std::int64_t ended_ns = 0;
-  int code = 0;  // exit code, or 128 + the number of the signal that ended it
+  int code = 0;  // exit code, or 128 + the number of the signal that killed it
 };
 
 // A process that runs a program or an MPS server while its lifeline is open.
@@ -40,14 +40,14 @@ struct Keeper {
         lifeline(std::move(other.lifeline)),
         words(std::move(other.words)) {}
   Keeper& operator=(Keeper&&) = delete;
-  // Closes the lifeline and waits for the keeper's end.
+  // Closes the lifeline and waits for the keeper to exit.
   ~Keeper();
 
   pid_t pid = 0;
   base::UniqueFd lifeline, words;
 };
 
-// A program below a keeper. The destructor ends the program and waits until none of its processes
+// A program below a keeper. The destructor stops the program and waits until none of its processes
 // is left.
 class KeptProgram {
  public:
@@ -65,12 +65,12 @@ class KeptProgram {
   // Processes the keeper's reports; never blocks.
   void Listen();
   bool ended() const { return ended_; }
-  // Returns the result once the program has ended. Errors: kInvalid: the command cannot be run;
+  // Returns the result once the program has exited. Errors: kInvalid: the command cannot be run;
   // kIo: the keeper was killed.
   Result<KeptRun> Outcome() const;
   // Start time in CLOCK_BOOTTIME; empty if the keeper has not reported it yet.
   std::optional<std::int64_t> began_ns() const { return began_ns_; }
-  // Ends the program: SIGTERM to all its processes, then SIGKILL after five seconds.
+  // Stops the program: SIGTERM to all its processes, then SIGKILL after five seconds.
   void Stop() { keeper_.lifeline.reset(); }
 
  private:
@@ -86,7 +86,7 @@ class KeptProgram {
 };
 
 // An MPS control daemon below a keeper, with its server for one GPU and a temporary folder. The
-// destructor waits until daemon, server and folder are gone.
+// destructor waits until the daemon, server and folder are gone.
 class KeptMps {
  public:
   struct Order {
@@ -99,7 +99,7 @@ class KeptMps {
   // Blocks until the server accepts clients.
   static Result<KeptMps> Start(const Order& order);
 
-  // The folder of the MPS daemon, for task::MpsSetup::dir.
+  // The MPS daemon's folder, for task::MpsSetup::dir.
   const std::string& dir() const { return dir_; }
 
  private:

@@ -20,7 +20,7 @@ constexpr double kNsPerS = 1e9;
 // Minimum real time between two readings of the GPUs, independent of a simulated server's clock
 // speed.
 constexpr std::int64_t kLeastLookNs = 20'000'000;
-// The driver may still list a process for a moment after its end.
+// The driver may still list a process briefly after it exits.
 constexpr std::int64_t kOthersPatienceNs = 5'000'000'000;
 constexpr std::size_t kMaxOutput = std::size_t{256} << 20;
 
@@ -69,7 +69,7 @@ class Measurement::ActiveRun {
     for (const std::string& member : run_.members) slots_.push_back({.workload = member});
   }
 
-  // Starts the run. Errors: MPS is not available; the system's errors.
+  // Starts the run. Errors: MPS is not available; system errors.
   Result<Unit> Begin() {
     if (run_.method == ProfileMethod::kMps) {
       auto mps = KeptMps::Start({.shim = base::ExecutableDir() + "/carma-shim",
@@ -95,7 +95,7 @@ class Measurement::ActiveRun {
   bool over() const {
     return std::ranges::none_of(slots_, [](const Slot& slot) { return slot.program.has_value(); });
   }
-  // Whether all members have ended and the activity has been read up to their end.
+  // Whether all members have exited and the activity has been read up to that point.
   bool complete() const { return over() && (!WantsSamples() || read_after_); }
   const PlannedRun& planned() const { return run_; }
 
@@ -105,7 +105,7 @@ class Measurement::ActiveRun {
     }
   }
 
-  // Errors: the system's errors if a member cannot be restarted.
+  // Errors: system errors if a member cannot be restarted.
   Result<Unit> TakeNews() {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[i];
@@ -134,7 +134,7 @@ class Measurement::ActiveRun {
     samples_.push_back(sample);
   }
 
-  // If the driver does not answer, the run does not wait for a final reading.
+  // If the driver does not respond, the run does not wait for a final reading.
   void NotAnswered() { read_after_ = over(); }
 
   MeasuredRun Measured() const {
@@ -211,7 +211,7 @@ class Measurement::ActiveRun {
                           .stopped = stopping_});
     slot.ended_once = true;
     if (outcome->code != 0 && !stopping_) {
-      Fails(fmt::format("{} ended with exit code {}: {}", slot.workload, outcome->code,
+      Fails(fmt::format("{} exited with code {}: {}", slot.workload, outcome->code,
                         LastLine(OutputOf(i))));
     }
   }
@@ -252,7 +252,7 @@ class Measurement::Place {
   const ActiveRun* run() const { return run_.get(); }
 
   // Samples the lane before the run. Empty if another process uses the GPU; `by` then describes
-  // that process. Errors: the driver's.
+  // that process. Errors: driver errors.
   Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
     std::optional<ProfileSample> first;
     for (const std::size_t device : lane_.devices) {
@@ -274,7 +274,7 @@ class Measurement::Place {
     return first;
   }
 
-  // Takes a sample; empty if the driver did not answer this time.
+  // Takes a sample; empty if the driver did not respond this time.
   std::optional<ProfileSample> Look() const {
     const auto reading =
         probe_.Read(lane_.devices[0], base::FromMs(base::BootTimeNs() / 1'000'000));
@@ -313,8 +313,8 @@ Measurement::Measurement(Options options, gpu::Probe& probe, std::vector<Lane> l
 
 Measurement::~Measurement() = default;
 
-// A board has only one run at a time. While the cost of watching is measured, no other run may use
-// the machine.
+// A board has only one run at a time. While the cost of monitoring is measured, no other run may
+// use the machine.
 bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   if (run.gpu_type != place.lane().gpu_type) return false;
   if (run.method == ProfileMethod::kMig && run.members.size() > place.lane().devices.size())
@@ -377,7 +377,7 @@ Result<Unit> Measurement::TakeNews(const Listener& listener) {
     CARMA_TRY(place->run()->TakeNews());
     if (!place->run()->complete()) continue;
     MeasuredRun measured = place->run()->Measured();
-    place->run().reset();  // also ends its MPS server
+    place->run().reset();  // also stops its MPS server
     if (!measured.failed.empty() && measured.run.members.size() == 1 && !measured.run.cost_of)
       return Invalid("alone, " + measured.failed);
     CARMA_TRY(listener.take(std::move(measured)));

@@ -33,9 +33,9 @@ class Measurement {
     const std::atomic<bool>* interrupted = nullptr;
   };
   struct Listener {
-    // Called when a run has ended. An error ends the measurement.
+    // Called when a run has ended. An error stops the measurement.
     std::function<Result<Unit>(MeasuredRun)> take;
-    // Returns why a run cannot be tried, or an empty text. A refused run is reported as failed.
+    // Returns why a run cannot be tried, or an empty string. A refused run is reported as failed.
     std::function<std::string(const PlannedRun&)> refuse;
     // Called repeatedly with the runs that are under way.
     std::function<void(const std::vector<std::string>& under_way)> show;
@@ -44,10 +44,10 @@ class Measurement {
   Measurement(Options options, gpu::Probe& probe, std::vector<Lane> lanes);
   ~Measurement();
 
-  // Blocks until all runs have ended. A GPU type with several lanes executes several runs at once.
-  // A run is reported as failed if a workload fails beside others. Leaves no process running, even
-  // after an error. Errors: kConflict: a GPU is in use, or the run was interrupted; kInvalid: a
-  // workload fails even alone; errors of the driver.
+  // Blocks until all runs have ended. A GPU type with several lanes executes several runs at the
+  // same time. A run is reported as failed if a workload fails while running beside others. Leaves
+  // no process running, even after an error. Errors: kConflict: a GPU is in use, or the run was
+  // interrupted; kInvalid: a workload fails even when running alone; driver errors.
   Result<Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
   // Runs a workload's calibration on the first lane and returns its output. Errors: those of Run().
   Result<std::string> Calibrate(const ProfiledWorkload& workload);

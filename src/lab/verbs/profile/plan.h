@@ -37,8 +37,8 @@ inline constexpr int kMostProfileDegree = 16;
 struct PlannedRun {
   ProfileMethod method = ProfileMethod::kStreams;
   std::string gpu_type;
-  // Names of the workloads; a repeated name means several processes. Members that end are restarted
-  // until every member has ended once.
+  // Names of the workloads; a repeated name means several processes. Members that exit are
+  // restarted until every member has finished once.
   std::vector<std::string> members;
   int repeat = 1;
   std::optional<Watcher> cost_of;  // set if the run measures the cost of this watcher
@@ -67,7 +67,7 @@ struct PlanOptions {
   std::vector<ProfileMethod> methods;
   int repeats = 3;
   bool pairs = true;
-  std::vector<int> degrees;       // numbers of copies of one workload that run at once
+  std::vector<int> degrees;       // numbers of copies of a workload to run together
   std::vector<Watcher> watchers;  // watchers to measure the cost of
 };
 
@@ -77,8 +77,8 @@ struct PlanOptions {
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
                                std::span<const ProfiledType> types, const PlanOptions& options);
 
-// Expected duration of a run in s, from its members' load and computing times alone. Assumes that a
-// GPU's total activity is conserved. Empty if a member's times are unknown.
+// Expected duration of a run in s, from its members' load times and solo computing times. Assumes
+// that a GPU's total activity is conserved. Empty if a member's times are unknown.
 struct KnownTime {
   double load_s = 0;
   double time_s = 0;
@@ -90,7 +90,7 @@ std::optional<double> ExpectedS(
 
 // ---- the GPUs that workloads are measured on ----
 
-// The place of a run: a whole GPU, or the instances of one type on a divided GPU.
+// The place of a run: a whole GPU, or the instances of one type on a MIG GPU.
 struct Lane {
   std::string gpu_type;
   std::string board;                 // UUID of the whole GPU; lanes on the same GPU take turns

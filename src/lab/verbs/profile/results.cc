@@ -25,7 +25,7 @@ std::optional<double> ActivityOf(const ProfileSample& sample) {
   return sample.sm_active ? sample.sm_active : sample.utilization;
 }
 
-// The median over the second half of the run. The last sample is left out, because it partly covers
+// The median over the second half of the run. The last sample is excluded, because it partly covers
 // time after the run.
 std::optional<double> UsualActivity(std::span<const ProfileSample> samples) {
   std::vector<double> told;
@@ -121,7 +121,7 @@ Result<ResultFolder> ResultFolder::Open(const std::string& path) {
   base::UniqueFd file(::open(name.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file) return FailErrno(errno, name);
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
-    return Conflict(path + ": another carma profile works in this folder");
+    return Conflict(path + ": another carma profile is using this folder");
   const std::string text = CARMA_TRY(base::ReadFile(name, kMaxRunsBytes));
   KeptRuns kept = CARMA_TRY(ParseMeasuredRuns(text, name));
   if (kept.whole_bytes < text.size() &&

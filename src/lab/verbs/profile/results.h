@@ -1,5 +1,5 @@
-// Samples of GPUs during a run, and the file of measured runs. The file has one JSON object per
-// line, appended after each run, so `carma profile` can continue after an interruption.
+// GPU samples during a run, and the file of measured runs. The file has one JSON object per line,
+// appended after each run, so `carma profile` can continue after an interruption.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct ProfileSample {
 // When a GPU became active, and when its activity ended for good. The last sample should be later.
 // Interpolates: the activity of the first or last active sample divided by the usual activity gives
 // the active time in its span. Uses the coarse utilisation if there is no SM activity. Empty if
-// both are unknown or the GPU was never active. Samples are in order of time; the first only marks
-// the beginning of the second sample's span.
+// both are unknown or the GPU was never active. Samples are in chronological order; the first only
+// marks the beginning of the second sample's span.
 struct ActiveSpan {
   double from_s = 0;
   double until_s = 0;
@@ -49,7 +49,7 @@ struct RunInstance {
   double begin_s = 0;
   double end_s = 0;
   int code = 0;          // exit code
-  bool stopped = false;  // `carma profile` stopped it because every member had ended once
+  bool stopped = false;  // `carma profile` stopped it because every member had finished once
   static void VisitFields(auto& field, auto& self) {
     field("member", self.member, "", {.low = 0});
     field("begin_s", self.begin_s, "", kRunSecondsRule);
@@ -62,15 +62,15 @@ struct RunInstance {
 
 struct MeasuredRun {
   PlannedRun run;
-  std::string gpu;  // UUID of the GPU, also for runs on its instances
+  std::string gpu;  // UUID of the whole GPU, even for runs on its instances
   std::vector<RunInstance> instances;
   // Only set for a member that ran alone. load_s: time until the GPU was active; unload_s: from the
-  // end of activity to the end of the process; sm_active: mean between these two moments.
+  // end of activity until the process exits; sm_active: mean between these two moments.
   std::optional<double> load_s;
   std::optional<double> unload_s;
   std::optional<double> sm_active;
   std::optional<std::int64_t> memory_mib;  // peak memory on the GPU above the initial use
-  std::optional<double> energy_j;          // energy of the GPU until the last process ended
+  std::optional<double> energy_j;          // GPU energy until the last process exited
   std::string failed;                      // why the run is not usable, or empty
   static void VisitFields(auto& field, auto& self) {
     PlannedRun::VisitFields(field, self.run);
@@ -91,14 +91,14 @@ std::string MeasuredRunJson(const MeasuredRun& run);
 // Errors: kInvalid with the position in the line.
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
 // Parses all lines of a results file. An incomplete last line, which begins at `whole_bytes`, is
-// left out. Errors: kInvalid with the line.
+// ignored. Errors: kInvalid with the line.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;
 };
 Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where);
 
-// The folder of results. Only one `carma profile` at a time can hold it.
+// The results folder. Only one `carma profile` at a time can hold it.
 class ResultFolder {
  public:
   // Creates the folder if necessary. Errors: kConflict: another process uses the folder; kInvalid:

@@ -54,7 +54,7 @@ std::string GroupText(const std::vector<std::string>& members) {
 // A table that is printed on the terminal and on the page.
 struct Sheet {
   std::vector<std::string> titles;
-  std::size_t left = 1;  // columns that are aligned to the left
+  std::size_t left = 1;  // number of left-aligned columns
   std::vector<std::vector<std::string>> rows;
 };
 
@@ -92,7 +92,7 @@ Sheet WatchingSheet(const TypeFindings& type) {
   return sheet;
 }
 
-// Sentences on the accuracy of the parameters.
+// Sentences about the accuracy of the parameters.
 std::vector<std::string> ModelLines(const TypeFindings& type) {
   std::vector<std::string> lines;
   if (type.mps_error) {
@@ -213,7 +213,7 @@ std::string_view ColourOf(ProfileMethod method) {
   return method == ProfileMethod::kMps ? "c1" : method == ProfileMethod::kStreams ? "c2" : "c0";
 }
 
-// Formats a pair as "a / b", because labels of bars must be short.
+// Formats a pair as "a / b", because bar labels must be short.
 std::string PairText(const Meeting& meeting) {
   const bool first = meeting.members.front() == meeting.workload;
   return meeting.workload + " / " + (first ? meeting.members.back() : meeting.members.front());
@@ -339,8 +339,9 @@ std::string CatalogueCsv(const TypeFindings& type) {
 std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
                          std::string_view title) {
   std::string body =
-      "<p>U: SM activity alone; S, P: sensitivity and pressure under MPS; TIME: computing time "
-      "alone; ERROR: mean error of the predicted slowdowns. See docs/server/profile.md of "
+      "<p>U: solo SM activity; S, P: sensitivity and pressure under MPS; TIME: solo computing "
+      "time; "
+      "ERROR: mean error of the predicted slowdowns. See docs/server/profile.md in "
       "CARMA.</p>\n";
   for (const TypeFindings& type : findings) PutType(body, type);
   const auto failures = Failures(runs);

@@ -16,7 +16,7 @@ void AddProfileCommand(Syntax app, Context& context) {
       "  carma profile --built-in resnet50-b32,bert-base-b32 --methods mps --degrees none\n"
       "A line of the file: {\"name\":\"ours\",\"command\":[\"python3\",\"train.py\"]}, for a "
       "command that\ndoes the same amount of work each time (docs/server/profile.md). To continue "
-      "after an\ninterruption, repeat the command. Exit code: 0 all was measured, 130 "
+      "after an\ninterruption, repeat the command. Exit code: 0 if everything was measured, 130 if "
       "interrupted.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ProfileFlags>();
@@ -27,25 +27,25 @@ void AddProfileCommand(Syntax app, Context& context) {
       .List()
       .OneWord()
       .Excludes(file);
-  verb.AddOption("--output", "DIR", flags->output,
-                 "folder of the results (default: carma-profile)");
+  verb.AddOption("--output", "DIR", flags->output, "results folder (default: carma-profile)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
                  "GPU numbers as in carma gpus (default: all); GPUs of one type run in parallel")
       .List()
       .OneWord();
   verb.AddOption("--methods", "LIST", flags->methods,
-                 "some of streams,mps,mig (default: all available)")
+                 "any of streams,mps,mig (default: all available)")
       .List()
       .OneWord()
       .OneOf({"streams", "mps", "mig"});
-  verb.AddOption("--degrees", "LIST", flags->degrees,
-                 "how many copies of a workload at once: 1-7, 2,4, none (default: 1-7)");
+  verb.AddOption(
+      "--degrees", "LIST", flags->degrees,
+      "how many copies of a workload to run together, such as 1-7, 2,4 or none (default: 1-7)");
   verb.AddFlag("!--no-pairs", flags->pairs,
                "skip the pairs; sensitivity and pressure stay unknown");
   verb.AddFlag("!--no-watching", flags->watching, "skip measuring the cost of monitoring");
   verb.AddOption("--repeat", "N", flags->repeats, "runs of each kind (default: 3)").Range(1, 100);
   verb.AddOption("--seconds", "S", flags->seconds,
-                 "computing time alone of built-in workloads (default: 60, simulated 300)")
+                 "solo computing time of built-in workloads (default: 60, simulated 300)")
       .Range(1.0, 86'400.0);
   verb.AddOption("--python", "PROGRAM", flags->python,
                  "Python with PyTorch, for built-in workloads (default: python3)");

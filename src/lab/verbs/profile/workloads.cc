@@ -38,7 +38,7 @@ std::vector<std::string> NamesOr(std::span<const std::string> names,
   return {names.begin(), names.end()};
 }
 
-// Reads a list of words, or a text such as "python train.py", which is a line for the shell.
+// Reads a list of words, or a string such as "python train.py", which is a shell command line.
 void ReadCommand(JsonReader& in, const char* key, std::vector<std::string>& command) {
   const Json* raw = in.Raw(key);
   if (!raw) return;
@@ -51,7 +51,7 @@ void ReadCommand(JsonReader& in, const char* key, std::vector<std::string>& comm
   }
   if (command.empty() || command.front().empty() ||
       std::ranges::any_of(command, [](const std::string& word) { return word.contains('\0'); })) {
-    in.Complain(key, "a text or a list of words");
+    in.Complain(key, "a string or a list of words");
   }
 }
 
@@ -80,7 +80,7 @@ Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   ProfiledWorkload workload;
   if (!in.Get("name", workload.name)) in.Complain("name", "a text");
   ReadCommand(in, "command", workload.command);
-  if (!in.Has("command")) in.Complain("command", "a text or a list of words");
+  if (!in.Has("command")) in.Complain("command", "a string or a list of words");
   ReadCommand(in, "calibrate", workload.calibrate);
   in.Get("workdir", workload.workdir);
   in.Get("iterations", workload.iterations, 1e-6, kMostSteps);
@@ -201,8 +201,9 @@ Result<double> StepsTold(std::string_view output) {
     const Json& steps = (*json)["steps"];
     if (steps.is_number()) told = steps.get<double>();
   }
-  if (!told) return Invalid("its output states no \"steps\"");
-  if (!(*told >= 1 && *told <= kMostSteps)) return Invalid("{} steps cannot be", *told);
+  if (!told) return Invalid("its output contains no \"steps\"");
+  if (!(*told >= 1 && *told <= kMostSteps))
+    return Invalid("{} steps: expected 1 to {}", *told, kMostSteps);
   return *told;
 }
 

@@ -26,14 +26,14 @@ struct ProfiledWorkload {
   std::string workdir;               // absolute; empty: the folder where `carma profile` was called
   std::optional<double> iterations;  // iterations of the whole work
   std::optional<double> load_s;      // time from its start until it computes; empty: measured
-  std::optional<double> seconds;     // approximate time alone, only for time estimates
+  std::optional<double> seconds;     // approximate solo time, used only for time estimates
   // Further fields of the task's submission, as a JSON object of task::TaskSpec; empty: none.
   std::string task;
   friend bool operator==(const ProfiledWorkload&, const ProfiledWorkload&) = default;
 };
 
 // Parses one JSON object per line; empty lines and lines that begin with '#' are ignored. "command"
-// is a list of words, or a text for /bin/sh. Errors: kInvalid with the line.
+// is a list of words, or a string for /bin/sh. Errors: kInvalid with the line.
 Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view text,
                                                              std::string_view where);
 std::string ProfiledWorkloadJson(const ProfiledWorkload& workload);

@@ -54,14 +54,14 @@ struct Prepared {
   std::vector<SimPolicy> policies;
 };
 
-// Reads the settings of the file and overrides them with the flags' settings.
+// Reads the settings from the file and overrides them with those of the command-line flags.
 Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {
     const std::string text = CARMA_TRY(ReadNamed(flags.experiment, kMaxExperimentBytes));
     if (Result<Unit> read = ReadExperiment(flags.experiment, text, experiment); !read) {
       if (flags.experiment.ends_with(".csv"))
-        return Invalid("{}: expected an experiment file (TOML); a trace goes to --trace",
+        return Invalid("{}: expected an experiment file (TOML); use --trace for a trace",
                        base::Printable(flags.experiment, 200));
       return std::unexpected(read.error());
     }
@@ -107,7 +107,7 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded.settings);
 }
 
-// The sharing method that the words name; otherwise the two methods between which a daemon chooses.
+// The sharing method that the words name; otherwise the two methods that a daemon chooses between.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
   for (const PolicyWord& word : words) {
@@ -163,7 +163,7 @@ Result<Unit> GiveSummaries(Context& context, const SimLoad& load, const trace::C
   if (load.summaries.empty()) {
     const auto needy = std::ranges::find_if(policies, NeedsSummaries);
     if (needy == policies.end()) return Unit{};
-    return Invalid("estimator {} reads model summaries: name their folder with --summaries",
+    return Invalid("estimator {} needs model summaries: name their folder with --summaries",
                    needy->options.estimates.method);
   }
   LoadedSummaries loaded = CARMA_TRY(LoadSummaries(catalogue, load.summaries));
@@ -204,7 +204,7 @@ sim::RunOptions OptionsOf(const SimPolicy& policy, const SimLoad& load) {
   return options;
 }
 
-// Simulates every run of every policy and shows the progress on one line.
+// Simulates every run of every policy and shows progress on one line.
 Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepared, int threads) {
   const SimLoad& load = prepared.load;
   std::vector<sim::RunOptions> options;
@@ -339,7 +339,7 @@ void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
 
 std::string Footer() {
   std::string text =
-      "A policy is a list of words: the mapper and keys of the configuration's sections policy,\n"
+      "A policy is a list of words: the mapper and keys from the configuration sections policy,\n"
       "fair, limits, slots, reserve, recovery and monitor. Also:\n";
   for (const PolicyWordInfo& word : PolicyWords())
     text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);
@@ -402,13 +402,14 @@ void AddSimulateCommand(Syntax app, Context& context) {
                  "such as 2.5")
       .Range(1.0, kMaxSlowdownLimit);
   verb.AddOption("--reserve", "WORDS", load.reserve,
-                 "GPUs reserved on each server, in words of carma reserve: \"for=ada gpus=0,1 "
+                 "GPUs reserved on each server, in carma reserve syntax: \"for=ada gpus=0,1 "
                  "from=9h for-time=8h repeat=weekdays\"; times count from the first submission, a "
                  "Monday at midnight")
       .OneWord();
-  verb.AddOption("--threads", "N", flags->threads, "runs at once (default: one per core)")
+  verb.AddOption("--threads", "N", flags->threads,
+                 "number of parallel runs (default: one per core)")
       .Range(1, kMaxThreads);
-  verb.AddFlag("--csv", flags->csv, "one line per run instead of the table");
+  verb.AddFlag("--csv", flags->csv, "print one line per run instead of the table");
   verb.AddFlag("--record", flags->record,
                "with --json: include the full record of each policy's first run, for carma report");
   verb.AddOption("--html", "FILE", flags->html, "also write a report with figures");

@@ -193,7 +193,7 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
       {{"--model", "time_slot=5s"}, "time slot: 5 s is not longer than the load time"},
       {{"--server", "4xABACUS"}, "unknown GPU type 'ABACUS'"},
       {{"--trace", unordered}, "u.csv:3"},
-      {{unordered}, "expected an experiment file (TOML); a trace goes to --trace"},
+      {{unordered}, "expected an experiment file (TOML); use --trace for a trace"},
       {{"--trace", unknown}, "k.csv:2"},
       {{"--runs", "0"}, "--runs"},
       {{"--seed", "-1"}, "--seed: expected a number from 0"},

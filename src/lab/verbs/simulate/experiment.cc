@@ -55,7 +55,7 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
   }
   if (entry.name == "seed") {
     const std::optional<std::int64_t> seed = base::ParseInt(entry.text);
-    if (!seed || *seed < 0) return expected("a whole number of at least 0");
+    if (!seed || *seed < 0) return expected("a whole number, 0 or more");
     load.seed = static_cast<std::uint64_t>(*seed);
     return Unit{};
   }

@@ -41,7 +41,7 @@ struct Experiment {
   std::vector<std::vector<PolicyWord>> policies;  // empty: DefaultPolicies()
 };
 
-// Reads an experiment file into `experiment`. Keys of the load are at the top. [common] has words
+// Reads an experiment file into `experiment`. Load keys are at the top level. [common] has words
 // for every policy. Each [run.LABEL] is one policy. [matrix] has lists of values, and every
 // combination of values is a policy. Errors: kInvalid "path:line: …".
 Result<Unit> ReadExperiment(const std::string& path, std::string_view text, Experiment& experiment);

@@ -48,7 +48,7 @@ bool Set(Enum& target, std::string_view value) {
   return word.has_value();
 }
 
-// Sets the option of the run that kFind returns; numbers must be within limits.
+// Sets the run option selected by kFind; numbers must be between kLow and kHigh.
 template <auto kFind>
 bool Sets(Draft& draft, const std::string& value) {
   return Set(kFind(draft.policy.options), value);
@@ -148,11 +148,11 @@ constexpr Word kWords[] = {
      }},
     {{"estimator",
       "none, oracle, a column of the catalogue (horus, faketensor, gpumemnet), auto or history, "
-      "or with summaries any other name of `carma estimate`",
-      "estimator of tasks' memory; default: as estimate.method"},
+      "or, with summaries, any other estimator of `carma estimate`",
+      "memory estimator; default: estimate.method"},
      SetEstimator},
     {{"history", "none, run or runs",
-      "whether the estimator learns from finished tasks: none, those of the same run, or also "
+      "which finished tasks the estimator learns from: none, those of the same run, or also "
       "those of all earlier runs; default: run, unless estimate.history is false"},
      SetHistory},
     {{"coverage", "0, or a share from 0.5 to 0.999",
@@ -172,15 +172,16 @@ constexpr Word kWords[] = {
       "what is known about GPU use before tasks run: nothing, their SM activity, or also how "
       "much they slow each other down; default: none"},
      SetProfiles},
-    {{"durations", "true or false", "whether tasks' run times alone are known; default: false"},
+    {{"durations", "true or false", "whether tasks' solo run times are known; default: false"},
      Sets<AT(estimates.durations)>},
     {{"activity_sigma", "number from 0 to 5",
-      "random error of the SM activity known by profiles: a factor exp(N(0, sigma))"},
+      "random error of the SM activity that profiles provides: a factor exp(N(0, sigma))"},
      Sets<AT(estimates.activity_sigma), 0, 5>},
     {{"slowdown_sigma", "number from 0 to 5",
-      "random error of the sensitivity and pressure known by profiles"},
+      "random error of the sensitivity and pressure that profiles=measured provides"},
      Sets<AT(estimates.slowdown_sigma), 0, 5>},
-    {{"duration_sigma", "number from 0 to 5", "random error of the run times known by durations"},
+    {{"duration_sigma", "number from 0 to 5",
+      "random error of the run times that durations=true provides"},
      Sets<AT(estimates.duration_sigma), 0, 5>},
     {{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"}, SetCollocation},
     {{"streams_sm_cap", "fraction above 0 and at most 1, or false",
@@ -211,8 +212,8 @@ constexpr Word kWords[] = {
      Sets<AT(above.placing)>},
     {{"gres", "carma, gpu or shard",
       "what Slurm allocates: carma = GiB of a server's GPU memory (CARMA places the tasks); gpu = "
-      "whole GPUs; shard = GiB on each GPU (both Slurm alone; sharing by streams unless set "
-      "later)"},
+      "whole GPUs; shard = GiB on each GPU (gpu and shard: Slurm without CARMA, sharing by streams "
+      "unless a later word changes it)"},
      SetGres},
     {{"spread", "true or false", "Slurm chooses the least loaded server, not the first"},
      Sets<AT(above.spread)>},
@@ -220,7 +221,7 @@ constexpr Word kWords[] = {
       "tasks may pass the head of the queue if they do not delay it"},
      Sets<AT(above.backfill)>},
     {{"time_limit", "number from 0.01 to 1e6",
-      "time limit as a multiple of the run time alone, for slurm_backfill; not enforced"},
+      "time limit as a multiple of the solo run time, for slurm_backfill; not enforced"},
      [](Draft& draft, const std::string& value) {
        return SetNumber(draft.policy.options.above.time_limit, value, 0.01, 1e6);
      }},
@@ -232,7 +233,7 @@ constexpr Word kWords[] = {
      Sets<AT(above.wait_requeues), 0, 1000>},
     {{"requeue_delay", "time span", "delay before Slurm restarts a requeued task"},
      Sets<AT(above.requeue_delay)>},
-    {{"report_every", "time span", "with asked: maximum age of the servers' answers"},
+    {{"report_every", "time span", "with asked: maximum age of the servers' reports"},
      Sets<AT(above.report_every)>},
     {{"published", "thesis, v2 or false", "rules and pauses of the published system"},
      nullptr,
@@ -284,7 +285,7 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   const config::Key* key = FindPolicyKey(word.key);
   if (key == nullptr) {
     const std::optional<std::string> near = base::DidYouMean(word.key, KnownNames(), 3);
-    return Invalid("{}: {}: unknown word of a policy{}", word.where, base::Printable(word.key, 80),
+    return Invalid("{}: {}: unknown policy word{}", word.where, base::Printable(word.key, 80),
                    near ? ", did you mean " + *near + "?" : "");
   }
   if (!key->set(draft.settings, word.value)) {
@@ -407,8 +408,8 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   SimPolicy& policy = draft.policy;
   draft.settings.divided = policy.options.collocation == core::SharingMethod::kMig;
   draft.settings.policy = config::PolicyFor(draft.settings, policy.options.collocation);
-  // The published systems had no memory limits, and Slurm alone starts no MPS server.
-  // MPS cannot limit clients of a server for several GPUs (task::MpsLimitHolds).
+  // The published systems had no memory limits, and Slurm alone does not start an MPS server. MPS
+  // cannot limit the clients of a server that spans several GPUs (task::MpsLimitHolds).
   policy.options.mps_memory_limit = draft.settings.mps_memory_limit &&
                                     draft.settings.mps_servers == task::MpsScope::kGpu &&
                                     !draft.settings.published && policy.options.above.WithCarma();

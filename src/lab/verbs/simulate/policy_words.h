@@ -48,8 +48,7 @@ std::vector<PolicyWordInfo> PolicyWords();
 // words in order; later words win. Errors: kInvalid "where: key: expected …".
 Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words);
 
-// Applies words of the simulated world to the policy (sim::ModelWords). Errors: kInvalid "where:
-// …".
+// Applies --model words to the policy (sim::ModelWords). Errors: kInvalid "where: …".
 Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy);
 
 // The kInvalid error "where: key: expected …, not 'value'".

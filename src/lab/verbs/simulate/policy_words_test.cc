@@ -156,7 +156,7 @@ TEST(SimPolicy, ReadsTheWordsOfACluster) {
             core::SharingMethod::kMps);
   EXPECT_THAT(Complaint("magm,cluster=flux"), HasSubstr("expected queue, slurm or asked"));
   EXPECT_THAT(Complaint("magm,gres=mps"), HasSubstr("expected carma, gpu or shard"));
-  // With its section, the word means recovery.patience, which does not affect this option.
+  // The configuration key recovery.patience does not affect how long a task waits on a server.
   EXPECT_EQ(PolicyOf("magm,recovery.patience=5m").options.above.wait, sim::Above{}.wait);
 }
 
@@ -177,9 +177,9 @@ TEST(SimPolicy, ErrorsNameThePlaceAndTheExpectedForm) {
   EXPECT_THAT(Complaint("magm,smcap=0.8"), HasSubstr("did you mean sm_cap?"));
   EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
   EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
-  EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("unknown word of a policy"));
+  EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("unknown policy word"));
   // idle_action is refused, because in the simulated cluster no task holds a GPU without using it.
-  EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("unknown word of a policy"));
+  EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("unknown policy word"));
   EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected words like"));
   EXPECT_THAT(Complaint(""), HasSubstr("expected words like"));
 }

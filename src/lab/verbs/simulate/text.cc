@@ -56,15 +56,15 @@ std::string OomText(const SimOutcome& outcome) {
   return fmt::format("{:.1f} ({:.0f}-{:.0f})", report::EstimatedOf(ooms).mean, *low, *high);
 }
 
-// Mean number of failed tasks over all runs. Failed tasks shorten the makespan, and this must not
+// Mean number of failed tasks over all runs. Failed tasks shorten the makespan, which must not
 // count as a gain.
 double Failed(const SimOutcome& outcome) {
   return MeanOf(outcome,
                 [](const Metrics& run) { return static_cast<double>(report::Failed(run)); });
 }
 
-// A column of the table: its title, and its cell for each policy. detail: shown in a second table
-// on narrow screens.
+// A table column: its title and its cell for each policy. detail: shown in a second table on narrow
+// screens.
 struct Quantity {
   std::string title;
   std::function<std::string(const SimOutcome&)> cell;
@@ -72,7 +72,7 @@ struct Quantity {
 };
 
 std::string SlowdownText(const SimOutcome& outcome) {
-  std::vector<double> means;  // without runs in which no task succeeded
+  std::vector<double> means;  // excluding runs in which no task succeeded
   for (const Metrics& run : outcome.runs) {
     if (run.slowdown) means.push_back(run.slowdown->mean);
   }
@@ -162,7 +162,7 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
   return quantities;
 }
 
-// labels: the names of the outcomes.
+// labels: the outcomes' names.
 std::string TableOf(std::span<const SimOutcome> outcomes, std::span<const std::string> labels,
                     std::span<const Quantity* const> shown, std::size_t label_width,
                     const Screen& screen) {

@@ -32,7 +32,7 @@ struct ValidateFlags {
   std::vector<std::string> traces;
   std::vector<std::string> tasks;
   std::vector<std::string> pairs;
-  std::string least = "10m";  // shortest duration of tasks that count
+  std::string least = "10m";  // minimum duration for a task to count
   std::string workloads;      // empty: the built-in catalogue
   int runs = 40;
   double noise = 0.03;
@@ -54,7 +54,7 @@ struct Replayed {
   double least_s = 0;      // shorter tasks do not count
 };
 
-// The comparison of those pairs in one file that used one sharing method.
+// The comparison of the pairs in one file that used the same sharing method.
 struct Paired {
   std::string path;
   core::SharingMethod method{};
@@ -159,7 +159,7 @@ std::string ReplayText(const Replayed& replayed, const Screen& screen) {
              base::Printable(replayed.path), base::Counted(std::ssize(replayed.tasks), "task"),
              replayed.listed.counted.tasks,
              base::FormatSpan(base::Duration(std::llround(replayed.least_s * 1000)))) +
-         agreement("parameters of the catalogue", replayed.listed.counted) +
+         agreement("catalogue parameters", replayed.listed.counted) +
          agreement("guessed, as for unknown tasks", replayed.guessed.counted) + "\n" +
          table.Text(screen) + "\n";
 }
@@ -273,11 +273,12 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
       .OneWord();
   verb.AddOption(
       "--least", "SPAN", flags->least,
-      "shortest run time of tasks from --tasks that count in the agreement (default: 10m)");
-  verb.AddOption("--pairs", "FILE", flags->pairs,
-                 "measured pairs: speed1, speed2 (relative to alone), u1, m1, u2, m2 (percent of "
-                 "GPU and memory utilisation alone), method (streams, mps; default: streams); may "
-                 "be repeated")
+      "minimum run time for a task from --tasks to count in the agreement (default: 10m)");
+  verb.AddOption(
+          "--pairs", "FILE", flags->pairs,
+          "measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, m2 (percent of "
+          "GPU and memory utilisation when running alone), method (streams, mps; default: "
+          "streams); may be repeated")
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,
                  "catalogue of the tasks' workloads (default: built in)");

@@ -25,7 +25,7 @@ Syntax AddSubVerb(Syntax trace, Context& context, const char* name, const char* 
 }
 
 std::string FormatHelp() {
-  std::string help = "format of the trace (default: detected):";
+  std::string help = "trace format (default: detected):";
   for (const trace::TraceFormat& format : trace::TraceFormats())
     help += " " + std::string(format.name);
   return help;
@@ -40,8 +40,7 @@ Option AddSourceOptions(Syntax verb, JobSource& source, const char* name = "trac
 }
 
 void AddCatalogueOption(Syntax verb, std::string& workloads) {
-  verb.AddOption("--workloads", "FILE", workloads,
-                 "catalogue of the workloads (default: built in)");
+  verb.AddOption("--workloads", "FILE", workloads, "workload catalogue (default: built in)");
 }
 
 void AddSeedOption(Syntax verb, std::uint64_t& seed) {
@@ -63,13 +62,14 @@ void AddReplay(Syntax trace, Context& context) {
       "memory estimate given to CARMA: oracle (default), horus, faketensor, gpumemnet, none");
   verb.AddOption("--memory", "N=SIZE", flags->memory,
                  "let the N-th task request SIZE, as users would, instead of the estimate");
-  verb.AddOption("--simtask", "PATH", flags->simtask, "carma-simtask (default: beside carma)");
+  verb.AddOption("--simtask", "PATH", flags->simtask,
+                 "path of carma-simtask (default: next to carma)");
   verb.AddOption("--output-dir", "DIR", flags->output_dir,
                  "folder for outputs (default: ./carma-replay)");
   verb.AddFlag("-W,--wait", flags->wait,
                "wait until all tasks have ended; exit code 1 if one failed");
-  verb.AddFlag("--progress", flags->progress, "show the progress in one line on stderr");
-  verb.AddFlag("--parsable", flags->parsable, "print only the tasks' numbers");
+  verb.AddFlag("--progress", flags->progress, "show progress on one line on stderr");
+  verb.AddFlag("--parsable", flags->parsable, "print only the task numbers");
   verb.AddFlag("-q,--quiet", flags->quiet, "print only errors");
   verb.Footer(
       "Times follow the daemon's clock, which runs faster on a simulated server.\n"
@@ -91,7 +91,7 @@ void AddInfo(Syntax trace, Context& context) {
 void AddWindow(Syntax trace, Context& context) {
   std::shared_ptr<WindowFlags> flags;
   const Syntax verb = AddSubVerb(trace, context, "window",
-                                 "Cut out the jobs of a span of time, a virtual cluster or a user",
+                                 "Extract the jobs of a time span, a virtual cluster or a user",
                                  flags, &RunTraceWindow);
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
@@ -108,12 +108,13 @@ void AddWindow(Syntax trace, Context& context) {
 
 void AddSample(Syntax trace, Context& context) {
   std::shared_ptr<SampleFlags> flags;
-  const Syntax verb = AddSubVerb(trace, context, "sample",
-                                 "Draw jobs for a small server that arrive in the trace's pattern",
-                                 flags, &RunTraceSample);
+  const Syntax verb =
+      AddSubVerb(trace, context, "sample",
+                 "Sample jobs for a small server, keeping the trace's arrival pattern", flags,
+                 &RunTraceSample);
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
-  verb.AddOption("--gpus", "N", flags->gpus, "GPUs of the server (default: 4)")
+  verb.AddOption("--gpus", "N", flags->gpus, "number of GPUs in the server (default: 4)")
       .Range(1, trace::kMaxJobGpus);
   verb.AddOption("--load", "SHARE", flags->load,
                  "GPU time submitted, relative to the server's capacity (default: 1)")
@@ -131,19 +132,19 @@ void AddSample(Syntax trace, Context& context) {
 void AddMap(Syntax trace, Context& context) {
   std::shared_ptr<MapFlags> flags;
   const Syntax verb = AddSubVerb(trace, context, "map",
-                                 "Make a task trace: every job becomes a workload of the catalogue",
+                                 "Make a task trace: give each job a workload from the catalogue",
                                  flags, &RunTraceMap);
   flags->mix = kDefaultMix;
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption(
       "--mix", "MIX", flags->mix,
-      std::string("shares of the classes, shortest jobs first (default: ") + kDefaultMix + ")");
+      std::string("share of each class, from the shortest jobs to the longest (default: ") +
+          kDefaultMix + ")");
   verb.AddFlag("--keep-durations", flags->keep_durations,
                "tasks last as long as their jobs did, not as long as their workloads");
-  verb.AddOption(
-          "--users", "WORD", flags->users,
-          "owners of the tasks: the jobs' users (user, default) or their virtual clusters (vc)")
+  verb.AddOption("--users", "WORD", flags->users,
+                 "task owners: the jobs' users (user, default) or their virtual clusters (vc)")
       .OneOf({"user", "vc"});
   AddSeedOption(verb, flags->seed);
   verb.Footer("  carma trace map small.csv --mix light=50,medium=40,heavy=10 > tasks.csv");
@@ -159,7 +160,7 @@ void AddGenerate(Syntax trace, Context& context) {
   AddCatalogueOption(verb, flags->fit.workloads);
   verb.AddOption("--tasks", "N", flags->tasks, "number of jobs (default: 60)")
       .Range(std::size_t{1}, kMostGenerated);
-  verb.AddOption("--mean-gap", "S", flags->mean_gap_s, "mean seconds between two submissions")
+  verb.AddOption("--mean-gap", "S", flags->mean_gap_s, "mean seconds between submissions")
       .Range(0.0, 1e7);
   verb.AddOption("--max-gpus", "N", flags->max_gpus, "only jobs with at most this many GPUs")
       .Range(1, trace::kMaxJobGpus);

@@ -83,8 +83,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   return history;
 }
 
-// A task that shared its GPUs took longer than alone, so a replay must use the duration of its
-// workload.
+// A task that shared its GPUs took longer than it would alone, so a replay must use its workload's
+// duration.
 void ForgetSharedDurations(trace::JobTrace& trace) {
   for (trace::Job& job : trace.jobs) {
     if (job.workload != 0) job.duration.reset();
@@ -141,7 +141,7 @@ class Script {
     const std::string duration = trace::SecondsText(job.duration.value_or(Duration(0)));
     if (!command_.empty()) {
       std::string command = command_;
-      // Names are replaced last, so that placeholders in names are not replaced.
+      // Names are replaced last, so placeholders inside names are not replaced.
       Replace(command, "{n}", std::to_string(number_));
       Replace(command, "{gpus}", std::to_string(trace::WholeGpus(job)));
       Replace(command, "{duration_s}", duration);

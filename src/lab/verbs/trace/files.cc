@@ -144,7 +144,7 @@ Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue,
     const auto file = files.find(base::ToLower(workload.summary_file));
     if (workload.summary_file.empty() || file == files.end()) {
       loaded.troubles.push_back(id + (workload.summary_file.empty()
-                                          ? ": no summary file is stated"
+                                          ? ": the catalogue names no summary file"
                                           : ": no file " + workload.summary_file));
       continue;
     }

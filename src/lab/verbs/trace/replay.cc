@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{1000};   // between two checks of the tasks
-constexpr milliseconds kRetry{1000};  // between two attempts while the daemon is away
+constexpr milliseconds kRetry{1000};  // between two attempts while the daemon is unavailable
 constexpr int kMaxRetries = 60;
 constexpr std::size_t kMaxBatch = 1000;  // tasks in one submission
 
@@ -70,8 +70,8 @@ Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
   std::vector<ReplayStep> steps;
   steps.reserve(workloads.size());
   if (!options.said_mib.empty() && options.said_mib.rbegin()->first > workloads.size()) {
-    return Invalid("--memory {}=…: the trace has {}", options.said_mib.rbegin()->first,
-                   base::Counted(std::ssize(workloads), "task"));
+    return Invalid("--memory {}=…: no such task; the trace has {}",
+                   options.said_mib.rbegin()->first, base::Counted(std::ssize(workloads), "task"));
   }
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const trace::Workload played = trace::AsSubmitted(*workloads[i], trace.submissions[i]);
@@ -144,7 +144,7 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
       continue;
     }
     // A failed submission is not repeated, because the daemon may have accepted its tasks even
-    // though its answer was lost.
+    // though its response was lost.
     const std::vector<std::uint64_t> ids = CARMA_TRY(server_.Submit(due));
     progress_.submitted.insert(progress_.submitted.end(), ids.begin(), ids.end());
     unfinished_.insert(ids.begin(), ids.end());
@@ -154,7 +154,8 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
 
 Result<Unit> Replay::AwaitAll() {
   while (!unfinished_.empty()) {
-    // Each request waits for the oldest task to end, so the last end is noticed immediately.
+    // Each request waits for the oldest task to end, so the end of the last task is noticed
+    // immediately.
     const std::uint64_t oldest = *unfinished_.begin();
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kLook);
     CARMA_TRY(Patiently([&] { return server_.Await(oldest, seconds); }));
@@ -163,7 +164,7 @@ Result<Unit> Replay::AwaitAll() {
   return Unit{};
 }
 
-// Determines which tasks wait, which run, and which have ended since the last call.
+// Determines which tasks are waiting, which are running, and which have ended since the last call.
 Result<Unit> Replay::Look() {
   const std::vector<api::TaskView> tasks =
       CARMA_TRY(Patiently([&] { return server_.Unfinished(); }));

@@ -22,8 +22,7 @@ namespace carma::cli {
 // Options for running a trace's tasks.
 struct ReplayOptions {
   std::string_view estimate = "oracle";  // trace::ParseEstimateSource
-  // Memory that users state for these tasks instead of the estimate, by the task's number in the
-  // trace (from 1).
+  // User-specified memory that replaces the estimate, keyed by task number in the trace (from 1).
   std::map<std::size_t, std::int64_t> said_mib;
   std::string simtask;  // absolute path of carma-simtask
   // Absolute path of the working directory, which also receives the outputs.
@@ -38,13 +37,13 @@ struct ReplayStep {
 
 // Makes one step per submission. carma-simtask runs the workload, and the task gets the workload's
 // name. A workload that cannot be estimated gets whole GPUs. Errors: kInvalid (an invalid output
-// folder; stated memory for a task beyond the last).
+// folder; stated memory for a task that the trace does not have).
 Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                                            const std::vector<const trace::Workload*>& workloads,
                                            const ReplayOptions& options);
 
-// The operations of the daemon that a replay needs. Implemented by a client of the real daemon and,
-// in tests, by a script.
+// The daemon operations that a replay needs. Implemented by a client of the real daemon and, in
+// tests, by a script.
 class ReplayServer {
  public:
   virtual ~ReplayServer() = default;
@@ -53,7 +52,7 @@ class ReplayServer {
   virtual Result<std::vector<std::uint64_t>> Submit(const std::vector<std::string>& specs) = 0;
   // All unfinished tasks.
   virtual Result<std::vector<api::TaskView>> Unfinished() = 0;
-  // Returns as soon as the task has ended, or after `wait` (0: at once).
+  // Returns as soon as the task has ended, or after `wait` (0: immediately).
   virtual Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) = 0;
   virtual void Pause(std::chrono::milliseconds real_time) = 0;
 };
@@ -61,7 +60,7 @@ class ReplayServer {
 struct ReplayProgress {
   std::size_t total = 0;
   std::vector<std::uint64_t> submitted;
-  std::size_t queued = 0;  // submitted tasks that wait for GPUs or are being started
+  std::size_t queued = 0;  // submitted tasks waiting for GPUs or being started
   std::size_t running = 0;
   std::size_t succeeded = 0;
   std::size_t failed = 0;    // tasks that ended in any other way
@@ -79,7 +78,7 @@ class Replay {
   // show: called about once a second; may be empty.
   Replay(ReplayServer& server, Show show) : server_(server), show_(std::move(show)) {}
   // Blocks until all tasks are submitted or, with `wait`, until all have ended. Waits up to a
-  // minute for a restarting daemon. Errors: the daemon's, with the number of submitted tasks.
+  // minute for a restarting daemon. Errors: daemon errors, with the number of submitted tasks.
   Result<ReplayProgress> Run(const std::vector<ReplayStep>& steps, bool wait);
 
  private:

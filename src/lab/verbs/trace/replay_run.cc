@@ -41,8 +41,8 @@ Result<LoadedTrace> Load(const ReplayFlags& flags) {
   return loaded;
 }
 
-// Parses words such as "38=6G": the number of a task in the trace, counted from 1, and the memory
-// that it states.
+// Parses words such as "38=6G": a task's number in the trace (from 1) and the memory that it
+// states.
 Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::string>& texts) {
   std::map<std::size_t, std::int64_t> said;
   for (const std::string& text : texts) {
@@ -51,7 +51,7 @@ Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::stri
     const Result<std::int64_t> mib =
         sign == std::string::npos ? Invalid("") : base::ParseMemoryMib(text.substr(sign + 1));
     if (!task || *task < 1 || !mib) {
-      return Invalid("--memory {}: expected a task of the trace and its stated need, such as 38=6G",
+      return Invalid("--memory {}: expected a task number and its memory, such as 38=6G",
                      base::Printable(text, 60));
     }
     said[static_cast<std::size_t>(*task)] = *mib;

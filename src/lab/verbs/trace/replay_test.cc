@@ -212,7 +212,7 @@ TEST(PlanReplay, ATaskMayStateItsMemoryInsteadOfTheEstimate) {
   EXPECT_FALSE(said->exclusive);
   options.said_mib = {{3, 6'144}};
   EXPECT_EQ(PlanReplay(*trace, *workloads, options).error().message,
-            "--memory 3=…: the trace has 2 tasks");
+            "--memory 3=…: no such task; the trace has 2 tasks");
 }
 
 TEST(ProgressText, ShowsTheKnownValues) {

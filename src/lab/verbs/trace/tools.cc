@@ -75,7 +75,7 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
   });
 }
 
-// Writes a task trace if the jobs were read from a task trace, otherwise a trace of jobs.
+// Writes a task trace if the jobs were read from a task trace, otherwise a job trace.
 Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenerator& generator,
                             std::size_t count) {
   if (made.trace.format == kTaskFormat) {
@@ -125,7 +125,7 @@ void RunTraceSample(Context& context, const SampleFlags& flags) {
   command += fmt::format(" --seed {}", flags.seed);
   trace.provenance.push_back(MadeBy(context, command, flags.source, trace));
   trace.provenance.push_back(fmt::format(
-      "{} of {}; left out: {} of more than {}, {} without a duration; load {:.3f}, CV of "
+      "{} of {}; skipped: {} of more than {}, {} without a duration; load {:.3f}, CV of "
       "gaps {:.2f} (before: {:.2f}), arrival profiles differ by {:.3f}{}",
       trace.jobs.size(), base::Counted(facts->from, "job"), facts->too_large,
       base::Counted(flags.gpus, "GPU"), facts->no_duration, facts->load, facts->cv_after,
@@ -161,8 +161,8 @@ void RunTraceMap(Context& context, const MapFlags& flags) {
         fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped->by_class[i], (*mix)[i].weight_class);
   }
   provenance.push_back(fmt::format(
-      "{}, {} as named; {} on another number of GPUs, {} of unknown duration; left out: {}", facts,
-      mapped->kept, base::Counted(mapped->other_gpus, "job"), mapped->no_duration,
+      "{}, {} as named; {} on a different number of GPUs, {} of unknown duration; skipped: {}",
+      facts, mapped->kept, base::Counted(mapped->other_gpus, "job"), mapped->no_duration,
       mapped->never_ran));
   if (Result<Unit> written =
           trace::WriteTasks(mapped->trace, provenance, loaded->trace.start_ms, OutputOf(context));

@@ -159,7 +159,7 @@ TEST_F(TraceTools, AChainOfToolsKeepsTheProvenance) {
   std::vector<std::size_t> places;
   for (const char* origin :
        {"# found somewhere\n", "trace window --from '2h', of ", "22 of 24 jobs\n",
-        "trace sample --gpus 2 --tasks 10 --seed 1, of ", "left out: 0 of more than 2 GPUs",
+        "trace sample --gpus 2 --tasks 10 --seed 1, of ", "skipped: 0 of more than 2 GPUs",
         "trace map --mix light=1,heavy=1 --keep-durations --seed 1, of ",
         "submit_s,workload_id,solo_s,user\n"}) {
     places.push_back(mapped.out.find(origin));
@@ -291,17 +291,16 @@ TEST_F(TraceTools, WarnsAboutBadLinesAndRefusesThemWithStrict) {
   const std::string jobs = File("j.csv", "submit_s,gpus,duration_s\n1,1,5\n3,1\n" + rows);
   const Ran ran = Run({"info", jobs});
   EXPECT_EQ(ran.exit_code, 0);
-  EXPECT_TRUE(ran.err.starts_with("carma: warning: " + jobs + ":3: a torn line: '3,1'; left out\n" +
+  EXPECT_TRUE(ran.err.starts_with("carma: warning: " + jobs + ":3: a torn line: '3,1'; skipped\n" +
                                   "carma: warning: " + jobs + ":4: an invalid duration: '-5'"))
       << ran.err;
   EXPECT_TRUE(
-      ran.err.ends_with(": 8 complaints: 1 time a torn line (left out), 7 times an "
+      ran.err.ends_with(": 8 complaints: 1 time a torn line (skipped), 7 times an "
                         "invalid duration (kept without one)\n"))
       << ran.err;
   const Ran strict = Run({"info", jobs, "--strict"});
   EXPECT_EQ(strict.exit_code, 2);
-  EXPECT_EQ(strict.err,
-            "carma: " + jobs + ":3: a torn line: '3,1'; left out (not with --strict)\n");
+  EXPECT_EQ(strict.err, "carma: " + jobs + ":3: a torn line: '3,1'; skipped (not with --strict)\n");
 }
 
 TEST_F(TraceTools, RefusesInvalidRequests) {
