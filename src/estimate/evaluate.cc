@@ -53,7 +53,7 @@ ClassScore ClassScoreOf(std::span<const std::pair<int, int>> pairs, std::int64_t
     }
     const std::size_t hits = score.confusion[i][i];
     right += hits;
-    if (measured == 0) continue;  // never measured; the means are over measured classes
+    if (measured == 0) continue;  // never measured; the means cover only measured classes
     ++measured_classes;
     const double precision =
         predicted == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(predicted);

@@ -22,7 +22,7 @@ struct Run {
   std::string family;     // group for --by; empty: unknown
   std::int64_t batch = 0;
   std::int64_t measured_mib = 0;
-  // The run ran out of memory or filled the GPU, so the measured value is only a lower limit of the
+  // The run ran out of memory or filled the GPU, so the measured value is only a lower bound on the
   // need. Never used as ground truth.
   bool censored = false;
   int gpus = 1;
@@ -90,7 +90,7 @@ struct Score {
 };
 Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib);
 
-// The group and the kind of a run. The evaluation leaves out one group at a time.
+// A run's group and kind. The evaluation leaves out one group at a time.
 struct LeftOut {
   std::string group;
   std::string kind = {};  // runs of one kind are predicted about equally well

@@ -23,7 +23,7 @@ TEST(Evaluate, ScoresPredictions) {
   std::vector<Outcome> outcomes = {
       Of(10'000, 9'000, 10'000),         // 10 % under, just covered
       Of(10'000, 9'400, 9'999),          // 6 % under, not covered
-      Of(1'000, 1'100, 1'200),           // 10 % over, in another 1 GiB class
+      Of(1'000, 1'100, 1'200),           // 10 % over, in a different 1 GiB class
       Of(2'000, 2'000, 2'400),           // exact
       Of(39'000, 50'000, 60'000, true),  // censored, predicted above the card
       Of(39'000, 30'000, 60'000, true),  // censored, predicted below the card

@@ -59,7 +59,7 @@ MatrixXf Relu(const MatrixXf& x) {
   return x.cwiseMax(0.F);
 }
 
-// Makes the elements of each column positive and their sum 1.
+// Applies softmax to each column in place.
 void SoftmaxColumns(MatrixXf& x) {
   const Eigen::RowVectorXf largest = x.colwise().maxCoeff();
   x = (x.rowwise() - largest).array().exp();

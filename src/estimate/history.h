@@ -1,5 +1,5 @@
-// Stores measured peaks of earlier runs, and predicts the peak of the next run of the same training
-// from them.
+// Stores peaks measured in earlier runs, and uses them to predict the peak of the next run of the
+// same training job.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,12 @@ struct Recollection {
 
 // Predicts from `runs`, which must be newest first and not empty. Only runs on `gpu_type` are used
 // if there are any; otherwise all runs. point: the weighted 75th percentile of the peaks. Each run
-// weighs half as much as the second run after it, so a rise takes effect at once and a fall after
-// four runs. bound: the highest peak that weighs at least a twentieth of the newest peak, plus a
-// margin of 10 % for a single run, falling to 3 % for four or more runs. The margin covers peaks
-// between two readings one second apart, and occasional algorithm searches by cuDNN. Its values
-// were chosen, not fitted. If no run has succeeded since the last run that ran out of memory, point
-// and bound are at least 10 % above the memory of that run.
+// weighs half as much as the second run after it, so a rise takes effect immediately and a fall
+// after four runs. bound: the highest peak that weighs at least a twentieth of the newest peak,
+// plus a margin of 10 % for a single run, falling to 3 % for four or more runs. The margin covers
+// peaks between two readings one second apart, and occasional algorithm searches by cuDNN. Its
+// values were chosen, not fitted. If no run has succeeded since the last run that ran out of
+// memory, point and bound are at least 10 % above the memory of that run.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
 // The GPU types of a server, with their speed relative to the fastest type (core::PacesOf).
@@ -46,7 +46,7 @@ using Paces = std::map<std::string, double>;
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
-// Calibration uses only this number of the newest runs, because drivers, libraries and users of a
+// Calibration uses only this many of the newest runs, because drivers, libraries and users of a
 // server change.
 inline constexpr std::size_t kCalibrationRuns = 1'000;
 

@@ -13,8 +13,8 @@
 
 namespace carma::estimate {
 
-// Shorter attempts are ignored: a training first loads data and libraries, and reaches its peak in
-// the first steps after that.
+// Shorter attempts are ignored: a training run first loads data and libraries, and reaches its peak
+// in the first steps after that.
 inline constexpr base::Duration kLeastWatched{60'000};
 
 // Whether the attempt that has just released its GPUs shows how much memory its task needs. An
@@ -26,7 +26,7 @@ struct RanOn {
   std::string gpu_type;  // of the attempt's first GPU
   double pace = 1;       // its slowest GPU's speed relative to the server's fastest GPU
 };
-// its: the GPUs of the attempt, in the attempt's order; at least one.
+// its: the attempt's GPUs, in the attempt's order; at least one.
 RanOn RanOnOf(std::span<const core::GpuIndex> its, std::span<const core::GpuInfo> gpus);
 
 // The observation from an attempt for which Teaches() is true. Its run time is converted to the run

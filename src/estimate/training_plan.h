@@ -17,9 +17,9 @@ enum class Method { kFull, kLora };
 inline constexpr std::pair<Method, std::string_view> kMethodWords[] = {{Method::kFull, "full"},
                                                                        {Method::kLora, "lora"}};
 
-// The objective of the training. kPreferences (DPO) compares a better with a worse answer, so a
-// batch of pairs runs as a batch of twice as many samples. kGroups (GRPO) compares answers that the
-// model has just generated.
+// The training objective. kPreferences (DPO) compares a better with a worse answer, so a batch of
+// pairs runs as a batch of twice as many samples. kGroups (GRPO) compares answers that the model
+// has just generated.
 enum class Objective { kTokens, kPreferences, kGroups };
 inline constexpr std::pair<Objective, std::string_view> kObjectiveWords[] = {
     {Objective::kTokens, "sft"}, {Objective::kPreferences, "dpo"}, {Objective::kGroups, "grpo"}};
@@ -142,17 +142,17 @@ struct TrainingPlan {
   std::int64_t frozen_parameters = 0;  // parameters of additional models that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
-  // Number of tokens of a decoder that reads an encoder's output. Empty: the number of tokens of
-  // the encoder.
+  // Number of decoder tokens, for a decoder that reads an encoder's output. Empty: the same as the
+  // encoder.
   std::optional<std::int64_t> target;
   // Mean length of all samples except the longest, if micro-batches are not padded. Empty if all
   // samples are padded or packed to the sequence length.
   std::optional<std::int64_t> mean_length;
   bool accumulates = false;      // gradients persist during the next pass (gradient accumulation)
-  bool variable_length = false;  // samples are padded or packed to changing lengths
+  bool variable_length = false;  // samples are padded or packed to varying lengths
   Objective objective = Objective::kTokens;
   bool reference = false;    // a frozen copy of the model is on the GPU too
-  double rollout_share = 0;  // share of the GPU's memory for an engine that writes answers
+  double rollout_share = 0;  // share of GPU memory for an engine that generates answers
   Method method = Method::kFull;
   Quantisation quantisation = Quantisation::kNone;
   Dtype weights = Dtype::kBf16;
@@ -166,7 +166,7 @@ struct TrainingPlan {
   bool lora_16bit = false;         // adapters in the weights' precision; PEFT uses fp32
   bool trains_embeddings = false;  // modules_to_save: embedding and head, as copies
   StepOptimizer optimizer = StepOptimizer::kAdam;
-  bool step_in_backward = false;  // each gradient is used and freed at once
+  bool step_in_backward = false;  // each gradient is used and freed immediately
   Checkpointing checkpointing = Checkpointing::kNone;
   std::int64_t checkpoint_every = 1;  // with kFull: every n-th block; other blocks keep everything
   Attention attention = Attention::kFlash;
@@ -181,7 +181,7 @@ struct TrainingPlan {
   bool offload_optimizer = false;
   bool offload_parameters = false;
   bool offload_activations = false;
-  bool unties_head = false;          // separate head although config.json ties it (LitGPT)
+  bool unties_head = false;          // separate head even though config.json ties it (LitGPT)
   bool saves_whole_model = false;    // gathers all weights on a GPU to save them
   bool expandable_segments = false;  // PyTorch's allocator grows blocks in place
   std::int64_t tensor_parallel = 1;
@@ -193,7 +193,7 @@ struct TrainingPlan {
   Schedule schedule = Schedule::k1F1B;
   std::int64_t stages_per_gpu = 2;  // for an interleaved schedule
   std::int64_t context_parallel = 1;
-  std::optional<double> gpu_mib;  // memory of the GPU; empty: unknown
+  std::optional<double> gpu_mib;  // GPU memory; empty: unknown
 };
 
 // Applies the choices that Megatron always makes: fused norms, an in-place loss, no autocast.

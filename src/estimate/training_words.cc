@@ -108,7 +108,7 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   words.Switch("variable-length", plan.variable_length);
   if (packed && (plan.variable_length || mean_length > 0)) {
     words.Take(Invalid(Place(*words.Find("packed")) +
-                       ": expected without --variable-length and --mean-len"));
+                       ": cannot be combined with --variable-length or --mean-len"));
   }
   plan.variable_length = plan.variable_length || mean_length > 0;
   if (mean_length > 0) plan.mean_length = mean_length;
@@ -345,7 +345,7 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   }
   if (plan.objective == Objective::kGroups && words.Find("reference") == nullptr)
     assumed.emplace_back(
-        "a training without a reference model is assumed, as with beta 0 (--reference on)");
+        "training without a reference model is assumed, as with beta 0 (--reference on)");
   if (plan.objective == Objective::kGroups && words.Find("rollout-share") == nullptr)
     assumed.emplace_back("answers are assumed to be generated on other GPUs (--rollout-share)");
   if (words.Find("batch") == nullptr)

@@ -29,7 +29,8 @@ bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_
   return std::ranges::any_of(keys, [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// Reads a required number from the first existing key. A target above 0 is the default.
+// Reads a required number from the first key that exists. If none does and `target` is already
+// above 0, `target` keeps its value as the default.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;
@@ -39,7 +40,7 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
 }
 
 // The family or class with the most similar name. If none is similar, the name with the longest
-// common prefix; empty if the prefix has fewer than three letters.
+// common prefix; empty if the prefix has fewer than three characters.
 std::string NearestFamily(std::string_view name) {
   std::vector<std::string> names = DiffusionClasses();
   for (const TransformerFamily& family : TransformerFamilies()) names.emplace_back(family.name);
@@ -160,8 +161,8 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   config.feed_forward = (config.hidden * 8 / 3 + kStep - 1) / kStep * kStep;
 }
 
-// Reads a sound encoder whose two convolutions turn each sound into a fixed number of spectrum
-// pieces.
+// Reads an audio encoder whose two convolutions turn each clip into a fixed number of spectrogram
+// frames.
 void GetSound(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t bands = 80;
   config.positions = 1500;
@@ -338,13 +339,13 @@ void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   GetQuantisation(in, config);
 }
 
-// Keys of image and sound encoders outside the stack. Their parameters can be computed from their
+// Keys of image and audio encoders outside the stack. Their parameters can be computed from their
 // sizes.
 constexpr std::string_view kEncoders[] = {"vision_config", "visual",         "vision_tower",
                                           "vision_cfg",    "vision_encoder", "audio_config",
                                           "audio_cfg",     "speech_config",  "audio_encoder"};
 
-// Reads the size of an image or sound encoder. Every key is optional. Returns false if no size is
+// Reads the size of an image or audio encoder. Every key is optional. Returns false if no size is
 // given.
 bool GetEncoder(base::JsonReader& outer, const char* key, TransformerConfig& config) {
   const base::Json* found = outer.Raw(key);

@@ -29,8 +29,8 @@ inline constexpr std::pair<Dtype, std::string_view> kDtypeWords[] = {
     {Dtype::kBf16, "bf16"},     {Dtype::kFp16, "fp16"},    {Dtype::kFp32, "fp32"},
     {Dtype::kBf16, "bfloat16"}, {Dtype::kFp16, "float16"}, {Dtype::kFp32, "float32"}};
 
-// Equal blocks between an embedding and a head over the vocabulary: one stack, or an encoder and a
-// decoder that reads the encoder's result. All counts are within the limits that
+// Identical blocks between an embedding and a head over the vocabulary: one stack, or an encoder
+// and a decoder that reads the encoder's result. All counts are within the limits that
 // ParseTransformerConfig checks, so their products fit into a double.
 struct TransformerConfig {
   std::string family;  // model_type of config.json
@@ -59,7 +59,7 @@ struct TransformerConfig {
   bool drops_forward = false;          // dropout after the activation as well
   bool repeats_block = false;          // all blocks share one block's parameters
   bool drops_scores = false;           // dropout of the attention weights
-  bool wide_scores = false;            // softmax in fp32 although the norms are LayerNorm
+  bool wide_scores = false;            // softmax in fp32 even though the norms are LayerNorm
   bool unfused_attention = false;      // attention uses matrix products even if fused kernels exist
   bool one_projection = false;         // queries, keys and values come from one matrix
   bool plain_loss = false;             // the loss reads the scores without an fp32 copy
@@ -112,10 +112,10 @@ bool IsClassifier(std::string_view class_name);
 // text: config.json; where: its name for messages. Keys with the same meaning (num_hidden_layers,
 // n_layer …) are treated alike. Properties that are only in a family's code (gated, norm, tied)
 // come from a table by model_type (transformer_family.h). If a model reads images and text, its
-// text part (text_config) counts completely, and its image part counts only by its weights. If a
-// model compares images with texts (CLIP), both parts count completely. diffusion_config.h reads
-// files of diffusers. Errors: kInvalid, one line with the location, for text that is not JSON, an
-// unknown family, a missing or impossible number, or an unsupported quantisation.
+// text part (text_config) is counted completely, but only the weights of its image part are. If a
+// model compares images with texts (CLIP), both parts are counted completely. diffusion_config.h
+// reads files of diffusers. Errors: kInvalid, one line with the location, for text that is not
+// JSON, an unknown family, a missing or impossible number, or an unsupported quantisation.
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

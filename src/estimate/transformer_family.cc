@@ -170,7 +170,7 @@ constexpr Transformer kTransformers[] = {
     Like("siglip_text_model", kPlain,
          {&Transformer::tied, &Transformer::learned_positions, &Transformer::wide_scores},
          {12, 768, 12, 0, 3072, 32000}),
-    // Encoders of sounds.
+    // Audio encoders.
     Like("wav2vec2", kPlain,
          {&Transformer::drops_forward, &Transformer::drops_out, &Transformer::hears_waves}),
     Like("hubert", kPlain,

@@ -29,8 +29,8 @@ struct TransformerFamily {
   bool halved_forward = false;    // intermediate_size counts both halves of the gated part
   bool encodes_decodes = false;   // two stacks; the blocks of the second also read the first
   bool sees_images = false;       // tokens are patches of an image, the head is a classifier
-  bool hears = false;             // the encoder's tokens are pieces of a sound of fixed length
-  bool hears_waves = false;       // convolutions make tokens from a sound of any length
+  bool hears = false;             // the encoder's tokens are pieces of a fixed-length audio clip
+  bool hears_waves = false;       // convolutions make tokens from audio of any length
   bool compares = false;          // two towers, for texts and for images
   std::int64_t mamba = 0;         // version of its state-space blocks; 0: attention
   bool norms_heads = false;       // queries and keys have norms of their own

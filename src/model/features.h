@@ -19,7 +19,7 @@ struct Features {
   int dropout = 0;
   int activation = 0;
   int embedding = 0;
-  int depth = 0;                    // number of all operations
+  int depth = 0;                    // number of operations
   std::int64_t params = 0;          // parameters of the model
   std::int64_t activations = 0;     // elements of all outputs per sample; 0: no known shape
   std::string activation_function;  // most frequent class name; "": none

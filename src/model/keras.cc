@@ -192,7 +192,7 @@ Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
     } else if (base::Trim(line).empty()) {
       continue;
     } else if (rows.empty()) {
-      return lines.Fail("a line without a number of parameters, expected a Keras layer");
+      return lines.Fail("a line without a parameter count, expected a Keras layer");
     }
     for (std::size_t column = 0; column < kTitles.size(); ++column)
       AppendWithoutBlanks(rows.back().cells[column], cells[column]);
@@ -432,7 +432,7 @@ Result<LayerList> ReadKeras(Lines& lines) {
   Table table = CARMA_TRY(ReadRows(lines, rows));
   Totals totals;
   CARMA_TRY(totals.Read(lines));
-  // The total of Keras 3 includes the optimizer's state.
+  // Keras 3's total includes the optimizer's state.
   if (totals.trainable && totals.frozen) totals.params = *totals.trainable + *totals.frozen;
 
   FindShapes(list, table, rows, grid.Has(Column::kConnected));

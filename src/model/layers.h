@@ -56,7 +56,7 @@ enum class RowKind {
   kUnknown,    // the summary does not distinguish leaves and containers (torchsummary)
 };
 
-// One row: a call of a module. A module that is called twice has two rows.
+// One row: a call to a module. A module that is called twice has two rows.
 struct Layer {
   std::string type;  // class name: "Conv2d"
   std::string name;  // dotted path of attributes; empty if the summary does not give it
@@ -116,7 +116,7 @@ struct LayerList {
   std::string model;   // name, or empty
   std::string family;  // as named in the source, or empty
   std::string arch;    // kind within the family ("residual"), as named in the source, or empty
-  Shape input;         // input of the model, one sample; empty: not known
+  Shape input;         // the model's input for one sample; empty: not known
   Shape output;
   std::vector<Layer> layers;  // in the order the modules finish
   std::int64_t params = 0;    // parameters of the model, from the source if given

@@ -91,8 +91,8 @@ std::string_view TakeCell(std::string_view& line) {
 
 enum class Label { kModule, kWeight, kNone };
 
-// Splits "Conv2d (conv1): 2-1" into type and attribute. With verbose=2, torchinfo also lists the
-// tensors of a module below the module. These rows have no type and no attribute, and their numbers
+// Splits "Conv2d (conv1): 2-1" into type and attribute. With verbose=2, torchinfo also lists a
+// module's tensors below that module. These rows have no type and no attribute, and their numbers
 // are included in the module's row.
 Label TakeLabel(std::string_view& line, const Header& header, int depth, Layer& layer) {
   const std::size_t end = std::min(line.find_first_of(" :"), line.size());
@@ -211,7 +211,7 @@ Result<Table> TakeTable(Lines& lines, const Header& header) {
     if (header.named) {
       path.resize(static_cast<std::size_t>(depth) + 1);
       path.back() = depth == 0 ? "" : JoinPath(path[path.size() - 2], row.layer.name);
-      if (path.back().size() > kMaxPathBytes) return lines.Fail("names of attributes are too long");
+      if (path.back().size() > kMaxPathBytes) return lines.Fail("attribute names are too long");
       row.layer.name = path.back();
     }
     table.rows.push_back(std::move(row.layer));

@@ -365,8 +365,8 @@ TEST_F(FindTrainingTest, IgnoresCommandsWithoutATransformerTraining) {
 TEST_F(FindTrainingTest, ReportsProblems) {
   EXPECT_THAT(
       Script("python t.py --model_name_or_path lab/other --lr 1\n").notes,
-      ElementsAre("train.sh:2: --model_name_or_path: no config.json of 'lab/other' here or in "
-                  "Hugging Face's cache (pass it with --hf-config)"));
+      ElementsAre("train.sh:2: --model_name_or_path: no config.json for 'lab/other' here or in "
+                  "the Hugging Face cache (pass it with --hf-config)"));
   EXPECT_THAT(Script("axolotl train none.yml\n").notes, ElementsAre(HasSubstr("none.yml: none")));
   EXPECT_THAT(Script("python t.py --model small --lr 1 --optim galore --max_length x\n").notes,
               ElementsAre(HasSubstr("train.sh:2: --max_length: seq-len: 'x': expected a number"),

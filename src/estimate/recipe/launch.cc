@@ -213,7 +213,7 @@ class CommandReader {
     bool known = true;
     std::vector<std::string> values;
     while (at_ < words_.size() && !IsOption(words_[at_])) {
-      // A word such as "name=value" after an option's value is an override and not another value.
+      // A word such as "name=value" after an option's value is an override, not another value.
       const std::string& value = words_[at_].text;
       if (!values.empty() && value.find('=') != std::string::npos) break;
       known = known && words_[at_].known;

@@ -1,4 +1,4 @@
-// Finds the training that a command starts and reads its settings.
+// Finds the training run that a command starts and reads its settings.
 #pragma once
 
 #include <optional>

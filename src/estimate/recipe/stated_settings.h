@@ -1,4 +1,4 @@
-// Looks up the settings of a training. Each framework has its own names for the settings.
+// Looks up training settings, which each framework names differently.
 #pragma once
 
 #include <cstddef>

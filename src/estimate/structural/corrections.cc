@@ -15,9 +15,8 @@ using Maker = Tensor::Maker;
 
 // ---- readings ----
 
-// Blocks of parallel paths that are merged into one convolution after the training. Every
-// convolution reads the input of the block. A norm reads this input too, unless it follows a
-// convolution.
+// Blocks of parallel paths that are merged into one convolution after training. Every convolution
+// reads the input of the block. A norm reads this input too, unless it follows a convolution.
 int ParallelWays(Graph& graph, Row& row, int input) {
   if (!row.ways || input == Tensor::kNobody) return input;
   int& entry = graph.rows()[*row.ways].entry;
@@ -344,7 +343,7 @@ void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(read.elements);
 }
 
-// A block with one own parameter per channel has a layer scale: x * gamma keeps x.
+// A block that itself holds one parameter per channel has a layer scale: x * gamma keeps x.
 void LayerScale(const Graph&, const Row& row, Kept& kept) {
   const Shape& out = row.layer->out;
   const std::int64_t params = row.layer->params;
@@ -355,7 +354,7 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// Networks without norms scale the input of a block. The activation keeps its result, and the
+// Networks without norms scale a block's input. The activation keeps its result, and the
 // convolution keeps a scaled copy of this result.
 void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);

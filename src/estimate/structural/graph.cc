@@ -136,8 +136,8 @@ void GraphMaker::Take(Row& row) {
   Operation(row);
 }
 
-// Finds the sizes of the row that the summary does not show. Returns false for sizes that do not
-// grow with the batch.
+// Determines the row sizes that the summary does not show. Returns false for sizes that do not grow
+// with the batch.
 bool GraphMaker::FindSizes(Row& row) {
   if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
   if (row.kind == Kind::kContainer) return true;

@@ -14,8 +14,8 @@ namespace {
 using Factors = CoverageFactors;
 
 // Conformal quantiles of (measured - context) / (predicted - context) over 2976 runs of 39 families
-// of image models. From coverage 0.9 on, they were raised slightly to cover families left out of
-// the fit. The last column and kPartial are educated guesses, because data are scarce.
+// of image models. For coverage 0.9 and above, they were raised slightly to cover families left out
+// of the fit. The last column and kPartial are educated guesses, because there is little data.
 constexpr Factors kExactBytes{1.00, 1.05, 1.10, 1.18, 1.75, 3.0};
 // From the same runs, grouped by the number of module types that no other family has: at most two
 // (kCompared), or more (kOwnAttention, kOwnBlocks). Plain lists of layers (kShapes) are in between.

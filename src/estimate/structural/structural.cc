@@ -254,7 +254,7 @@ bool HasContainers(const model::LayerList& layers) {
 }
 
 // All measured runs were in fp32, so estimates for other precisions count as uncompared. The same
-// applies to bytes that were counted in another precision than the question's.
+// applies to bytes that were counted in a different precision from the question's.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
   const Precision asked = question.precision.value_or(Precision::kFp32);
@@ -335,9 +335,9 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   return terms;
 }
 
-// The highest need of any smaller batch. A tensor of weights stops counting as large at the batch
-// where an activation becomes larger than it. At this batch, the formula's result falls although
-// the memory does not. The highest need is therefore found just below such a batch.
+// The highest need of any smaller batch. A weight tensor stops counting as large at the batch where
+// an activation becomes larger than it. At this batch, the formula's result falls even though the
+// memory does not. The highest need is therefore found just below such a batch.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

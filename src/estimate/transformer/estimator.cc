@@ -31,7 +31,7 @@ std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
   return terms;
 }
 
-// Replaces the shipped context by the context measured in finished tasks on this server.
+// Replaces the shipped context with the context measured in finished tasks on this server.
 void SuitSite(const Site& site, TransformerEstimate& estimate) {
   const double shipped_mib = ShippedMib({Loading::kLazy, Libraries::kSequences});
   const double shift_mib = site.ContextMib(shipped_mib) - shipped_mib;

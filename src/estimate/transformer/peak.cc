@@ -40,8 +40,8 @@ constexpr double kSpreadVariable = 2.7;
 constexpr double kSpreadExpandable = 1.1;
 constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: one block dominates
 
-// Quantiles of measured / predicted over the runs, raised slightly from coverage 0.9 on. The last
-// column is an educated guess.
+// Quantiles of measured / predicted over the runs, raised slightly for coverage 0.9 and above. The
+// last column is an educated guess.
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
@@ -262,8 +262,8 @@ bool CountsBeside(const TransformerConfig& config) {
          config.usual_length == 0;
 }
 
-// Lists properties of the training that no measured run had, or that only runs from a source with
-// few details had. Empty if the runs cover all properties of the training.
+// Lists properties of this training run that no measured run had, or that only runs from a source
+// with few details had. Empty if the measured runs cover all its properties.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
@@ -294,7 +294,7 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   return base::Join(unseen, ", ");
 }
 
-// Counts the parts of the model that config.json does not describe, but only by their weights.
+// Adds the parts of the model that config.json does not describe. Only their weights are counted.
 TransformerConfig WithAllParameters(const TransformerConfig& described, const TrainingPlan& plan) {
   TransformerConfig config = described;
   if (plan.parameters == 0) return config;

@@ -1,4 +1,4 @@
-// Computes the memory of a transformer's training with a closed form (docs/inside/estimators.md,
+// Computes the memory for training a transformer with a closed form (docs/inside/estimators.md,
 // "Transformers").
 #pragma once
 
@@ -37,7 +37,7 @@ struct MemoryParts {
   double logits = 0;     // tensors that the loss makes from the scores
   double activations = 0;
   double working = 0;  // unsharded copies, temporaries of the step, buckets
-  double beside = 0;   // a reference model, an engine that writes answers
+  double beside = 0;   // a reference model, an engine that generates answers
   double Sum() const;  // "allocated" in PyTorch's terms
 };
 
@@ -49,7 +49,7 @@ struct MemoryBound {
 
 // The estimate for the rank that needs the most memory.
 struct TransformerEstimate {
-  TrainingPhase phase = TrainingPhase::kStep;  // the moment of the highest memory
+  TrainingPhase phase = TrainingPhase::kStep;  // the moment of peak memory
   MemoryParts parts;                           // at that moment
   double fragmentation_mib = 0;                // reserved by PyTorch's allocator but not allocated
   double context_mib = 0;                      // CUDA context and libraries

@@ -1,4 +1,4 @@
-// Computes the memory of one rank that stays on its GPU between steps.
+// Computes the memory that one rank keeps on its GPU between steps.
 #include "estimate/transformer/rank.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Computes which part of a model one rank holds in a transformer's training, and the bytes that
-// stay on its GPU between steps. peak.cc adds the memory that grows with the tokens (tokens.h).
+// Computes which part of a transformer one rank holds during training, and the bytes that stay on
+// its GPU between steps. peak.cc adds the memory that grows with the tokens (tokens.h).
 #pragma once
 
 #include "estimate/training_plan.h"
@@ -63,7 +63,7 @@ struct Static {
   double root = 0;       // embedding and head, unsharded while blocks run
   double one_block = 0;  // an unsharded block
   double whole = 0;      // all weights unsharded, for saving
-  double beside = 0;     // a frozen reference model, an engine that writes answers
+  double beside = 0;     // a frozen reference model, an engine that generates answers
   double trained = 0;    // parameters
   bool shares_weights = false;
 };

@@ -1,5 +1,5 @@
-// Computes the memory of a transformer's training that grows with the tokens: activations,
-// temporaries, the loss.
+// Computes the part of a transformer's training memory that grows with the number of tokens:
+// activations, temporaries, the loss.
 #pragma once
 
 #include "estimate/transformer/rank.h"
