@@ -25,8 +25,7 @@ class CombinedProbe : public Probe {
  public:
   CombinedProbe(std::unique_ptr<Probe> nvml, CombinedOptions options);
 
-  // A GPU reports SM activity if NVML or DCGM reports it. Instances of divided GPUs have only
-  // NVML's counters.
+  // A GPU reports SM activity if NVML or DCGM reports it. MIG instances have only NVML's counters.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // Reads NVML. If DCGM is needed, the counters come from a row of `dcgmi` that is at most three
   // periods old. Power and energy come from this row if NVML does not report them. An impossible

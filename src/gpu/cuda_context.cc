@@ -56,7 +56,7 @@ using CuDevice = int;
 using CuContext = struct CuContextHandle*;
 constexpr CuResult kCudaSuccess = 0;
 constexpr CuResult kCudaOutOfMemory = 2;         // other processes use it
-constexpr CuResult kCudaDeviceUnavailable = 46;  // another process uses the GPU exclusively
+constexpr CuResult kCudaDeviceUnavailable = 46;  // another process has exclusive use of the GPU
 constexpr CuResult kCudaInvalidDevice = 101;
 constexpr CuResult kCudaNoSymbol = 500;
 
@@ -182,7 +182,7 @@ std::chrono::milliseconds Until(SteadyTime deadline) {
   return std::max(left, std::chrono::milliseconds(0));
 }
 
-// A child process that holds a context. The destructor ends the process.
+// A child process that holds a context. The destructor terminates the process.
 class Holder {
  public:
   ~Holder() { End(); }
@@ -195,8 +195,8 @@ class Holder {
     Result<base::Pipe> output = base::MakePipe(false);
     if (!input) return Trouble(Kind::kMachine, input.error().message);
     if (!output) return Trouble(Kind::kMachine, output.error().message);
-    // The child has its own process group, so that Ctrl-C at the terminal ends only the doctor. The
-    // child then detects that its parent is gone, and ends.
+    // The child has its own process group, so that Ctrl-C at the terminal kills only the doctor.
+    // The child then detects that its parent is gone, and exits.
     auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
                                      .environment = Environment(uuid, folder_.path())});
     if (!child) return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));
@@ -252,18 +252,18 @@ class Holder {
     }
   }
 
-  // Describes how the child ended. Call this only after the end of the child's output: the child
-  // has ended by then or is about to end.
+  // Describes how the child exited. Call this only once the child's output has ended: by then the
+  // child has exited or is about to.
   std::string HowItEnded() {
     constexpr const char* kWords = "the process that created the context ";
     if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";
     int status = 0;
     ::waitpid(std::exchange(child_.pid, 0), &status, 0);
     if (WIFSIGNALED(status)) {
-      return fmt::format("{}was ended by signal {} ({})", kWords, WTERMSIG(status),
+      return fmt::format("{}was killed by signal {} ({})", kWords, WTERMSIG(status),
                          ::strsignal(WTERMSIG(status)));
     }
-    return fmt::format("{}ended with code {} and without output", kWords, WEXITSTATUS(status));
+    return fmt::format("{}exited with code {} and no output", kWords, WEXITSTATUS(status));
   }
 
   bool EndsWithin(std::chrono::milliseconds patience) const {
@@ -277,7 +277,7 @@ class Holder {
     return ready > 0;
   }
 
-  // Ends the child. A child that hangs in the driver stays until this process ends.
+  // Terminates the child. A child that hangs in the driver remains until this process exits.
   void End() {
     if (child_.pid == 0) return;
     input_.reset();

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxRow = 8'192;
 constexpr std::size_t kNoColumn = static_cast<std::size_t>(-1);
-// DCGM's special values ("not found", "not supported" and so on) are at least this large. One limit
-// is for doubles and one for integers.
+// DCGM reports special values ("not found", "not supported" and so on) as numbers that are at least
+// this large, both for doubles and for integers.
 constexpr double kBlank = 140'737'488'355'328.0;
 constexpr double kMaxWatts = 100'000;
 

@@ -133,7 +133,7 @@ TEST(DmonParser, SeparatesMigRows) {
 TEST(DmonParser, FindsColumnsByTitleOrElseByPosition) {
   std::vector<std::string> titles = kTitles;
   std::vector<std::string> row = Row("0000:07:00.0", "0.5");
-  std::swap(titles[1], titles[5]);  // columns in another order
+  std::swap(titles[1], titles[5]);  // columns in a different order
   std::swap(row[1], row[5]);
   DmonParser swapped;
   EXPECT_EQ(swapped.Feed(Line("#Entity", titles) + Line("GPU 0", row))[0].values.sm_active, 0.5);

@@ -10,7 +10,7 @@ struct XidLine {
   XidFact fact;
 };
 
-// In ascending order of number. docs/server/gpus.md lists the sources.
+// In ascending numerical order. docs/server/gpus.md lists the sources.
 constexpr XidLine kXids[] = {
     {8, {XidClass::kDevice, "the GPU stopped processing"}},
     {13, {XidClass::kTask, "graphics engine exception"}},
@@ -48,9 +48,9 @@ std::string_view RecoveryText(RecoveryAction action) {
     case RecoveryAction::kNone:
       return "";
     case RecoveryAction::kGpuReset:
-      return "the driver requests a reset of the GPU";
+      return "the driver requests a GPU reset";
     case RecoveryAction::kNodeReboot:
-      return "the driver requests a restart of the machine";
+      return "the driver requests a machine reboot";
     case RecoveryAction::kDrainP2p:
       return "the driver requests that traffic on the links to other GPUs be stopped";
     case RecoveryAction::kDrainAndReset:

@@ -256,7 +256,7 @@ using GetLinkPciFn = Return(Device, std::uint32_t link, PciInfo* other);
 using GetLinkTypeFn = Return(Device, std::uint32_t link, std::uint32_t* other);
 using GetComputeModeFn = Return(Device, std::uint32_t*);
 using GetMigModeFn = Return(Device, std::uint32_t* current, std::uint32_t* pending);
-// The instances of a divided GPU. A handle below the maximum count returns kNotFound if there is no
+// The instances of a MIG GPU. A handle below the maximum count returns kNotFound if there is no
 // instance.
 using GetMigCountFn = Return(Device, std::uint32_t*);
 using GetMigHandleFn = Return(Device, std::uint32_t index, Device*);

@@ -286,7 +286,7 @@ Listed ListInstances(NvmlCalls& calls, const Board& board) {
   std::vector<NvmlDevice> instances = CARMA_TRY(AskInstances(calls, board, count));
   if (instances.empty()) {
     return std::unexpected(Refusal(
-        ReadError(ErrorCode::kUnavailable, "MIG is on but there is no instance", board.uuid),
+        ReadError(ErrorCode::kUnavailable, "MIG is on but there are no instances", board.uuid),
         TroubleCause::kNoInstance));
   }
   RefuseShared(instances);

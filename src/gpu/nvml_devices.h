@@ -1,4 +1,4 @@
-// Lists the GPUs and the instances of divided GPUs (MIG).
+// Lists the GPUs and the instances of MIG GPUs.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace carma::gpu {
 
-// Options of a listing. GPUs are numbered as in NVML's own list.
+// Options for listing devices. GPUs are numbered as in NVML's own list.
 struct NvmlListing {
-  std::set<std::uint32_t> leave_out;          // listed with a trouble and not queried
+  std::set<std::uint32_t> leave_out;          // listed with a `trouble` and not queried
   std::function<void(std::uint32_t)> asking;  // called before the first query of each queried GPU
 };
 
@@ -49,8 +49,8 @@ struct NvmlDevice {
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
-// Gets new handles after a reload of the driver, which invalidates all earlier handles. Errors: as
-// for ListNvmlDevices().
+// Gets new handles after a driver reload, which invalidates all earlier handles. Errors: as for
+// ListNvmlDevices().
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {

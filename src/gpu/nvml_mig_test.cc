@@ -1,4 +1,4 @@
-// Tests divided GPUs (MIG), MPS clients and the GPU use of each process.
+// Tests MIG GPUs, MPS clients and each process's GPU use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -145,7 +145,7 @@ TEST_F(NvmlMigTest, ReportsADividedGpuWithoutInstances) {
   EXPECT_EQ(devices[0].uuid, "GPU-a");
   EXPECT_EQ(devices[0].pci, "00000000:07:00.0");
   EXPECT_EQ(devices[0].total_mib, 0);
-  EXPECT_EQ(devices[0].trouble.Sentence(), "GPU GPU-a: MIG is on but there is no instance");
+  EXPECT_EQ(devices[0].trouble.Sentence(), "GPU GPU-a: MIG is on but there are no instances");
   EXPECT_EQ(devices[0].trouble.cause, TroubleCause::kNoInstance);
   EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(MustRead(1).used_mib, 10'000);

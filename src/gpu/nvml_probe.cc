@@ -110,7 +110,7 @@ Result<Unit> LibraryProbe::Open() {
 }
 
 Result<Unit> LibraryProbe::FindAgain() {
-  // To find a GPU by its UUID, NVML visits all GPUs, including those that were left out.
+  // To find a GPU by its UUID, NVML visits all GPUs, including excluded GPUs.
   if (!devices_.empty() && !listing_.leave_out.empty())
     return Unavailable("NVML was reloaded; GPUs must be listed again");
   std::vector<NvmlDevice*> all;
@@ -157,7 +157,7 @@ void LibraryProbe::FreeGpm(DeviceState& device) {
   device.primed = false;
 }
 
-// Creates a new set of events, because events about the GPUs of an earlier list are useless.
+// Creates a new event set, because events about the GPUs of an earlier list are useless.
 void LibraryProbe::RegisterEvents() {
   FreeEvents();
   if (!api_.HasEvents() || devices_.empty()) return;

@@ -27,7 +27,7 @@ class NvmlProcesses {
   // Adds the control groups that have limits. Has an effect only for a whole GPU. If a process
   // changes its group, its first listed group continues to count.
   void AddGroups(const NvmlApi& api, const NvmlDevice& device, std::vector<ProcessUse>& processes);
-  // Must be called after a reload of the driver, because its clock may have restarted.
+  // Must be called after a driver reload, because its clock may have restarted.
   void Forget() { seen_us_ = 0; }
 
  private:

@@ -49,7 +49,7 @@ struct MigPlace {
 // The causes of trouble, each with a different remedy. DeviceTrouble::text has the details.
 enum class TroubleCause {
   kOther,
-  kNoInstance,    // MIG is on, but there is no instance
+  kNoInstance,    // MIG is on, but there are no instances
   kSharedMemory,  // several compute instances share one GPU instance
   kHangs,         // a driver call for this GPU does not return
 };
@@ -60,7 +60,7 @@ inline constexpr std::pair<TroubleCause, std::string_view> kTroubleCauseWords[] 
     {TroubleCause::kHangs, "hangs"}};
 
 struct DeviceTrouble {
-  std::string text;  // only for people; empty: none
+  std::string text;  // human-readable; empty: none
   TroubleCause cause = TroubleCause::kOther;
   std::string gpu = {};  // as ReadError::gpu; `text` does not name the GPU
   bool empty() const { return text.empty(); }
@@ -108,7 +108,7 @@ struct ProcessUse {
   std::optional<std::int64_t> used_mib;  // empty: the driver does not report it
   bool mps_server = false;               // never counted as work
   bool mps_client = false;               // computes through an MPS server
-  // The recent share of time in which the process's kernels ran, 0..1. As coarse as
+  // The fraction of recent time during which the process's kernels ran, 0..1. As coarse as
   // Reading::utilization. Empty if not reported, as always under MPS and on MIG instances.
   std::optional<double> kernel_time;
   // The process's nearest control group with its own GPU memory limit, as a path in
@@ -158,8 +158,8 @@ enum class RecoveryAction {
 // The parts of a GPU's state that change rarely. A value is absent if it is not supported, not
 // permitted or not answered.
 struct Condition {
-  std::optional<std::int64_t> ecc_corrected;    // errors of memory since the driver was loaded
-  std::optional<std::int64_t> ecc_uncorrected;  // uncorrected errors of memory
+  std::optional<std::int64_t> ecc_corrected;    // corrected memory errors since driver load
+  std::optional<std::int64_t> ecc_uncorrected;  // uncorrected memory errors
   std::optional<std::int64_t> rows_remapped;    // memory rows replaced by spares so far
   std::optional<bool> remap_pending;            // more rows will be replaced at the next reset
   std::optional<bool> remap_failed;             // no spare rows left
@@ -213,8 +213,8 @@ struct Reading {
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
   Condition condition;
-  // Critical errors that the driver has announced since the previous reading. On a divided GPU,
-  // each instance gets its own errors and the errors of the whole GPU.
+  // Critical errors that the driver has announced since the previous reading. On a MIG GPU, each
+  // instance gets its own errors and the errors of the whole GPU.
   std::vector<int> xids;
 
   // Visits all members except `taken`. Defined in reading_json.cc, which is the only user.

@@ -1,5 +1,5 @@
-// Converts a device, a reading or an error of a GPU to JSON and back. The JSON is used in
-// recordings, between the daemon and its reader, and in the daemon's list of known GPUs.
+// Converts a device, a reading or a GPU error to JSON and back. The JSON is used in recordings,
+// between the daemon and its reader, and in the daemon's list of known GPUs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

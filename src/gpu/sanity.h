@@ -25,7 +25,7 @@ class Sanity {
   // than exists, a process larger than the GPU, a value that is NaN or out of range, a decreasing
   // energy counter (reported once), or stuck activity counters.
   ReadResult<Unit> Check(const std::string& uuid, const Reading& reading);
-  // Must be called after a reload of the driver, which restarts the counters.
+  // Must be called after a driver reload, which restarts the counters.
   void Forget() { *this = {}; }
 
  private:

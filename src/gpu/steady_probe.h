@@ -10,8 +10,8 @@
 
 namespace carma::gpu {
 
-// How often to look for a GPU that is missing or could not be described. Each time requires a new
-// list, which may take seconds. The other GPUs wait meanwhile.
+// How often to look for a GPU that is missing or could not be described. Each attempt requires a
+// new list, which may take seconds. The other GPUs wait meanwhile.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
 // Whether all described GPUs have their earlier numbers. If so, the GPUs that could not be

@@ -178,7 +178,7 @@ class TreeReader {
     const std::size_t rows = list_.layers.size() - module.first_row;
     const std::size_t copies = static_cast<std::size_t>(module.copies) - 1;
     if (copies > (kMaxCopiedRows - copied_rows_) / rows)
-      return lines_.Fail(fmt::format("more than {} layers from lines 'N x'", kMaxCopiedRows));
+      return lines_.Fail(fmt::format("lines such as '(0-11): 12 x' expand to more than {} layers", kMaxCopiedRows));
     const std::size_t copied = rows * copies;
     copied_rows_ += copied;
     if (list_.layers.size() + copied > kMaxLayers)

@@ -1,5 +1,5 @@
 // The program that calls the driver for the daemon (carma-reader). A process can be abandoned if a
-// call never returns from the kernel. A hanging thread would prevent the daemon from ending and
+// call never returns from the kernel. A hanging thread would prevent the daemon from exiting and
 // keep its locks and sockets.
 #pragma once
 
