@@ -35,8 +35,8 @@ struct AppraisalRules {
   std::shared_ptr<const MeasuredProfiles> measured;  // null: none
 };
 
-// Fills in the fields that describe the server's GPUs: the memory of the largest GPU, the most
-// common type (the alphabetically first in a tie), and the speed of each type.
+// Fills in the fields that describe the server's GPUs: the largest GPU's memory, the most common
+// type (the alphabetically first in a tie), and each type's speed.
 void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
 
 struct Appraisal {

@@ -78,7 +78,7 @@ std::string_view ModelOf(const task::Observation& run) {
 
 // Runs of models small enough to reveal the constant. These are all models below kMostSmallMib. If
 // there are too few, the smallest kLeastCalibration models below four times that size are used,
-// although they reveal the constant less reliably (ShiftOf).
+// even though they reveal the constant less reliably (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;

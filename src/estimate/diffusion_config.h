@@ -11,7 +11,7 @@
 
 namespace carma::estimate {
 
-// Whether CARMA has a description of the blocks of this diffusers `_class_name`.
+// Whether CARMA knows the blocks of this diffusers `_class_name`.
 bool IsDiffusion(std::string_view class_name);
 
 // Reads a model and sets config.family to its class. A transformer has blocks with attention and a

@@ -33,7 +33,7 @@ class History;  // history.h: measured peaks of earlier runs
 // Everything that is known about a task before it runs. The pointers are borrowed for one call.
 struct Question {
   const model::LayerList* layers = nullptr;  // null: no readable summary
-  // A config.json given in place of a summary, with the settings of its training; null: none.
+  // A config.json given in place of a summary, with its training settings; null: none.
   const TransformerConfig* transformer = nullptr;
   std::optional<TrainingPlan> plan;
   std::vector<std::string> assumed;    // assumptions of the plan, one sentence each

@@ -40,7 +40,7 @@ std::optional<AlikeClass> ClassAmongAlike(const Question& question);
 // contain the weights of all three families (WeightsFileName). Errors: kNotFound and kInvalid with
 // the file's name, as for Network::Load.
 Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
-// Creates the estimator of an entry. `folder` has the weights for GPUMemNet's two estimators; ""
+// Creates an entry's estimator. `folder` contains the weights for GPUMemNet's two estimators; ""
 // selects the shipped weights. Errors: as for LoadGpuMemNet().
 Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
                                                    const std::string& folder);

@@ -50,9 +50,9 @@ inline constexpr std::string_view kLayerTypeNames =
 inline constexpr std::array<std::string_view, 3> kLayerSizeNames{"ln activations", "ln params",
                                                                  "ln activations*batch"};
 
-// A group of layers of the same type and size. ln_repeats is the logarithm of their number. The
-// encoder uses no positions, so one token per group gives the same result in a fraction of the time
-// (gpumemnet_network.h).
+// A group of layers of the same type and size. ln_repeats is the logarithm of the number of layers
+// in the group. The encoder uses no positions, so one token per group gives the same result in a
+// fraction of the time (gpumemnet_network.h).
 struct LayerToken {
   int type = 0;  // index in kLayerTypes
   std::array<float, kLayerSizeNames.size()> sizes{};

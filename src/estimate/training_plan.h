@@ -17,8 +17,8 @@ enum class Method { kFull, kLora };
 inline constexpr std::pair<Method, std::string_view> kMethodWords[] = {{Method::kFull, "full"},
                                                                        {Method::kLora, "lora"}};
 
-// The training objective. kPreferences (DPO) compares a better with a worse answer, so a batch of
-// pairs runs as a batch of twice as many samples. kGroups (GRPO) compares answers that the model
+// The training objective. kPreferences (DPO) compares a better answer with a worse one, so a batch
+// of pairs runs as a batch of twice as many samples. kGroups (GRPO) compares answers that the model
 // has just generated.
 enum class Objective { kTokens, kPreferences, kGroups };
 inline constexpr std::pair<Objective, std::string_view> kObjectiveWords[] = {
@@ -107,11 +107,11 @@ inline constexpr std::pair<Attention, std::string_view> kAttentionWords[] = {
 
 // How the loss processes the scores over the vocabulary.
 enum class Loss {
-  kStock,    // Hugging Face: a copy in fp32, its log-softmax, the gradients of both
+  kStock,    // Hugging Face: an fp32 copy, its log-softmax, the gradients of both
   kInPlace,  // one kernel that overwrites the copy (Triton cross entropy)
   kSplit,    // 16-bit scores, cast piece by piece (LitGPT)
   kChunked,  // head and loss for a chunk of tokens at a time (torchtune)
-  kFused,    // head and loss in one kernel, so scores never exist (Liger)
+  kFused,    // head and loss in one kernel, so the scores are never stored (Liger)
   kNone      // a head of a few classes: no scores over the vocabulary
 };
 inline constexpr std::pair<Loss, std::string_view> kLossWords[] = {

@@ -23,7 +23,7 @@ constexpr std::int64_t kMaxVocabulary = 100'000'000;
 
 using Keys = std::initializer_list<const char*>;
 
-// Reads the first of the keys that exists. Returns false if none exists.
+// Reads the first key that exists. Returns false if none exists.
 bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t low,
               std::int64_t high) {
   return std::ranges::any_of(keys, [&](const char* key) { return in.Get(key, target, low, high); });
@@ -403,7 +403,7 @@ const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   return json;
 }
 
-// Reads a stack from the part of the file that describes the stack.
+// Reads a stack from the part of the file that describes it.
 void GetStack(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   config.gated = family.gated;
   config.rms_norm = family.rms_norm;
@@ -421,7 +421,7 @@ void GetStack(base::JsonReader& in, const TransformerFamily& family, Transformer
   GetDropout(in, family, config);
 }
 
-// Reads the towers of a model that compares images with texts. Missing keys have the defaults of
+// Reads the towers of a model that compares images with texts. Missing keys get the defaults from
 // the model's code. The image tower comes first, because images usually have more tokens.
 void GetTowers(base::JsonReader& whole, TransformerConfig& config) {
   const std::string family = config.family;

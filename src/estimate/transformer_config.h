@@ -1,4 +1,4 @@
-// Reads the sizes of a transformer from a Hugging Face config.json.
+// Reads a transformer's dimensions from a Hugging Face config.json.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct TransformerConfig {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // fewer than heads: grouped keys and values
   std::int64_t head_width = 0;
-  std::int64_t value_width = 0;   // width of a head's values; 0: as for its keys
+  std::int64_t value_width = 0;   // width of a head's values; 0: same as its keys
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
   std::int64_t vocabulary = 0;
   std::int64_t table_width = 0;        // width of the token embedding; 0: hidden
@@ -58,7 +58,7 @@ struct TransformerConfig {
   bool drops_out = false;              // dropout after attention and after the feed-forward part
   bool drops_forward = false;          // dropout after the activation as well
   bool repeats_block = false;          // all blocks share one block's parameters
-  bool drops_scores = false;           // dropout of the attention weights
+  bool drops_scores = false;           // dropout on the attention weights
   bool wide_scores = false;            // softmax in fp32 even though the norms are LayerNorm
   bool unfused_attention = false;      // attention uses matrix products even if fused kernels exist
   bool one_projection = false;         // queries, keys and values come from one matrix
@@ -100,7 +100,7 @@ struct TransformerConfig {
   // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are not
   // counted, because they are less than 0.2 % of any model.
   double BlockParameters() const;
-  double ExpertParameters() const;  // the part of a block that is in experts
+  double ExpertParameters() const;  // the part of a block's parameters that belongs to experts
   double MatrixParameters() const;
   double TotalParameters() const;
 };

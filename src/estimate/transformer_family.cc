@@ -19,7 +19,7 @@ constexpr Transformer kBert = {
 constexpr Transformer kImages = {
     .gated = false, .rms_norm = false, .sees_images = true, .wide_scores = true};
 
-// A copy of a family with another name, additional properties and other sizes.
+// A copy of a family with a different name, additional properties and different sizes.
 consteval Transformer Like(std::string_view name, Transformer family,
                            std::initializer_list<bool Transformer::*> besides = {},
                            FamilySizes sizes = {}) {

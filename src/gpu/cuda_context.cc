@@ -360,7 +360,7 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
   if (mode != ComputeMode::kDefault)
     return "its compute mode is EXCLUSIVE: a task that starts in the meantime would fail";
   if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone)
-    return "the driver requests a recovery of this GPU";
+    return "the driver requests recovery of this GPU";
   if (!reading->processes.empty()) return "it is in use";
   if (reading->used_mib > kIdleMib)
     return base::FormatMib(reading->used_mib) + " are used by no listed process";

@@ -46,7 +46,7 @@ struct ContextTrouble {
     kNoLibrary,  // there is no CUDA driver library
     kRefused,    // the CUDA driver returned an error: cuda_code
     kHung,       // no answer within the patience
-    kDied,       // the child exited without a report
+    kDied,       // no answer within `patience`
     kUnclear,    // a context was created, but its memory is unknown
     kMachine,    // the child could not be started
   };
@@ -55,8 +55,8 @@ struct ContextTrouble {
   int cuda_code = 0;  // CUresult
 };
 
-// Creates a context on device number `device` of the probe and measures its memory. The child sees
-// only this GPU or instance and uses no MPS server. The child has exited when the function returns,
+// Creates a context on the probe's device `device` and measures its memory. The child sees only
+// this GPU or instance and uses no MPS server. The child has exited when the function returns,
 // unless the driver holds it in the kernel. Blocks for the patience plus a few seconds, and for as
 // long as the probe blocks; worker only.
 std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::size_t device,

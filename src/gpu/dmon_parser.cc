@@ -145,8 +145,8 @@ void DmonParser::TakeTitles(std::string_view line) {
   }
 }
 
-// The kind, the number, and one cell per column. Empty if the line can be split in more than one
-// way.
+// Splits a line into the entity's kind and number, and one cell per column. Empty if the line can
+// be split in more than one way.
 std::vector<std::string_view> DmonParser::Cells(std::string_view line) const {
   std::vector<std::string_view> words = base::SplitWords(line);
   if (words.size() == columns_.size() + 2) return words;

@@ -14,7 +14,7 @@ namespace carma::gpu {
 struct DmonRow {
   enum class Kind { kGpu, kGpuInstance, kComputeInstance };
   Kind kind = Kind::kGpu;
-  int id = 0;       // DCGM's number of the GPU or instance
+  int id = 0;       // DCGM's number for the GPU or instance
   std::string pci;  // "0000:07:00.0" from PciKey(); empty: unknown
   // The counters, power_w and energy_j. Absent if not reported or impossible.
   Reading values;

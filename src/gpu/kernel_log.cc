@@ -13,7 +13,7 @@
 namespace carma::gpu {
 namespace {
 
-// The kernel's limit on the size of a record. The kernel refuses a smaller buffer.
+// The kernel's limit on record size. The kernel rejects a smaller buffer.
 constexpr std::size_t kRecordBytes = 8192;
 // Maximum number of records per call. If the log grows faster, records are left for the next call.
 constexpr int kMostReads = 10'000;

@@ -98,7 +98,7 @@ ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
 struct Refusal {
   ReadError error;
   TroubleCause cause = TroubleCause::kOther;
-  // Not explicit, so that the error of a call converts without a cast.
+  // Not explicit, so that a call's error converts without a cast.
   Refusal(ReadError why, TroubleCause of = TroubleCause::kOther)
       : error(std::move(why)), cause(of) {}
 };

@@ -31,7 +31,7 @@ struct MigPlace {
   std::string parent_uuid;
   int gpu_instance = 0;
   int compute_instance = 0;
-  int profile = -1;          // NVML's number of the GPU instance's profile; -1: not reported
+  int profile = -1;          // NVML's number for the GPU instance's profile; -1: not reported
   std::string profile_name;  // "3g.20gb", derived from slices and memory
   int slices = 7;            // slices of the whole GPU, the limit on instances
 
@@ -155,8 +155,8 @@ enum class RecoveryAction {
   kOther = 5,  // unknown to this program
 };
 
-// The parts of a GPU's state that change rarely. A value is absent if it is not supported, not
-// permitted or not answered.
+// The parts of a GPU's state that change rarely. A value is absent if the driver does not support,
+// permit or return it.
 struct Condition {
   std::optional<std::int64_t> ecc_corrected;    // corrected memory errors since driver load
   std::optional<std::int64_t> ecc_uncorrected;  // uncorrected memory errors
@@ -181,8 +181,8 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// The reading of one device at one moment. A value is absent if it is not supported or not
-// answered.
+// The reading of one device at one moment. A value is absent if the driver does not support or
+// return it.
 struct Reading {
   base::Time taken{};
   std::int64_t total_mib = 0;

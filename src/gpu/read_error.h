@@ -1,4 +1,4 @@
-// An error about the description or the reading of a GPU.
+// An error from describing or reading a GPU.
 #pragma once
 
 #include <expected>

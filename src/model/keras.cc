@@ -170,8 +170,8 @@ struct Row {
   std::size_t line = 0;
 };
 
-// Reads the rows of the table. A row may span several lines, and only its first line has the number
-// of parameters.
+// Reads the table rows. A row may span several lines, and only its first line has the parameter
+// count.
 Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
   std::vector<Row> rows;
   while (true) {
@@ -269,8 +269,8 @@ std::string FirstConnection(std::string_view cell) {
   return std::string(cell.substr(0, cell.find('[')));
 }
 
-// Sets the input of each row to the output of the layer in the row's "Connected to" column. Without
-// this column, each layer is assumed to read the layer above it.
+// Sets each row's input to the output of the layer named in its "Connected to" column. Without this
+// column, each layer is assumed to read the layer above it.
 void FindInputs(std::vector<Layer>& layers, const std::vector<Row>& rows, bool connected) {
   std::unordered_map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -299,7 +299,7 @@ std::string ModelName(const Lines& lines) {
 struct Table {
   std::vector<Layer> layers;
   std::vector<int> depths;
-  bool any_cut = false;  // the name of a type was cut off
+  bool any_cut = false;  // a type name was truncated
 };
 
 // The number of parameters, without the remark in "0(unbuilt)".
@@ -348,11 +348,11 @@ Result<Table> ReadRows(const Lines& lines, const std::vector<Row>& rows) {
   return table;
 }
 
-// Converts the shapes to PyTorch's order and sets the input of each layer.
+// Converts the shapes to PyTorch's order and sets each layer's input.
 void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, bool connected) {
   if (table.any_cut) {
     AddNote(list, Note::Kind::kInferred,
-            "names of layer types were cut off and have been completed");
+            "truncated layer type names have been completed");
   }
   if (!HasChannelsFirst(table.layers)) {
     for (Layer& layer : table.layers) layer.out = ChannelsFirst(layer.out);

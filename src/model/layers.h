@@ -62,7 +62,7 @@ struct Layer {
   std::string name;  // dotted path of attributes; empty if the summary does not give it
   Shape in;          // first tensor; empty: not known
   Shape out;
-  std::int64_t params = 0;  // without the parameters of its children
+  std::int64_t params = 0;  // without its children's parameters
   std::int64_t trainable = 0;
   bool inplace = false;
   RowKind kind = RowKind::kLeaf;
@@ -78,7 +78,7 @@ struct Layer {
 
 enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarmaJson };
 
-// A note to the author of a summary about values that were inferred, missing or contradictory.
+// A note for the author of a summary about values that were inferred, missing or contradictory.
 struct Note {
   enum class Kind {
     kInferred,       // a value was derived; the text states the rule

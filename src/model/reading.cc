@@ -262,7 +262,7 @@ Result<Unit> Totals::Read(Lines& lines) {
     number = number.substr(0, number.find(' '));
     this->*(count->second) = ParseCount(number);
     if (!(this->*(count->second))) {
-      return lines.Fail(fmt::format("'{}' after '{}', expected a number of parameters up to 2^48",
+      return lines.Fail(fmt::format("'{}' after '{}', expected a parameter count of at most 2^48",
                                     base::Printable(number, 40), count->first));
     }
   }

@@ -27,7 +27,7 @@ constexpr std::array kTitles{
 };
 constexpr int kColumnsPerLevel = 5;  // "│    "
 
-// The columns and the format of the rows, read from the header line.
+// The columns and the row format, read from the header line.
 struct Header {
   bool indexed = false;  // "Conv2d: 2-1"
   bool named = false;    // "Conv2d (conv1)"
@@ -179,7 +179,7 @@ struct Table {
   std::size_t repeated = 0;  // rows that repeat a module
 
   bool Fits(int depth) const {
-    // Early versions omit the row of the model itself and start with its children.
+    // Early versions omit the model's own row and start with its children.
     return depth <= kMaxDepth && depth <= (depths.empty() ? 1 : depths.back() + 1);
   }
 };

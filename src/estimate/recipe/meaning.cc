@@ -360,7 +360,7 @@ class Reader {
     const std::string value = base::ToLower(asked->value);
     if (value == "auto") return;
     if (value.contains("offload")) AddOffload("activations", *asked);
-    // Axolotl and Unsloth accept the name of a method in place of true.
+    // Axolotl and Unsloth accept a method name in place of true.
     Add("gradient-checkpointing", TruthOf(value) == false ? "none" : "full", *asked);
   }
 

@@ -173,8 +173,8 @@ std::string FolderOf(std::string_view path) {
 
 using TextReader = std::function<Result<std::string>(const std::string& path)>;
 
-// The number of parameters of an autoencoder, computed from the widths of its levels. Each level
-// has two residual blocks on the way down, three on the way up, and a convolution that changes the
+// An autoencoder's parameter count, computed from the widths of its levels. Each level has two
+// residual blocks on the way down, three on the way up, and a convolution that changes the
 // resolution. In addition, the encoder and the decoder each have two blocks with an attention layer
 // between them. A residual block has two 3x3 convolutions.
 double AutoencoderParameters(const base::Json& json) {

@@ -44,7 +44,7 @@ std::optional<bool> TruthOf(std::string_view value);
 
 // Where the setting was found, with the setting's name.
 std::string PlaceOf(const Setting& setting);
-// Adds a word of the plan, with the setting as its source.
+// Adds a word to the plan, with the setting as its source.
 void AddWord(std::string_view name, std::string value, const Setting& setting,
              TrainingWords& words);
 

@@ -138,7 +138,7 @@ class TomlReader {
       if (mistake_) return std::unexpected(*mistake_);
     }
     if (!pending.empty() || long_quote_ != 0)
-      Complain("expected the end of a list, table or text before the end of the file");
+      Complain("the last list, table or text is not closed");
     if (mistake_) return std::unexpected(*mistake_);
     return std::move(settings_);
   }

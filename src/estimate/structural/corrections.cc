@@ -16,7 +16,7 @@ using Maker = Tensor::Maker;
 // ---- readings ----
 
 // Blocks of parallel paths that are merged into one convolution after training. Every convolution
-// reads the input of the block. A norm reads this input too, unless it follows a convolution.
+// reads the block's input. A norm reads this input too, unless it follows a convolution.
 int ParallelWays(Graph& graph, Row& row, int input) {
   if (!row.ways || input == Tensor::kNobody) return input;
   int& entry = graph.rows()[*row.ways].entry;
@@ -168,8 +168,8 @@ void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// An attention module whose softmax has its own row does not use a fused kernel, so the input of
-// the softmax is kept as well.
+// An attention module whose softmax has its own row does not use a fused kernel, so the softmax's
+// input is kept as well.
 void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
   kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);

@@ -18,7 +18,7 @@ using model::RowKind;
 
 const model::Shape kSquare = Of({-1, 9, 32});       // 288: tokens of a square
 const model::Shape kBlocks = Of({-1, 2, 5, 32});    // 320: two blocks of five tokens
-const model::Shape kWeights = Of({-1, 2, 10, 10});  // 200: of attention with two heads
+const model::Shape kWeights = Of({-1, 2, 10, 10});  // 200: attention weights with two heads
 
 const Layer kConv = Module("Conv2d", kImage, kMaps, 108);
 const Layer kRelu = Module("ReLU", kMaps, kMaps);

@@ -204,7 +204,7 @@ void GraphMaker::Passing(Row& row) {
 
 // ---- operations ----
 
-// A norm that calls its own activation is printed after the activation, although it runs before it.
+// A norm that calls its own activation is printed after the activation, even though it runs first.
 // The norm therefore takes the input that the activation seems to read, and adds no tensor.
 bool GraphMaker::NormAroundActivation(Row& row) {
   if (row.kind != Kind::kBlock || !row.rule->norm_with_activation || !HasCurrent()) return false;

@@ -1,5 +1,5 @@
-// Predicts the peak of a training step from the structure of the model. The formula and its
-// constants are explained in docs/inside/estimators.md, its errors in docs/evidence/estimators.md.
+// Predicts the peak of a training step from the model's structure. The formula and its constants
+// are explained in docs/inside/estimators.md, its errors in docs/evidence/estimators.md.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-// Computes the peak of each rank at each moment of a step, and the bounds of the estimate.
+// Computes each rank's peak at each moment of a step, and the estimate's bounds.
 #include "estimate/transformer/peak.h"
 
 #include <fmt/format.h>
@@ -21,8 +21,8 @@ constexpr double kGibMib = 1024;
 
 // CUDA context, libraries and their workspaces in a training process.
 const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
-// Extra memory of collective operations and their streams on a GPU with sharded weights. It is a
-// share of the moved bytes, up to a limit.
+// Extra memory for collective operations and their streams on a GPU with sharded weights: a
+// fraction of the bytes moved, up to a limit.
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
 // Reserved bytes per byte of logits and activations, because blocks of changing sizes leave gaps.
@@ -144,7 +144,7 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
                     std::max(0.0, all.waiting - all.gradients) / kMib;
   }
   // When memory is short, the allocator releases cached blocks. The peak is then between the needed
-  // memory and the size of the GPU.
+  // memory and the GPU's size.
   if (plan.gpu_mib && free_running + kContextMib > *plan.gpu_mib) {
     const double room = std::max(*plan.gpu_mib - kContextMib, needed);
     return (needed + room) / 2;

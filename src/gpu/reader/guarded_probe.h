@@ -61,7 +61,7 @@ class GuardedProbe : public Probe {
     Clock::time_point answered;  // when the GPU answered again
   };
   struct Place {
-    std::uint32_t number = 0;            // NVML's number of the whole GPU
+    std::uint32_t number = 0;            // NVML's number for the whole GPU
     std::optional<std::size_t> current;  // the device's number in the current reader
   };
 

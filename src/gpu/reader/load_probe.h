@@ -29,7 +29,7 @@ struct ProbeOptions {
 
 struct LoadedProbe {
   std::unique_ptr<SteadyProbe> probe;
-  // Returns why DCGM gives no data, in one line. Empty if DCGM works or is not needed. Must be
+  // Returns why DCGM provides no data, in one line. Empty if DCGM works or is not needed. Must be
   // called after Devices(), on the reading thread. The function itself is empty if DCGM is never
   // used.
   std::function<std::string()> dcgm_trouble;

@@ -23,7 +23,7 @@ struct ReaderProgram {
 // Why there is no answer.
 struct NoAnswer {
   bool late = false;  // true: may still come; false: the reader exited or sent garbage
-  std::optional<std::uint32_t> asking;  // NVML's number of the GPU in question
+  std::optional<std::uint32_t> asking;  // NVML's number for the GPU in question
 };
 
 // For use by one thread, with one request at a time. Unusable after a NoAnswer with late = false.
