@@ -49,7 +49,8 @@ class ClassPrior {
   }
 };
 
-// Predicts from runs of the same training with other sample lengths, other batch sizes, or both.
+// Predicts from runs of the same training job with different sample lengths, different batch sizes,
+// or both.
 class OfAmounts {
  public:
   explicit OfAmounts(const Question& question) : question_(question) {

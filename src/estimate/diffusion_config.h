@@ -1,5 +1,5 @@
-// Reads diffusion models from the config.json of diffusers: U-Nets, and transformers that work on
-// patches of a noisy image or video.
+// Reads diffusion models from diffusers' config.json: U-Nets, and transformers that work on patches
+// of a noisy image or video.
 #pragma once
 
 #include <string>

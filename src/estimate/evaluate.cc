@@ -81,7 +81,7 @@ struct Teachings {
   bool bounds_point = false;  // `bound` is a factor on points
 };
 
-// A kind with at least this number of runs gets its own factor for the bound.
+// A kind with at least this many runs gets its own factor for the bound.
 constexpr std::size_t kEnoughOfKind = 20;
 // Multiplies the factor's excess over 1 if the kind has too few runs in other groups.
 constexpr double kWiderUnseen = 2;

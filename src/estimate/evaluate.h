@@ -54,7 +54,7 @@ struct ReadOptions {
 
 // layers: one model per line (docs/use/layer-lists.md), plain or gzip. measured: CSV with the
 // columns model, batch, measured_mib and optionally censored, optimizer, precision, family. Errors:
-// kInvalid with the location, also if no measurement has a layer list.
+// kInvalid with the location, including if no measurement has a layer list.
 Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
                             const ReadOptions& options);
 // Reads a catalogue of tasks: CSV with workload_id, batch_size, gpus, memory_mib_run60,

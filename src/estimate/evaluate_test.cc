@@ -181,7 +181,7 @@ TEST(LeaveOut, CorrectsAndBoundsByOtherGroups) {
 
 TEST(LeaveOut, LearnsTheBoundOfAKindFromRunsOfThatKind) {
   // 21 runs of fixed length needed the predicted memory. 20 runs of varying length needed 50 %
-  // more. One run of each kind comes from another source.
+  // more. One run of each kind comes from a different source.
   std::vector<Outcome> outcomes;
   std::vector<LeftOut> parts;
   for (int i = 0; i < 20; ++i) {

@@ -38,7 +38,7 @@ inline constexpr std::array<std::string_view, 17> kAggregateNames{
 };
 using Aggregates = std::array<float, kAggregateNames.size()>;
 
-// The kinds of layers in the sequence. Layers such as Identity and Flatten are omitted.
+// The layer types in the sequence. Layers such as Identity and Flatten are omitted.
 inline constexpr std::array<model::Op, 10> kLayerTypes{
     model::Op::kConv,      model::Op::kLinear,  model::Op::kEmbedding,  model::Op::kBatchNorm,
     model::Op::kLayerNorm, model::Op::kDropout, model::Op::kActivation, model::Op::kPool,

@@ -46,8 +46,8 @@ using Paces = std::map<std::string, double>;
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
-// Calibration uses only this many of the newest runs, because drivers, libraries and users of a
-// server change.
+// Calibration uses only this many of the newest runs, because a server's drivers, libraries and
+// users change.
 inline constexpr std::size_t kCalibrationRuns = 1'000;
 
 // The observations of all runs. Thread-safe; no call blocks for long.
@@ -60,7 +60,7 @@ class History {
   // Must be called in chronological order. Drops the oldest runs that exceed the limits in
   // task/verdict/observation.h.
   void Add(task::Observation observation);
-  // Drops the data for the calibration, but keeps the peaks.
+  // Drops the calibration data, but keeps the peaks.
   void ForgetCalibration();
 
   // OfSignature() and OfKin() return the newest runs first, at most task::kRunsPerSignature.

@@ -13,15 +13,15 @@
 namespace carma::estimate {
 
 // A hash of 32 hex digits over the types, shapes, parameters, dropout and kept bytes of a model's
-// rows. Names of rows and the format of the summary are not included. Models with equal
-// fingerprints need the same memory.
+// rows. Row names and the summary's format are not included. Models with equal fingerprints need
+// the same memory.
 std::string Fingerprint(const model::LayerList& layers);
 std::string Fingerprint(const TransformerConfig& config);
 
 // Identifies a training job by its submitter, the shape of its command or script, the model's
 // fingerprint (empty: no readable summary), batch size, optimizer, precision, known training
 // settings, GPUs and conda environment. The shape omits what does not change the memory need:
-// folders of paths, values of options like --seed, --lr, --epochs, --output (table in
+// folders in paths, values of options like --seed, --lr, --epochs, --output (table in
 // signature.cc), dates and long hexadecimal numbers. A run with a different seed or in a different
 // folder therefore counts as the same training job. Without a summary, only the command identifies
 // the model, so the working folder is included too. The result, "1000-<32 hex digits>", begins with

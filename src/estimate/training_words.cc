@@ -168,7 +168,7 @@ void SetLength(Words& words, const TransformerConfig& config, TrainingPlan& plan
   plan.sequence = std::min(kMostTokens, tokens * tokens * config.frames + config.text_tokens);
 }
 
-// The matrices that get adapters by default, as in PEFT or in the scripts of diffusers.
+// The matrices that have adapters by default, as in PEFT or in diffusers' scripts.
 std::string_view UsualTargets(const TransformerConfig& config) {
   return config.diffuses ? "attention" : "q,v";
 }

@@ -457,7 +457,7 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
   whole.Get("model_type", outer, 100);
   config.family = outer;
   in.Get("model_type", config.family, 100);
-  // Files of diffusers state the class of one part: a U-Net, a diffusion transformer or an
+  // diffusers files state the class of one part: a U-Net, a diffusion transformer or an
   // autoencoder.
   if (config.family.empty()) whole.Get("_class_name", config.family, 100);
   if (FindFamily(config.family) == nullptr && FindFamily(outer) != nullptr) config.family = outer;

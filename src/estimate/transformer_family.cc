@@ -15,7 +15,7 @@ constexpr Transformer kPlain = {.gated = false, .rms_norm = false};
 // Like kPlain, with the properties of BERT.
 constexpr Transformer kBert = {
     .gated = false, .rms_norm = false, .tied = true, .learned_positions = true, .drops_out = true};
-// Like kPlain, for models of image patches.
+// Like kPlain, for models whose tokens are image patches.
 constexpr Transformer kImages = {
     .gated = false, .rms_norm = false, .sees_images = true, .wide_scores = true};
 

@@ -33,7 +33,7 @@ class CombinedProbe : public Probe {
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override { nvml_->LeaveAlone(devices); }
 
-  // Why `dcgmi` gives no data, in one line. Empty if it works or is not needed.
+  // Why `dcgmi` provides no data, in one line. Empty if it works or is not needed.
   std::string DcgmTrouble() const { return dmon_ ? dmon_->trouble() : ""; }
 
  private:

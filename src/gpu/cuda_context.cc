@@ -295,7 +295,7 @@ class Holder {
   base::Spawned child_;    // pid 0: none, or reaped
 };
 
-// Shortens the address to a common form, because CUDA writes fewer digits of the domain than NVML.
+// Shortens the address to a common form, because CUDA prints fewer domain digits than NVML.
 std::string PlainPci(const std::string& pci) {
   const std::string lower = base::ToLower(pci);
   const std::size_t colon = lower.find(':');

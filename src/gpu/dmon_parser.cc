@@ -151,7 +151,7 @@ std::vector<std::string_view> DmonParser::Cells(std::string_view line) const {
   std::vector<std::string_view> words = base::SplitWords(line);
   if (words.size() == columns_.size() + 2) return words;
   // If a cell is blank, or an instance's long name touches its first value, the cells are split at
-  // the positions of the titles.
+  // the title positions.
   const std::size_t first = columns_.front().from;
   words = base::SplitWords(line.substr(0, first));
   if (words.size() != 2) return {};

@@ -36,7 +36,7 @@ class DmonParser {
   // Returns the rows that these bytes complete, in order.
   std::vector<DmonRow> Feed(std::string_view bytes);
   // The last line that was neither a title line nor a row, in printable form. It may be an error
-  // message of the tool.
+  // message from the tool.
   const std::string& remark() const { return remark_; }
 
  private:

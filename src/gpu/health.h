@@ -49,8 +49,8 @@ class Health {
   const std::string& Take(const Reading& reading);
   // Call this when an administrator resumes the GPU. Earlier evidence no longer counts.
   void Acknowledge();
-  // Restores the sentence of Take() after a restart of carmad. Must not be called after a reboot,
-  // because a reboot resets every GPU.
+  // Restores the reason that Take() returned before carmad restarted. Must not be called after a
+  // reboot, because a reboot resets every GPU.
   void Restore(std::string why);
   // Call this when a lost GPU has come back. Earlier Xids no longer count.
   void Cleared();

@@ -95,7 +95,7 @@ struct Utilization {
   std::uint32_t memory;  // percent during which memory was read or written
 };
 
-// The utilization by one process since the requested time. All zero if the process did not compute.
+// One process's utilization since the requested time. All zero if the process did not compute.
 struct ProcessUtilization {
   std::uint32_t pid;
   std::uint64_t timestamp_us;  // by the driver's clock

@@ -94,7 +94,7 @@ ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
   return given && current == 1;
 }
 
-// The reason why a board, with all its instances, cannot be used.
+// Why a board, with all its instances, cannot be used.
 struct Refusal {
   ReadError error;
   TroubleCause cause = TroubleCause::kOther;

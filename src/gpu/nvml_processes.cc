@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kMaxProcesses = 65'536;
 constexpr std::uint32_t kRoom = 8;  // for processes that start between the two calls
 
-// Adds one entry of the driver's list. The memory of entries with the same pid is added up.
+// Adds one entry from the driver's list. The memory of entries with the same pid is added up.
 void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
   for (ProcessUse& use : uses) {
     if (use.pid != line.pid) continue;
@@ -64,8 +64,8 @@ std::string CgroupRoot() {
   return "/sys/fs/cgroup";
 }
 
-// Whether an entry of a list belongs to this instance. In the instance's own list, an entry need
-// not name the instance. In the whole GPU's list, it must.
+// Whether a list entry belongs to this instance. In the instance's own list, an entry need not name
+// the instance. In the whole GPU's list, it must.
 bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_list) {
   if (!device.info.mig) return true;
   const bool untold = line.gpu_instance == nvml::kNoValue32;

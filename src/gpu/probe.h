@@ -129,7 +129,7 @@ struct ProcessUse {
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
 };
 
-// Source of the activity counters of a GPU (Counter in counters.h).
+// Source of a GPU's activity counters (Counter in counters.h).
 enum class CounterSource {
   kNone,  // only the coarse utilisation is known
   kGpm,   // the driver's own counters, Hopper and newer

@@ -245,8 +245,8 @@ bool IsBatchNorm(const Layer& layer) {
   return layer.type.starts_with("BatchNorm");
 }
 
-// Whether shapes have channels first. A batch norm has four numbers per channel (fewer without
-// scale or shift), so its parameters show which dimension contains the channels.
+// Whether shapes are channels-first. A batch norm has four numbers per channel (fewer without scale
+// or shift), so its parameters show which dimension contains the channels.
 bool HasChannelsFirst(const std::vector<Layer>& rows) {
   return std::ranges::any_of(rows, [](const Layer& layer) {
     return IsBatchNorm(layer) && layer.out.rank() >= 4 && layer.params == 4 * layer.out[1] &&
@@ -302,7 +302,7 @@ struct Table {
   bool any_cut = false;  // a type name was truncated
 };
 
-// The number of parameters, without the remark in "0(unbuilt)".
+// The parameter count, without the remark in "0(unbuilt)".
 std::string_view ParamsOf(const Row& row) {
   const std::string_view params = Cell(row, Column::kParams);
   return params.substr(0, params.find('('));
@@ -368,7 +368,7 @@ void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, boo
   }
 }
 
-// For each row, the number of parameters of the layers nested in it.
+// For each row, the total parameter count of the layers nested in it.
 std::vector<std::int64_t> ParamsInside(const Table& table) {
   std::vector<std::int64_t> inside(table.layers.size(), 0);
   std::vector<std::size_t> parents;

@@ -69,8 +69,8 @@ Shape WithoutBatch(const Shape& shape);
 // boxes.
 bool IsRule(std::string_view line);
 
-// Converts the order of rows (parents first) to the order of layer lists (children before their
-// parent). Returns the row indices in finishing order. depths: nesting depth of each row.
+// Converts from row order (parents first) to layer-list order (children before their parent).
+// Returns the row indices in finishing order. depths: nesting depth of each row.
 std::vector<std::size_t> FinishingOrder(std::span<const int> depths);
 inline bool HasChildren(std::span<const int> depths, std::size_t i) {
   return i + 1 < depths.size() && depths[i + 1] > depths[i];

@@ -37,7 +37,7 @@ struct Header {
 Header ParseHeader(std::string_view line) {
   Header header;
   line = base::Trim(line);
-  // The line begins with "Layer (type (var_name):depth-idx)". The titles of the columns follow.
+  // The line begins with "Layer (type (var_name):depth-idx)". The column titles follow.
   const std::string_view layer = line.substr(0, line.find("  "));
   header.indexed = layer.find("depth-idx") != std::string_view::npos;
   header.named = layer.find("var_name") != std::string_view::npos;
@@ -171,7 +171,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
   return base::Trim(line).empty();
 }
 
-// The rows of the table, in printed order.
+// The table rows, in printed order.
 struct Table {
   std::vector<Layer> rows;
   std::vector<int> depths;

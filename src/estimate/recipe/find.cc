@@ -22,7 +22,7 @@ namespace {
 constexpr int kMaxNesting = 3;  // scripts that start scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 
-// Whether this is a valid model name on the Hugging Face Hub. Names that would leave the cache
+// Whether this is a valid model name on the Hugging Face Hub. Names that would escape the cache
 // folder are rejected.
 bool IsHubName(std::string_view name) {
   if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
@@ -249,7 +249,7 @@ class Finder {
     }
   }
 
-  // Reads the files that settings refer to: configurations of DeepSpeed, FSDP and adapters.
+  // Reads the files that settings refer to: DeepSpeed, FSDP and adapter configurations.
   void AddNamedFiles(const std::string& folder, std::vector<Setting>& settings,
                      TrainingWords& words) {
     const std::vector<Setting> named = settings;

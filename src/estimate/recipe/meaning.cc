@@ -85,8 +85,8 @@ class Reader {
                       "weight_decay"}) != nullptr;
   }
 
-  // Whether this is an unsupported preference training. PPO and similar methods use a second model,
-  // or generate text between steps.
+  // Whether this is an unsupported kind of preference training. PPO and similar methods use a
+  // second model, or generate text between steps.
   bool IsOfPreferences() {
     constexpr std::string_view kKinds[] = {"ppo", "rm",    "kto",  "orpo",
                                            "ipo", "simpo", "rlhf", "rloo"};
@@ -470,7 +470,7 @@ class Reader {
     if (name.contains("deepspeed") && name.contains("offload")) AddOffload("optimizer", *strategy);
   }
 
-  // Settings of accelerate that are used instead of a DeepSpeed file.
+  // Accelerate's settings that are used instead of a DeepSpeed file.
   void DeepSpeed() {
     const Setting* stage = said_.Value({"deepspeed_config.zero_stage", "zero_stage"});
     if (stage == nullptr) return;

@@ -35,7 +35,7 @@ class Found {
   TrainingWords words_;
 };
 
-// Whether the file has "auto", which Hugging Face's trainer replaces with a value.
+// Whether the value is "auto", which Hugging Face's trainer replaces with a value.
 bool IsAuto(const base::Json* value) {
   return value != nullptr && value->is_string() && *value == "auto";
 }
@@ -165,7 +165,7 @@ Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view wh
 
 namespace {
 
-// The folder of a path, with a trailing slash. Empty for a bare file name.
+// The folder part of a path, with a trailing slash. Empty for a bare file name.
 std::string FolderOf(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash + 1));

@@ -196,7 +196,7 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
 }
 
 // Positions are added between the products, so no fused kernel can be used. The kept tensors are:
-// query, key and value; the queries with each bias; the keys of positions; the result and its copy;
+// query, key and value; the queries with each bias; the position keys; the result and its copy;
 // softmax's result before and after dropout; and a copy of softmax's result in the order of the
 // last product.
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
@@ -268,10 +268,10 @@ void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A module with parameters computes the scores of positions, [..., queries, keys], from the
-// queries, so no fused kernel is used. Softmax's result is kept, and so are two copies of the
-// queries, for the products with keys and with positions. Queries in blocks also have overlapping
-// copies of their keys and values.
+// A module with parameters computes position scores, [..., queries, keys], from the queries, so no
+// fused kernel is used. Softmax's result is kept, and so are two copies of the queries, for the
+// products with keys and with positions. Queries in blocks also have overlapping copies of their
+// keys and values.
 void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;

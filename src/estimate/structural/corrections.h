@@ -35,7 +35,7 @@ struct KeptCorrection {
   void (*add)(const Graph& graph, const Row& row, Kept& kept);
 };
 std::span<const KeptCorrection> KeptCorrections();
-// Applies all corrections of kept bytes to one row.
+// Applies all kept-bytes corrections to one row.
 void Correct(const Graph& graph, const Row& row, Kept& kept);
 
 }  // namespace carma::estimate

@@ -34,7 +34,7 @@ LayerList Collapsed(LayerList list) {
   return list;
 }
 
-// For each correction of kept bytes, a small model and the bytes that the correction adds.
+// For each kept-bytes correction, a small model and the bytes that the correction adds.
 struct KeptExample {
   const char* correction;
   LayerList list;
@@ -117,7 +117,7 @@ std::vector<KeptExample> KeptExamples() {
   };
 }
 
-// For each correction of an input, a small model whose last operation reads the result of `source`.
+// For each reading correction, a small model whose last operation reads the result of `source`.
 struct ReadingExample {
   const char* correction;
   LayerList list;

@@ -28,7 +28,7 @@ enum class Step {
 // Which tensor the backward pass of a row needs (keep_rules.h).
 enum class Holds { kNothing, kInput, kOutput, kCopy };
 
-// Facts about the current attention, collected from the operations since the last norm.
+// Facts about the current attention module, collected from the operations since the last norm.
 struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;

@@ -28,9 +28,8 @@ constexpr std::string_view kFullDepth =
 
 constexpr double kMibBytes = 1024.0 * 1024.0;
 
-// Copies of the parameters while activations exist: the weights, and part of the gradients, because
-// not all gradients and all activations exist at the same time. The optimizer's states are not
-// included.
+// Copies of the parameters while activations exist: the weights and part of the gradients, because
+// some activations are freed before all gradients exist. The optimizer's states are not included.
 constexpr double kRunCopies = 1.7;
 // kRunCopies if the gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
@@ -233,8 +232,9 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
           {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
-// How much more the optimizer's step needs than the rest; at most 0 if the step fits into it. If a
-// dry run has counted the step's temporaries, they replace one copy of all gradients.
+// How much more memory the optimizer's step needs than the rest; 0 or less if the step fits into
+// the rest. If a dry run has counted the step's temporaries, they replace one copy of all
+// gradients.
 double StepMib(const Numbers& numbers, double rest_mib) {
   const double copy = numbers.step_mib ? 1 : 0;
   return numbers.frozen_mib + numbers.states_mib + numbers.step_mib.value_or(0) +
@@ -335,9 +335,9 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   return terms;
 }
 
-// The highest need of any smaller batch. A weight tensor stops counting as large at the batch where
-// an activation becomes larger than it. At this batch, the formula's result falls even though the
-// memory does not. The highest need is therefore found just below such a batch.
+// The highest need of any smaller batch. A weight tensor stops counting as large at the batch size
+// where some activation becomes larger. At this batch size, the formula's result falls even though
+// the memory does not. The highest need is therefore found just below such a batch size.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

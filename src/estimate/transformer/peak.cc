@@ -217,7 +217,7 @@ double InFlight(const TrainingPlan& plan) {
   return parts > 0 ? std::min(most, parts) : most;
 }
 
-// The first stage keeps the most micro-batches. The last stage has the loss.
+// The first stage keeps the most micro-batches. The last stage computes the loss.
 std::vector<Stage> StagesOf(const TransformerConfig& config, const TrainingPlan& plan) {
   const auto layers = static_cast<double>(config.layers);
   if (plan.pipeline == 1) return {{.layers = layers}};
@@ -255,7 +255,7 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   return Unit{};
 }
 
-// Whether parts outside the stack are counted only by their weights. Models with samples of one
+// Whether only the weights of parts outside the stack are counted. Models with samples of one
 // length or with other kinds of blocks are counted completely.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&

@@ -88,7 +88,7 @@ bool Pipelines(const TrainingPlan& plan) {
   return plan.pipeline > 1 && plan.in_flight != 1;
 }
 
-// Adds the memory of collective operations and of unsharded weights. held: as for UseDeepSpeed().
+// Adds the memory for collective operations and unsharded weights. held: as for UseDeepSpeed().
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
   // The buckets exist even on one GPU. They hold trained parameters, so a small model fills only

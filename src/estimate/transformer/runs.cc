@@ -302,7 +302,7 @@ bool IsOfTrainer(std::string_view framework) {
          std::ranges::any_of(kNames, [&](std::string_view each) { return Has(name, each); });
 }
 
-// Sets the options of tensor parallelism and pipelines from the row's columns or the framework's
+// Sets the tensor and pipeline parallelism options from the row's columns or the framework's
 // defaults.
 void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, TrainingPlan& plan) {
   const std::string_view framework = row.Text("framework");

@@ -1,4 +1,4 @@
-// Reads tables of measured training runs of transformers, for the evaluation.
+// Reads tables of measured transformer training runs, for evaluation.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@ namespace carma::estimate {
 namespace {
 
 // With sequence parallelism, a norm's result is gathered over all tokens before the matrices that
-// read it. The backward pass of these matrices makes a gradient of the same size before it is
+// read it. In the backward pass, these matrices produce a gradient of the same size, which is then
 // scattered. Both tensors are in 16 bits. Returns the bytes of one such tensor, less the part of
 // the residual stream that a GPU keeps anyway.
 double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
