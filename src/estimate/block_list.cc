@@ -73,7 +73,7 @@ class Builder {
       if (!values.empty()) values.resize(levels, values.front());
     }
     if (!in_.error() && levels > 0 && values.size() != levels)
-      in_.Complain(key, fmt::format("{} numbers, one for each of block_out_channels", levels));
+      in_.Complain(key, fmt::format("{} numbers, one for each entry of block_out_channels", levels));
     return values;
   }
 
@@ -81,7 +81,7 @@ class Builder {
     std::vector<std::string> types;
     in_.Get(key, types, kMaxLevels, 100);
     if (!in_.error() && types.size() != levels)
-      in_.Complain(key, fmt::format("{} types, one for each of block_out_channels", levels));
+      in_.Complain(key, fmt::format("{} types, one for each entry of block_out_channels", levels));
     for (const std::string& type : types) {
       if (type.find("2D") == std::string::npos)
         in_.Complain(key, "blocks like DownBlock2D and CrossAttnDownBlock2D");

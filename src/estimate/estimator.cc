@@ -29,7 +29,7 @@ constexpr EstimatorEntry kEstimators[] = {
     {"gpumemnet-mlp", "published classifier that reads layer counts and sizes", &MakeGpuMemNetMlp},
     {"gpumemnet-transformer", "published classifier that reads the sequence of layers",
      &MakeGpuMemNetTransformer},
-    {"history", "measured peaks of earlier runs of the same training", &MakeFromHistory},
+    {"history", "peaks measured in earlier runs of the same training", &MakeFromHistory},
 };
 
 }  // namespace

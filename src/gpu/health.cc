@@ -35,7 +35,7 @@ constexpr XidLine kXids[] = {
     {120, {XidClass::kDevice, "error in the GPU's system processor (GSP)"}},
     {140, {XidClass::kDevice, "unrecovered memory error"}},
     {143, {XidClass::kDevice, "the GPU could not be initialised"}},
-    {154, {XidClass::kNews, "the driver requests another recovery action"}},
+    {154, {XidClass::kNews, "the driver requests a different recovery action"}},
 };
 
 constexpr std::string_view kXidPrefix = "Xid ";

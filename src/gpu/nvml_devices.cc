@@ -225,8 +225,8 @@ void RefuseShared(std::vector<NvmlDevice>& instances) {
       if (!other.info.trouble.empty() || other.GpuInstance() != instances[i].GpuInstance())
         continue;
       instances[i].info.trouble = {
-          fmt::format("it shares the memory of {}: of a GPU instance's compute instances, "
-                      "only the first is used",
+          fmt::format("it shares its memory with {}: only the first compute instance "
+                      "of a GPU instance is used",
                       other.info.uuid),
           TroubleCause::kSharedMemory};
       instances[i].info.total_mib = instances[i].info.reserved_mib = 0;

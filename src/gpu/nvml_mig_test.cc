@@ -177,7 +177,7 @@ TEST_F(NvmlMigTest, RejectsComputeInstancesThatShareMemory) {
   const std::vector<DeviceInfo> devices = MustList();
   EXPECT_EQ(devices[0].mig->profile_name, "1c.3g.20gb");
   EXPECT_THAT(devices[0].trouble.text, IsEmpty());
-  EXPECT_THAT(devices[1].trouble.text, HasSubstr("shares the memory of MIG-1"));
+  EXPECT_THAT(devices[1].trouble.text, HasSubstr("shares its memory with MIG-1"));
   EXPECT_EQ(devices[1].trouble.cause, TroubleCause::kSharedMemory);
   EXPECT_EQ(devices[1].total_mib, 0);
 }

@@ -149,7 +149,7 @@ ReadResult<Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice
   if (code == nvml::kNotFound) count = 0;  // no process has computed since
   const bool given =
       CARMA_TRY(calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
-                            "utilization by each process", Weight::kTells));
+                            "per-process utilization", Weight::kTells));
   if (!given || count > samples_.size() || (count == 0 && busy.value_or(0) > 0)) return Unit{};
   std::map<pid_t, const nvml::ProcessUtilization*> newest;
   for (std::uint32_t i = 0; i < count; ++i) {

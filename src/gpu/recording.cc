@@ -25,7 +25,7 @@ Result<Recording> ParseHead(std::string_view line) {
   in.Get("carma_recording", version, 0, std::numeric_limits<std::int64_t>::max());
   if (!in.error() && version != kRecordingVersion) {
     return Invalid("expected {\"carma_recording\":" + std::to_string(kRecordingVersion) +
-                   ", …}: not a recording, or a recording of another version");
+                   ", …}: not a recording, or one from a different version");
   }
   in.Get("made_by", recording.made_by, 200);
   in.Get("driver", recording.driver, 200);

@@ -282,7 +282,7 @@ void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum) {
             fmt::format("no totals below the rows, which sum to {} parameters", row_sum));
   } else if (*totals.params != row_sum) {
     AddNote(list, Note::Kind::kFooter,
-            fmt::format("the totals state {} parameters, the rows sum to {}; {} are used",
+            fmt::format("the totals state {} parameters, but the rows sum to {}; {} are used",
                         *totals.params, row_sum, list.params));
   }
   list.trainable = std::min(list.params, totals.trainable.value_or(list.params));

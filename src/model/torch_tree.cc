@@ -269,7 +269,7 @@ class TreeReader {
     if (totals.params && *totals.params != printed) {
       AddNote(list_, Note::Kind::kFooter,
               fmt::format(
-                  "the totals state {} parameters, the model's last line states {}; {} are used",
+                  "the totals state {} parameters, but the model's last line states {}; {} are used",
                   *totals.params, printed, list_.params));
     }
     if (passed_over_ > 0) {

@@ -89,7 +89,7 @@ TEST_F(FindTrainingTest, ReadsTheTrainersOptions) {
   EXPECT_EQ(plan.checkpointing, Checkpointing::kFull);
   EXPECT_EQ(plan.weights, Dtype::kFp32) << "what Transformers loads without a dtype";
   EXPECT_EQ(From(found, "seq-len"), "train.sh:4: --max_seq_length");
-  EXPECT_EQ(From(found, "weights"), "the default of Trainer");
+  EXPECT_EQ(From(found, "weights"), "Trainer's default");
   EXPECT_EQ(
       std::ranges::count_if(found.words, [](const auto& word) { return word.name == "batch"; }), 1)
       << "overridden words are dropped";

@@ -53,7 +53,7 @@ class Reader {
     Add(name, std::move(value), PlaceOf(setting));
   }
   void AddUsual(std::string_view name, std::string value) {
-    Add(name, std::move(value), fmt::format("the default of {}", base::WordOf(framework_)));
+    Add(name, std::move(value), fmt::format("{}'s default", base::WordOf(framework_)));
   }
   void AddNumber(std::string_view name, SettingNames keys) {
     if (const Setting* setting = said_.Value(keys)) Add(name, setting->value, *setting);

@@ -46,7 +46,7 @@ class TitanReader {
 
   void Add(std::string_view name, std::string value, const Setting* setting) {
     TrainingWords word = {{std::string(name), std::move(value),
-                           setting != nullptr ? From(*setting) : "the default of torchtitan"}};
+                           setting != nullptr ? From(*setting) : "torchtitan's default"}};
     if (const auto known = CheckWords(word); !known) {
       plan_.notes.push_back(known.error().message);
       return;

@@ -328,7 +328,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
 std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);
-  terms.push_back({"step of the optimizer", std::max(0.0, StepMib(numbers, rest_mib))});
+  terms.push_back({"optimizer step", std::max(0.0, StepMib(numbers, rest_mib))});
   // DistributedDataParallel reduces copies of the gradients and does not free them.
   if (question.gpus > 1)
     terms.push_back({"shared gradients", kCollectivesMib + numbers.trained_mib});
@@ -380,7 +380,7 @@ Result<Answer> Structural::Ask(const Question& question) const {
   const Kept kept = by_totals ? *by_totals : CountKept(layers);
   if (!layers.saved && kept.per_sample <= 0) {
     return NotFound(no_shapes ? "the summary gives neither shapes nor the widths of a token model"
-                              : "no layer of the summary grows with the batch");
+                              : "no layer in the summary grows with the batch");
   }
   const double context_mib = ContextMib(question, kept);
   Answer answer;

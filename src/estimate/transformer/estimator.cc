@@ -78,7 +78,7 @@ class Transformer : public Estimator {
  public:
   Result<Answer> Ask(const Question& question) const override {
     if (question.transformer == nullptr || !question.plan) {
-      return NotFound(question.summary_trouble.empty() ? "there is no config.json of a transformer"
+      return NotFound(question.summary_trouble.empty() ? "there is no transformer config.json"
                                                        : question.summary_trouble);
     }
     TrainingPlan plan = *question.plan;

@@ -243,7 +243,7 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   if (plan.ranks < 1 || plan.tensor_parallel < 1 || plan.pipeline < 1 || plan.context_parallel < 1)
     return wrong("expected at least one GPU for each kind of parallelism");
   if (plan.pipeline > config.layers)
-    return wrong(fmt::format("{} pipeline stages: expected at most one for each of the {} layers",
+    return wrong(fmt::format("{} pipeline stages: expected at most one per layer ({} layers)",
                              plan.pipeline, config.layers));
   if ((config.blocks || !config.towers.empty()) &&
       plan.tensor_parallel * plan.pipeline * plan.context_parallel > 1)
