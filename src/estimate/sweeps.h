@@ -29,7 +29,7 @@ Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 // What is predicted, and from which measurements.
 enum class SweepQuestion {
   kBatch,   // one batch from all other batches of the benchmark on this GPU
-  kDouble,  // a batch at least twice as large, from the two next smaller batches
+  kDouble,  // a batch at least twice as large, from the next two smaller batches
   kGpu,     // one batch from runs on another GPU type and the difference between contexts
   kSlope    // KiB per sample on this type, from the benchmark on another type
 };

@@ -171,7 +171,7 @@ struct TrainingPlan {
   std::int64_t checkpoint_every = 1;  // with kFull: every n-th block; other blocks keep everything
   Attention attention = Attention::kFlash;
   Loss loss = Loss::kStock;
-  bool fused_layers = false;  // norms and adapters by fused kernels (Triton, torch.compile)
+  bool fused_layers = false;  // norms and adapters run in fused kernels (Triton, torch.compile)
   DataParallel data_parallel = DataParallel::kDdp;
   std::int64_t ranks = 1;  // GPUs that share data_parallel's work
   bool deepspeed = false;  // DeepSpeed's optimizer, even on one GPU; implied by ZeRO

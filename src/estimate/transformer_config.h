@@ -53,7 +53,7 @@ struct TransformerConfig {
   bool sees_images = false;            // its tokens are patches
   bool one_length = false;             // each sample has as many tokens as there are positions
   bool capped_scores = false;          // tanh is applied to the scores
-  bool written_out_gelu = false;       // activation of several operations with separate results
+  bool written_out_gelu = false;       // activation made of several operations with separate results
   bool quick_gelu = false;             // x * sigmoid(1.702 x); also keeps the sigmoid's result
   bool drops_out = false;              // dropout after attention and after the feed-forward part
   bool drops_forward = false;          // dropout after the activation as well
@@ -69,19 +69,19 @@ struct TransformerConfig {
   std::int64_t shared_forward = 0;  // inner width of the additional part for all tokens
   std::int64_t dense_layers = 0;    // part of `layers`: blocks without experts
   std::int64_t dense_forward = 0;   // inner width of blocks without experts
-  double block_parameters = 0;      // set if a block has more than attention and feed-forward part
+  double block_parameters = 0;      // set if a block has more than attention and a feed-forward part
   bool reads_text = false;          // each block also attends to a few text tokens
   bool norms_heads = false;         // queries and keys have norms of their own
   std::int64_t norms = 2;           // per block
   bool modulated = false;         // blocks have scales, shifts and gates that depend on the sample
-  bool encodes_only = false;      // only the encoder of a family with encoder and decoder
+  bool encodes_only = false;      // only the encoder of an encoder-decoder family
   double side_by_side = 0;        // share of blocks whose two parts read the same norm
   bool diffuses = false;          // a diffusion model
   std::int64_t token_pixels = 0;  // height and width of a token's patch; 0: no image
   std::int64_t frames = 1;        // frames of a video, in tokens
-  std::int64_t text_tokens = 0;   // text tokens in the sequence, in addition to the image's
+  std::int64_t text_tokens = 0;   // text tokens in the sequence, in addition to image tokens
   std::int64_t usual_length = 0;  // tokens if no length is stated; 0: 2048
-  std::optional<BlockList> blocks;  // blocks of other kinds; makes the sizes above meaningless
+  std::optional<BlockList> blocks;  // blocks of other kinds; the sizes above are then meaningless
   std::vector<TransformerConfig> towers;     // stacks for the sample's other inputs (CLIP's text)
   std::vector<std::string> remarks;          // assumptions, one sentence each
   double other_parameters = 0;               // parameters of image encoders outside the stack

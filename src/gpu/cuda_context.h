@@ -32,7 +32,7 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
 struct ContextOptions {
   std::vector<std::string> holder;             // command line of a program that calls HoldContext()
   std::chrono::milliseconds patience{20'000};  // how long to wait for the context, in real time
-  std::chrono::milliseconds settling{200};     // between two readings of the new process
+  std::chrono::milliseconds settling{200};     // delay between two readings of the new process
 };
 
 struct ContextCost {

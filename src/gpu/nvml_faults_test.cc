@@ -23,7 +23,7 @@ enum class Role {
   kNothing,    // the error has no effect
   kTells,      // a value is absent, unless the GPU or the driver is lost
   kDecides,    // the reading fails, unless the error means that there is no value
-  kMemory,     // the reading fails, or the function from before R510 is used
+  kMemory,     // the reading fails, or the pre-R510 function is used
   kIdentity,   // the GPU cannot be described
   kFoundation  // no GPU can be listed
 };

@@ -53,7 +53,7 @@ enum class RowKind {
   kLeaf,       // a module without children
   kBlock,      // a module with children and its own parameters
   kContainer,  // a module with children but no parameters of its own
-  kUnknown,    // the summary does not distinguish leaves and containers (torchsummary)
+  kUnknown,    // the summary does not distinguish leaves from containers (torchsummary)
 };
 
 // One row: a call to a module. A module that is called twice has two rows.

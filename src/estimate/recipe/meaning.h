@@ -28,7 +28,7 @@ inline constexpr std::pair<Framework, std::string_view> kFrameworkWords[] = {
     {Framework::kTorchtune, "torchtune"}, {Framework::kSwift, "ms-swift"}};
 
 struct Meaning {
-  bool trains = false;       // trains weights, in a supported way
+  bool trains = false;       // trains weights in a supported way
   std::string not_modelled;  // why `trains` is false, as a sentence; empty: unknown
   std::string model;         // name or folder of the model; empty: not named
   std::string model_from;

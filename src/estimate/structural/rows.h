@@ -43,7 +43,7 @@ struct Row {
   const LayerRule* rule = nullptr;
   Kind kind = Kind::kOperation;
   bool knows_input = false;
-  double in = 0, out = 0;           // elements per sample; including windows once the graph is made
+  double in = 0, out = 0;           // elements per sample; includes windows once the graph is made
   double dropout = 0;               // rate of a dropout layer
   bool before_attention = false;    // the next block to finish is an attention module
   std::optional<std::size_t> ways;  // first row of its block of parallel paths

@@ -40,7 +40,7 @@ constexpr double kStepCopies = 3.5;
 // gradient and one temporary each need new memory.
 constexpr double kLargeStepCopies = 3.0;
 
-constexpr double kKeptFactor = 1.01;     // rounding and unusable remainders of the allocator
+constexpr double kKeptFactor = 1.01;     // allocator rounding and unusable remainders
 constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
 // Share of kept memory lost in gaps. Tensors of at most 10 MiB share segments of 20 MiB with gaps
