@@ -281,7 +281,7 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
   const BlockKeeps block = {
       .parameters = width * projected + wide * width + static_cast<double>(kernel) * wide + more,
       .input = width,
-      .wide = 2 * width,  // input of the norm and its normalised copy
+      .wide = 2 * width,  // the norm's input and its normalised copy
       .read = width,
       .kept = projected + wide,
       .without_kernels = wide * (kScanBytes * state + 4 * kLoopElements),

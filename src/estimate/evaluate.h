@@ -18,7 +18,7 @@ namespace carma::estimate {
 // One measured run.
 struct Run {
   std::size_t model = 0;  // index into DataSet::models
-  std::string name;       // name of the model or task
+  std::string name;       // model or task name
   std::string family;     // group for --by; empty: unknown
   std::int64_t batch = 0;
   std::int64_t measured_mib = 0;

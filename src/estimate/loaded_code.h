@@ -16,7 +16,7 @@ Loading LoadingOf(std::string_view torch);
 // The libraries that a model makes PyTorch load in addition to cuBLAS.
 enum class Libraries {
   kPlain,         // nothing else
-  kSequences,     // kernels of attention and table look-ups
+  kSequences,     // attention and table look-up kernels
   kConvolutions,  // cuDNN
 };
 

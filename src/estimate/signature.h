@@ -39,7 +39,7 @@ std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 // Amounts that users change to fit a GPU.
 struct Amounts {
   std::optional<std::int64_t> batch;   // samples per GPU and step
-  std::optional<std::int64_t> length;  // tokens of a sample
+  std::optional<std::int64_t> length;  // tokens per sample
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
 // The amounts from the task's description, or from options with common names in its command.

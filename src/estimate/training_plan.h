@@ -136,9 +136,9 @@ struct LoraTargets {
 Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {
-  std::int64_t sequence = 2048;        // tokens of the longest sample
+  std::int64_t sequence = 2048;        // tokens in the longest sample
   std::int64_t batch = 1;              // samples per GPU and step
-  std::int64_t parameters = 0;         // parameters of the model; 0: computed from config.json
+  std::int64_t parameters = 0;         // model parameters; 0: computed from config.json
   std::int64_t frozen_parameters = 0;  // parameters of additional models that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU

@@ -43,7 +43,7 @@ struct TransformerConfig {
   std::int64_t value_width = 0;   // width of a head's values; 0: same as its keys
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
   std::int64_t vocabulary = 0;
-  std::int64_t table_width = 0;        // width of the token embedding; 0: hidden
+  std::int64_t table_width = 0;        // token embedding width; 0: same as hidden
   std::int64_t positions = 0;          // rows of a learned position table; 0: none
   std::int64_t decoder_positions = 0;  // positions of a decoder; 0: same as `positions`
   bool gated = true;                   // three matrices in a feed-forward part instead of two
@@ -53,7 +53,7 @@ struct TransformerConfig {
   bool sees_images = false;            // its tokens are patches
   bool one_length = false;             // each sample has as many tokens as there are positions
   bool capped_scores = false;          // tanh is applied to the scores
-  bool written_out_gelu = false;       // activation made of several operations with separate results
+  bool written_out_gelu = false;       // activation made of operations with separate results
   bool quick_gelu = false;             // x * sigmoid(1.702 x); also keeps the sigmoid's result
   bool drops_out = false;              // dropout after attention and after the feed-forward part
   bool drops_forward = false;          // dropout after the activation as well
@@ -66,10 +66,10 @@ struct TransformerConfig {
   double latent_parameters = 0;        // parameters of factored attention matrices; 0: none
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;  // experts per token
-  std::int64_t shared_forward = 0;  // inner width of the additional part for all tokens
+  std::int64_t shared_forward = 0;  // inner width of the experts that process all tokens
   std::int64_t dense_layers = 0;    // part of `layers`: blocks without experts
   std::int64_t dense_forward = 0;   // inner width of blocks without experts
-  double block_parameters = 0;      // set if a block has more than attention and a feed-forward part
+  double block_parameters = 0;      // set if a block has parts beyond attention and feed-forward
   bool reads_text = false;          // each block also attends to a few text tokens
   bool norms_heads = false;         // queries and keys have norms of their own
   std::int64_t norms = 2;           // per block

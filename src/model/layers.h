@@ -66,7 +66,7 @@ struct Layer {
   std::int64_t trainable = 0;
   bool inplace = false;
   RowKind kind = RowKind::kLeaf;
-  std::optional<double> dropout;       // rate of a dropout layer, 0..1
+  std::optional<double> dropout;       // dropout rate, 0..1
   std::optional<std::int64_t> kernel;  // positions of a convolution's kernel: 9 for 3x3
   // Input width (for an embedding, the number of entries) and output width of a linear layer,
   // convolution, norm or embedding, taken from its constructor. Empty if unknown. Printed module
@@ -119,7 +119,7 @@ struct LayerList {
   Shape input;         // the model's input for one sample; empty: not known
   Shape output;
   std::vector<Layer> layers;  // in the order the modules finish
-  std::int64_t params = 0;    // parameters of the model, from the source if given
+  std::int64_t params = 0;    // model parameters, from the source if given
   std::int64_t trainable = 0;
   std::int64_t param_tensors = 0;  // 0: not known
   std::int64_t buffer_bytes = 0;   // batch-norm statistics and the like
@@ -130,7 +130,7 @@ struct LayerList {
   // all modules with parameters, including hidden modules. Empty if unknown.
   std::optional<double> pass_bytes;
   std::optional<double> dropout;         // rate of the model's dropout layers, if not in the rows
-  std::optional<std::int64_t> batch;     // batch size of the summary
+  std::optional<std::int64_t> batch;     // batch size used for the summary
   std::optional<std::string> optimizer;  // "adamw" …, as detected by carma_summary.py
   std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
   std::optional<std::string> torch;      // PyTorch version of the training: "2.11.0+cu130"

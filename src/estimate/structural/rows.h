@@ -44,7 +44,7 @@ struct Row {
   Kind kind = Kind::kOperation;
   bool knows_input = false;
   double in = 0, out = 0;           // elements per sample; includes windows once the graph is made
-  double dropout = 0;               // rate of a dropout layer
+  double dropout = 0;               // dropout rate
   bool before_attention = false;    // the next block to finish is an attention module
   std::optional<std::size_t> ways;  // first row of its block of parallel paths
 

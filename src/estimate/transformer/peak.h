@@ -36,7 +36,7 @@ struct MemoryParts {
   double optimizer = 0;  // states, including fp32 masters
   double logits = 0;     // tensors that the loss makes from the scores
   double activations = 0;
-  double working = 0;  // unsharded copies, temporaries of the step, buckets
+  double working = 0;  // unsharded copies, step temporaries, buckets
   double beside = 0;   // a reference model, an engine that generates answers
   double Sum() const;  // "allocated" in PyTorch's terms
 };
@@ -56,7 +56,7 @@ struct TransformerEstimate {
   MemoryBound needed;                          // allocated: the sum of the parts
   MemoryBound reserved;                        // allocated plus fragmentation
   MemoryBound shown;      // reserved plus context, as shown by nvidia-smi and as promised
-  double parameters = 0;  // parameters of the model, without adapters
+  double parameters = 0;  // model parameters, without adapters
   double trained_parameters = 0;
   double coverage = 0;                // coverage of the bounds
   std::vector<std::string> warnings;  // one sentence each

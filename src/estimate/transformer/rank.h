@@ -33,7 +33,7 @@ struct Sizes {
   double elsewhere = 0;  // part of `matrices` on other GPUs: experts of one block
   double rest = 0;       // embedding, head, norms
   double tables = 0;     // only embedding and head
-  double tokens = 0;     // tokens of one micro-batch
+  double tokens = 0;     // tokens per micro-batch
   double sequence = 0;
   double in_flight = 1;
   bool has_loss = true;
@@ -59,7 +59,7 @@ struct Static {
   double waiting = 0;  // accumulated gradients during the next pass
   double optimizer = 0;
   double step = 0;       // temporaries of the optimizer's step
-  double buckets = 0;    // permanent buckets of collective operations
+  double buckets = 0;    // permanent buckets for collective operations
   double root = 0;       // embedding and head, unsharded while blocks run
   double one_block = 0;  // an unsharded block
   double whole = 0;      // all weights unsharded, for saving
