@@ -173,7 +173,7 @@ struct TrainingPlan {
   Loss loss = Loss::kStock;
   bool fused_layers = false;  // norms and adapters run in fused kernels (Triton, torch.compile)
   DataParallel data_parallel = DataParallel::kDdp;
-  std::int64_t ranks = 1;  // GPUs that share data_parallel's work
+  std::int64_t ranks = 1;  // number of GPUs used for data_parallel
   bool deepspeed = false;  // DeepSpeed's optimizer, even on one GPU; implied by ZeRO
   // Trains as Megatron and NeMo do: 16-bit weights with fp32 gradients, master weights and states,
   // and custom kernels. Together with kZero1, this is Megatron's distributed optimizer.

@@ -45,8 +45,8 @@ struct ContextTrouble {
   enum class Kind {
     kNoLibrary,  // there is no CUDA driver library
     kRefused,    // the CUDA driver returned an error: cuda_code
-    kHung,       // no answer within the patience
-    kDied,       // no answer within `patience`
+    kHung,       // no answer within `patience`
+    kDied,       // the child exited without a report
     kUnclear,    // a context was created, but its memory is unknown
     kMachine,    // the child could not be started
   };

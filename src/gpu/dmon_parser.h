@@ -41,7 +41,7 @@ class DmonParser {
 
  private:
   struct Column {
-    std::size_t field;  // index in the table of fields; kUnknown: not read
+    std::size_t field;  // index in the field table; kUnknown: not read
     std::size_t from;   // where its title begins
   };
   void TakeLine(std::string_view line, std::vector<DmonRow>& rows);

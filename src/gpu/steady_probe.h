@@ -45,7 +45,7 @@ class SteadyProbe : public Probe {
   std::unique_ptr<Probe> probe_;
   std::vector<DeviceInfo> kept_;
   std::vector<DeviceInfo> driver_list_;
-  std::vector<std::optional<std::size_t>> numbers_;  // the driver's number of each kept device
+  std::vector<std::optional<std::size_t>> numbers_;  // the driver's number for each kept device
   std::vector<bool> lost_;                           // by device, according to its last reading
   bool listed_ = false;                              // the driver's list is still valid
   std::optional<base::Time> looked_;
