@@ -328,7 +328,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
 std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);
-  terms.push_back({"optimizer step", std::max(0.0, StepMib(numbers, rest_mib))});
+  terms.push_back({"step of the optimizer", std::max(0.0, StepMib(numbers, rest_mib))});
   // DistributedDataParallel reduces copies of the gradients and does not free them.
   if (question.gpus > 1)
     terms.push_back({"shared gradients", kCollectivesMib + numbers.trained_mib});
