@@ -9,7 +9,7 @@
 
 namespace carma::estimate {
 
-// A task that ran out of memory is assumed to need at least the memory it had times this factor.
+// A task that ran out of memory is assumed to need at least this many times the memory it had.
 inline constexpr double kMoreThanRanOut = 1.1;
 
 // A measured run.

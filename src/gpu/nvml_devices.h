@@ -58,8 +58,8 @@ struct MemoryUse {
   std::int64_t reserved_mib = 0;
   std::int64_t used_mib = 0;
 };
-// gpu: as ReadError::gpu. Errors: as for NvmlCalls::FailureOf(), and kCorrupt if the driver reports
-// no amount of memory.
+// gpu: as ReadError::gpu. Errors: as for NvmlCalls::FailureOf(), and kCorrupt if the driver does
+// not report the amount of memory.
 ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 
 // The name of an instance's profile: "3g.20gb", or "1c.3g.20gb" for a part of that instance. It

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// GPU-a, the first in PCI order, has two instances. GPU-b is whole.
+// GPU-a, the first in PCI order, has two instances. GPU-b has none.
 class NvmlMigTest : public FakeNvmlTest {
  protected:
   void SetUp() override {

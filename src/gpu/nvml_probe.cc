@@ -110,7 +110,7 @@ Result<Unit> LibraryProbe::Open() {
 }
 
 Result<Unit> LibraryProbe::FindAgain() {
-  // To find a GPU by its UUID, NVML visits all GPUs, including excluded GPUs.
+  // To find a GPU by its UUID, NVML visits all GPUs, even excluded ones.
   if (!devices_.empty() && !listing_.leave_out.empty())
     return Unavailable("NVML was reloaded; GPUs must be listed again");
   std::vector<NvmlDevice*> all;

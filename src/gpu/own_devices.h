@@ -15,8 +15,8 @@ struct OwnDevices {
 };
 
 // Selects the named devices. Pure. A name is the number of a whole GPU in PCI order, as in CUDA and
-// Slurm, or a UUID of a GPU or instance, or a prefix of a UUID. The number of a MIG GPU selects all
-// its instances. A prefix selects all devices that match it.
+// Slurm, the UUID of a GPU or instance, or a UUID prefix. The number of a MIG GPU selects all its
+// instances. A prefix selects all devices that match it.
 OwnDevices OnlyNamed(std::vector<DeviceInfo> devices, std::span<const std::string> names);
 
 }  // namespace carma::gpu

@@ -234,8 +234,8 @@ class Probe {
   // Reads one device. Errors: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (an
   // impossible value: NaN, sentinel, used > total). May block; worker only.
   virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
-  // Announces that these devices of the last list will not be read until the next LeaveAlone(). The
-  // driver's handles for them may be released.
+  // Announces that these devices from the last list will not be read until the next LeaveAlone().
+  // The driver's handles for them may be released.
   virtual void LeaveAlone(const std::set<std::size_t>& /*devices*/) {}
   // From now on, GPUs keep the numbers that they have in this list, even if the driver's list
   // changes.

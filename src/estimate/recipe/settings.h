@@ -27,7 +27,7 @@ inline constexpr int kMaxSettingDepth = 32;
 // or exceeded limits.
 Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
 
-// Like ReadYaml(), but for a JSON object, and `from` is only the file's name. Errors: as for
+// Like ReadYaml(), but for a JSON object. `from` is the file's name. Errors: as for
 // base::ParseJson, prefixed with the file's name; kInvalid if the text is not an object or exceeds
 // the limits.
 Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);

@@ -71,9 +71,9 @@ double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& 
   return plan.weights == Dtype::kFp32 || wide ? 8 : 4;
 }
 
-// Without checkpointing, tensors that only the gradients of PEFT's frozen weights would need are
-// not kept. This rule is not used for adapters of other libraries (in 16 bits), because the formula
-// for them was fitted without it.
+// Without checkpointing, tensors that are needed only for the gradients of PEFT's frozen weights
+// are not kept. This rule is not applied to other libraries' adapters (in 16 bits), because the
+// formula for them was fitted without it.
 bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }
