@@ -105,7 +105,7 @@ struct TransformerConfig {
   double TotalParameters() const;
 };
 
-// Whether a class of Transformers, such as "BertForSequenceClassification", has a head of only a
+// Whether a class of Transformers, such as "BertForSequenceClassification", has a head with only a
 // few classes.
 bool IsClassifier(std::string_view class_name);
 

@@ -191,7 +191,7 @@ TEST_P(ReadingCorrectionTest, FindsTheInputOfItsModel) {
     if (each.correction != correction.name) continue;
     ++found;
     const Graph graph = MakeGraph(each.list);
-    // Every operation makes one tensor. The model's input is the first tensor.
+    // Every operation produces one tensor. The model's input is the first tensor.
     EXPECT_EQ(graph.rows()[each.row].read, static_cast<int>(each.source) + 1);
     EXPECT_NE(graph.rows()[each.row].read, static_cast<int>(each.row)) << "chosen by size";
   }

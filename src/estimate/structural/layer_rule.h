@@ -7,7 +7,7 @@ namespace carma::estimate {
 
 enum class Role {
   kTransparent,  // passes its input on: Identity, Flatten, DropPath
-  kDropout,      // keeps a mask and makes a new tensor if its rate is above zero
+  kDropout,      // keeps a mask and creates a new tensor if its rate is above zero
   kMatrix,       // convolution or linear layer: keeps its input for the weight's gradient
   kNorm,         // keeps its input
   kKeepsInput,   // activation whose derivative needs the input

@@ -7,7 +7,7 @@
 
 namespace carma::estimate {
 
-// What an estimate is based on. Each basis has its own distribution of errors.
+// What an estimate is based on. Each basis has its own error distribution.
 enum class Evidence {
   kExactBytes,  // a dry run counted the kept bytes
   kCompared,    // rules with input shapes, for module types that several families share
