@@ -56,7 +56,7 @@ struct Row {
   auto operator<=>(const Row&) const = default;
 };
 
-// Rounds sizes to powers of e^step, so that similar sizes become equal.
+// Rounds sizes to powers of e^step so that similar sizes become equal.
 Row Rounded(const Row& row, double step) {
   const auto round = [&](double size) {
     return std::expm1(std::round(std::log1p(size) / step) * step);

@@ -288,8 +288,8 @@ std::string Fingerprint(const TransformerConfig& config) {
         config.active_experts, config.shared_forward, std::int64_t{config.tied}}) {
     digest.Add(size);
   }
-  // Only a few families have these sizes. Nothing is added for other families, so that their
-  // earlier history stays valid.
+  // Only a few families have these sizes. Nothing is added for other families, so their earlier
+  // history stays valid.
   if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
       config.decoder_layers > 0 || config.table_width > 0 || config.blocks)
     digest.Add(std::int64_t{std::llround(config.TotalParameters())});

@@ -143,8 +143,8 @@ class Making {
 
 // ---- the parent ----
 
-// An empty folder, so that the child finds no MPS control daemon. The default folder is shared by
-// all users.
+// An empty folder, so the child finds no MPS control daemon. The default folder is shared by all
+// users.
 class EmptyFolder {
  public:
   EmptyFolder() {
@@ -195,8 +195,8 @@ class Holder {
     Result<base::Pipe> output = base::MakePipe(false);
     if (!input) return Trouble(Kind::kMachine, input.error().message);
     if (!output) return Trouble(Kind::kMachine, output.error().message);
-    // The child has its own process group, so that Ctrl-C at the terminal kills only the doctor.
-    // The child then detects that its parent is gone, and exits.
+    // The child has its own process group, so Ctrl-C at the terminal kills only the doctor. The
+    // child then detects that its parent is gone, and exits.
     auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
                                      .environment = Environment(uuid, folder_.path())});
     if (!child) return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));

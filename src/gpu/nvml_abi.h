@@ -1,5 +1,5 @@
 // The part of NVML's C interface that CARMA calls: names, numbers and layouts of its ABI. It is
-// written by hand, so that CARMA builds without NVIDIA packages; the library is loaded at run time.
+// written by hand so that CARMA builds without NVIDIA packages; the library is loaded at run time.
 // The simulated driver (simgpu/driver) exports the same functions.
 #pragma once
 

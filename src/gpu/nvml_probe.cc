@@ -330,8 +330,8 @@ ReadResult<Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Readin
   return Unit{};
 }
 
-// Power is measured only for the whole GPU. It is reported for the first instance, so that sums
-// over all devices are correct.
+// Power is measured only for the whole GPU. It is reported for the first instance, so sums over all
+// devices are correct.
 ReadResult<Unit> LibraryProbe::ReadPower(const DeviceState& device, Reading& reading) {
   if (!device.leads) return Unit{};
   if (api_.power) {

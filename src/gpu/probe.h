@@ -81,7 +81,7 @@ struct DeviceInfo {
   // instance.
   std::vector<std::string> linked_to = {};
   // Why the device could not be described; empty if it was described. A device in trouble is listed
-  // anyway, so that the other devices can be used. Its UUID may be made up ("GPU-unknown-3"), its
+  // anyway so that the other devices can be used. Its UUID may be made up ("GPU-unknown-3"), its
   // memory is 0, and Read() returns kNotFound.
   DeviceTrouble trouble;
 

@@ -1,6 +1,6 @@
 // Reads the output of Keras summary(): of TensorFlow 1 and 2 (fixed columns, "====") and of Keras 3
 // (boxes). Layers are renamed to their PyTorch names and shapes are changed to channels first, so
-// that the rules for PyTorch apply.
+// the rules for PyTorch apply.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -42,7 +42,7 @@ std::string OptionName(std::string_view word) {
   return name;
 }
 
-// Whether this launcher option takes no value, so that the next word is a separate argument.
+// Whether this launcher option takes no value, so the next word is a separate argument.
 bool IsLauncherFlag(std::string_view name) {
   return IsOneOf(name, {"standalone",
                         "no_python",

@@ -146,7 +146,7 @@ constexpr ReadingCorrection kReadingCorrections[] = {
 
 // ---- bytes ----
 
-// Whether the attention's products have no rows, so that query, key and value are missing from the
+// Whether the attention's products have no rows, so query, key and value are missing from the
 // summary.
 bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;

@@ -288,7 +288,7 @@ int GraphMaker::Join(const Row& row) {
   Tensor made{.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction};
   const Shape& out = row.layer->out;
   if (made.shape.empty() && out.rank() == 4) {
-    // Records the channels of the concatenation, so that later rows that read it are recognised.
+    // Records the channels of the concatenation so that later rows that read it are recognised.
     const auto positions = static_cast<double>(out[2] * out[3]);
     made.shape.Push(-1);
     made.shape.Push(std::max<std::int64_t>(1, std::llround(row.in / positions)));

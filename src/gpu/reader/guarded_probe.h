@@ -44,7 +44,7 @@ class GuardedProbe : public Probe {
   // Returns kUnavailable immediately for a GPU that is set aside, and for all GPUs if the driver's
   // list has changed.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
-  // Also closes these devices in the driver, so that they can be reset.
+  // Also closes these devices in the driver so that they can be reset.
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 
  private:

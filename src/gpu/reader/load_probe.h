@@ -1,4 +1,4 @@
-// Loads the probe for the daemon and `carma doctor`, so that both read the same data.
+// Loads the probe for the daemon and `carma doctor` so that both read the same data.
 #pragma once
 
 #include <functional>
