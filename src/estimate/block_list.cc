@@ -73,7 +73,8 @@ class Builder {
       if (!values.empty()) values.resize(levels, values.front());
     }
     if (!in_.error() && levels > 0 && values.size() != levels)
-      in_.Complain(key, fmt::format("{} numbers, one for each entry of block_out_channels", levels));
+      in_.Complain(key,
+                   fmt::format("{} numbers, one for each entry of block_out_channels", levels));
     return values;
   }
 

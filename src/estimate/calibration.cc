@@ -229,8 +229,8 @@ void LearnConstant(const Taught& taught, Site& site) {
   const Shift shift = ShiftOf(small);
   if (shift.used_mib == 0) {
     site.reason = fmt::format(
-        "as shipped: {} small models show a shift of {:+.0f} MiB, within the formula's own error of {:.0f} "
-        "MiB",
+        "as shipped: {} small models show a shift of {:+.0f} MiB, within the formula's own error "
+        "of {:.0f} MiB",
         models, shift.shown_mib, shift.doubt_mib);
     return;
   }

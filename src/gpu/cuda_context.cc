@@ -327,7 +327,8 @@ Tried<ContextCost> Weigh(Probe& probe, std::size_t device, std::int64_t before_m
   if (others) return Trouble(Kind::kUnclear, "another process has started on the GPU");
   const std::int64_t grown_mib = last->used_mib - before_mib;
   if (grown_mib > 0) return ContextCost{.mib = grown_mib, .of_process = false};
-  return Trouble(Kind::kUnclear, "the driver reports no memory for the process that holds the context");
+  return Trouble(Kind::kUnclear,
+                 "the driver reports no memory for the process that holds the context");
 }
 
 }  // namespace

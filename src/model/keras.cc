@@ -351,8 +351,7 @@ Result<Table> ReadRows(const Lines& lines, const std::vector<Row>& rows) {
 // Converts the shapes to PyTorch's order and sets each layer's input.
 void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, bool connected) {
   if (table.any_cut) {
-    AddNote(list, Note::Kind::kInferred,
-            "truncated layer type names have been completed");
+    AddNote(list, Note::Kind::kInferred, "truncated layer type names have been completed");
   }
   if (!HasChannelsFirst(table.layers)) {
     for (Layer& layer : table.layers) layer.out = ChannelsFirst(layer.out);

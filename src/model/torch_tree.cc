@@ -178,7 +178,8 @@ class TreeReader {
     const std::size_t rows = list_.layers.size() - module.first_row;
     const std::size_t copies = static_cast<std::size_t>(module.copies) - 1;
     if (copies > (kMaxCopiedRows - copied_rows_) / rows)
-      return lines_.Fail(fmt::format("lines such as '(0-11): 12 x' expand to more than {} layers", kMaxCopiedRows));
+      return lines_.Fail(fmt::format("lines such as '(0-11): 12 x' expand to more than {} layers",
+                                     kMaxCopiedRows));
     const std::size_t copied = rows * copies;
     copied_rows_ += copied;
     if (list_.layers.size() + copied > kMaxLayers)
@@ -267,10 +268,11 @@ class TreeReader {
               "blocks' numbers are used");
     }
     if (totals.params && *totals.params != printed) {
-      AddNote(list_, Note::Kind::kFooter,
-              fmt::format(
-                  "the totals state {} parameters, but the model's last line states {}; {} are used",
-                  *totals.params, printed, list_.params));
+      AddNote(
+          list_, Note::Kind::kFooter,
+          fmt::format(
+              "the totals state {} parameters, but the model's last line states {}; {} are used",
+              *totals.params, printed, list_.params));
     }
     if (passed_over_ > 0) {
       AddNote(

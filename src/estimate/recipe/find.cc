@@ -304,9 +304,10 @@ class Finder {
         return part;
     }
     if (told)
-      Note(fmt::format(
-          "{}: no config.json for '{}' here or in the Hugging Face cache (pass it with --hf-config)",
-          meaning.model_from, base::Printable(model, 80)));
+      Note(
+          fmt::format("{}: no config.json for '{}' here or in the Hugging Face cache (pass it with "
+                      "--hf-config)",
+                      meaning.model_from, base::Printable(model, 80)));
     return "";
   }
 
