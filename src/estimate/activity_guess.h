@@ -1,5 +1,5 @@
-// Guesses from a model summary how much SM activity a training will cause before its first run
-// (dissertation, section 7.1; docs/inside/estimators.md, "Activity before the first run").
+// Estimates a training run's SM activity from the model summary, before the task runs for the first
+// time (dissertation, section 7.1; docs/inside/estimators.md, "Activity before the first run").
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct ActivityGuess {
 // prints every layer. Empty for any other network.
 std::optional<ActivityGuess> GuessActivity(const model::LayerList& list);
 
-// The kernel size (core::GrainOf) of a training with `batch` samples. Empty unless the network is
-// convolutional, all its layers are printed, and the batch is known.
+// The kernel size (core::GrainOf) of a training run with batch size `batch`. Empty unless the
+// network is convolutional, all its layers are printed, and the batch is known.
 std::optional<double> GrainOf(const model::LayerList& list, std::optional<std::int64_t> batch);
 
 }  // namespace carma::estimate

@@ -10,9 +10,9 @@ namespace {
 
 using Needs = std::map<double, double>;  // amount -> MiB, non-decreasing
 
-constexpr double kFarthest = 4;  // how far beyond the measured amounts it predicts
-// Margins as shares of the prediction and of the growth beyond the measured amounts. With fewer
-// measured amounts the margin is larger. In sweeps over batch sizes on one GPU, 95 of 100 values
+constexpr double kFarthest = 4;  // predictions reach up to this factor beyond the measured amounts
+// Margins, as fractions of the prediction and of the growth beyond the measured amounts. The margin
+// is larger with fewer measured amounts. In sweeps over batch sizes on one GPU, 95 % of the values
 // are within these margins (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // additional margin with two amounts
@@ -36,7 +36,7 @@ double SlopeOf(Needs::const_iterator from, Needs::const_iterator to) {
   return (to->second - from->second) / (to->first - from->first);
 }
 
-// A run that ran out of memory sets a lower limit for every run with the same or a larger amount.
+// A run that ran out of memory sets a lower bound for every run with the same or a larger amount.
 double MoreThanTooLittle(std::span<const Sighting> seen, double amount) {
   double mib = 0;
   for (const Sighting& each : seen) {

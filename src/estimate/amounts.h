@@ -1,5 +1,5 @@
-// Predicts the memory of a training from its earlier runs with other amounts (batch sizes, sample
-// lengths).
+// Predicts a training job's memory from its earlier runs with different amounts (batch sizes,
+// sample lengths).
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace carma::estimate {
 
-// A task that ran out of memory is assumed to need at least the memory it had times this factor.
+// A task that ran out of memory is assumed to need at least this many times the memory it had.
 inline constexpr double kMoreThanRanOut = 1.1;
 
 // A measured run.
@@ -27,10 +27,10 @@ struct Interpolation {
 };
 
 // Predicts the need at `amount`. Memory is assumed to be an increasing convex function of the
-// amount. Between two known amounts, the need is therefore at most the straight line through them.
-// Above the largest amount, it rises at least as steeply as the steepest line so far. Empty with
-// fewer than two known amounts, or if `amount` is below a quarter of the smallest or above four
-// times the largest.
+// amount. Between two known amounts, the need is therefore on or below the straight line through
+// them. Above the largest amount, it rises at least as steeply as the steepest line so far. Empty
+// with fewer than two known amounts, or if `amount` is below a quarter of the smallest or above
+// four times the largest.
 std::optional<Interpolation> Interpolate(std::span<const Sighting> seen, double amount);
 
 }  // namespace carma::estimate

@@ -1,6 +1,6 @@
-// Computes how much memory a server promises to a task, from the user's figure, the configured
-// estimator, and the results of finished tasks. Used by the daemon, the simulator and `carma
-// estimate`.
+// Computes how much memory a server promises to a task, from the memory that the user states, the
+// configured estimator, and the results of finished tasks. Used by the daemon, the simulator and
+// `carma estimate`.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace carma::estimate {
 
-// Settings of the server that apply to the appraisal of every task.
+// Server settings used to appraise every task.
 struct AppraisalRules {
   std::string method = "auto";  // a name in Estimators()
   double coverage = 0.9;        // 0: the point estimate is promised
@@ -35,14 +35,14 @@ struct AppraisalRules {
   std::shared_ptr<const MeasuredProfiles> measured;  // null: none
 };
 
-// Fills in the fields that describe the server's GPUs: the memory of the largest GPU, the most
-// common type (the alphabetically first in a tie), and the speed of each type.
+// Fills in the fields that describe the server's GPUs: the largest GPU's memory, the most common
+// type (the alphabetically first in a tie), and each type's speed.
 void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
 
 struct Appraisal {
   std::optional<core::Estimate> estimate;  // empty: unknown
   core::KindId kind{};                     // derived from the signature
-  core::Profile profile;  // from earlier runs of the training and from measurements
+  core::Profile profile;  // from earlier runs of the same training job and from measurements
   std::string model;      // fingerprint; empty: no readable summary
   std::optional<task::FormulaSplit> formula;  // needed to learn from the finished task
   std::vector<std::string> remarks;           // one sentence each, for the user

@@ -228,7 +228,8 @@ TEST(Appraiser, LearnsTheAllocatorsGaps) {
   auto history = std::make_shared<History>();
   const Appraiser appraiser(Rules(history));
   const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
-  // A run with another length ran out of memory. The gaps took half as much memory as the tensors.
+  // A run with a different length ran out of memory. The gaps took half as much memory as the
+  // tensors.
   task::TaskSpec other = spec;
   other.training = {{"seq-len", "4096", ""}};
   task::Observation run;

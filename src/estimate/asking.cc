@@ -30,8 +30,8 @@ std::optional<Value> Known(const std::optional<std::string>& stated,
   return value;
 }
 
-// The settings of a transformer's training. Settings stated by the task come last, so that they
-// override those found in files.
+// A transformer's training settings. Settings stated by the task come last, so they override those
+// found in files.
 std::vector<task::TrainingWord> WordsOf(const task::TaskSpec& spec) {
   std::vector<task::TrainingWord> words = spec.training;
   if (spec.batch_size) words.push_back({"batch", std::to_string(*spec.batch_size), ""});

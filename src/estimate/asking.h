@@ -35,8 +35,8 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
 // --max_length), …". Empty if all settings were stated by the task.
 std::string FoundText(const task::TaskSpec& spec);
 
-// The result of the structural formula with the shipped constants, for the calibration. Empty if
-// there are no layers, if most layers are hidden, or if the formula has no answer.
+// The result of the structural formula with the shipped constants, for calibration. Empty if there
+// are no layers, if most layers are hidden, or if the formula has no answer.
 std::optional<task::FormulaSplit> SplitFormula(const Estimator& structural, Question question);
 
 // The memory to promise for an answer: its bound, or its point if no coverage is requested. Limited

@@ -1,5 +1,5 @@
-// The estimator "auto": tries the methods in order of trust, and falls back to earlier runs of the
-// same program for unknown tasks.
+// The estimator "auto": tries the methods from most to least trusted, and falls back to earlier
+// runs of the same program for unknown tasks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace carma::estimate {
 namespace {
 
-// Estimates from the same user's runs of the same program with other settings. Such runs can differ
-// widely, so this is the last resort.
+// Estimates from the same user's runs of the same program with different settings. Such runs can
+// differ widely, so this is the last resort.
 class ClassPrior {
  public:
   static constexpr std::size_t kLeastRuns = 3;
@@ -49,7 +49,8 @@ class ClassPrior {
   }
 };
 
-// Predicts from runs of the same training with other sample lengths, other batch sizes, or both.
+// Predicts from runs of the same training job with different sample lengths, different batch sizes,
+// or both.
 class OfAmounts {
  public:
   explicit OfAmounts(const Question& question) : question_(question) {
@@ -69,7 +70,7 @@ class OfAmounts {
     if (!found) found = Along(as_many, asked.length, &task::Observation::length);
     if (!found && asked.batch && asked.length) found = AlongTokens();
     if (!found)
-      return NotFound("the training has not run here with two different batches or lengths");
+      return NotFound("this training has not run here with two different batch sizes or lengths");
     return AnswerOf(*found);
   }
 
@@ -122,7 +123,7 @@ class OfAmounts {
     answer.terms.push_back(
         {fmt::format("line through {} runs", found.runs), static_cast<double>(found.point_mib)});
     answer.warnings.push_back(
-        fmt::format("{} {} runs of the same training with other batches or lengths",
+        fmt::format("{} {} runs of the same training with other batch sizes or lengths",
                     found.between ? "interpolated from" : "extrapolated from", found.runs));
     if (!own_type_ && !runs_.empty()) {
       answer.warnings.push_back(
@@ -163,10 +164,10 @@ void KeepWithinClass(const Question& question, Answer& answer) {
                   alike->low_mib, alike->high_mib.value_or(point_mib)));
 }
 
-// Corrects the answer by the ratio of measured to predicted memory in earlier runs. Uses runs of
-// the same user's program with other settings that were predicted by the closed form too. One run
-// moves the answer halfway, and three runs move it three quarters of the way. Returns false if
-// there is no such run.
+// Corrects the answer by the ratio of measured to predicted memory in earlier runs. Uses the same
+// user's runs of this program with different settings, provided that the closed form predicted them
+// too. One run moves the answer halfway, and three runs move it three quarters of the way. Returns
+// false if there is no such run.
 bool FollowRelatives(const Question& question, Answer& answer) {
   constexpr double kMostCorrection = 1.6;
   constexpr double kLeastAllowance = 1.03;
@@ -203,7 +204,7 @@ double* TermOf(Answer& answer, std::string_view name) {
 }
 
 // The memory that PyTorch's allocator reserved beyond the allocated memory, as a share of the
-// allocated memory, in ascending order. Taken from all runs of the same user's program that
+// allocated memory, in ascending order. Taken from all of the same user's runs of this program that
 // reported their allocated memory, including runs that ran out of memory.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;

@@ -73,7 +73,8 @@ class Builder {
       if (!values.empty()) values.resize(levels, values.front());
     }
     if (!in_.error() && levels > 0 && values.size() != levels)
-      in_.Complain(key, fmt::format("{} numbers, one for each of block_out_channels", levels));
+      in_.Complain(key,
+                   fmt::format("{} numbers, one for each entry of block_out_channels", levels));
     return values;
   }
 
@@ -81,7 +82,7 @@ class Builder {
     std::vector<std::string> types;
     in_.Get(key, types, kMaxLevels, 100);
     if (!in_.error() && types.size() != levels)
-      in_.Complain(key, fmt::format("{} types, one for each of block_out_channels", levels));
+      in_.Complain(key, fmt::format("{} types, one for each entry of block_out_channels", levels));
     for (const std::string& type : types) {
       if (type.find("2D") == std::string::npos)
         in_.Complain(key, "blocks like DownBlock2D and CrossAttnDownBlock2D");
@@ -281,7 +282,7 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
   const BlockKeeps block = {
       .parameters = width * projected + wide * width + static_cast<double>(kernel) * wide + more,
       .input = width,
-      .wide = 2 * width,  // input of the norm and its normalised copy
+      .wide = 2 * width,  // the norm's input and its normalised copy
       .read = width,
       .kept = projected + wide,
       .without_kernels = wide * (kScanBytes * state + 4 * kLoopElements),

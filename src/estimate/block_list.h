@@ -1,4 +1,4 @@
-// Computes the blocks of models that are not stacks of equal attention blocks: U-Nets and
+// Computes the blocks of models that are not stacks of identical attention blocks: U-Nets and
 // state-space models.
 #pragma once
 
@@ -26,7 +26,7 @@ struct BlockKeeps {
   bool early = false;                // before the middle block, so its gradients come last
 };
 
-// Totals over all blocks for one kind of matrix that can get adapters.
+// Totals over all blocks for one kind of matrix that can have adapters.
 struct AdaptedMatrices {
   double inputs = 0;  // input elements per token
   double widths = 0;  // sum of all input and output widths
@@ -59,7 +59,7 @@ struct UNet {
 
 // Counts the parameters of the modules that diffusers builds, and what autograd saves for each
 // block. Biases are ignored, so the count for Stable Diffusion 1.5 is 859 M instead of 860 M.
-// Records unknown block types and lists of different lengths as errors in `in`.
+// Records unknown block types and lists of mismatched length as errors in `in`.
 UNet ReadUNet(base::JsonReader& in);
 
 }  // namespace carma::estimate

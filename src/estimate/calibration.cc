@@ -70,15 +70,15 @@ double RestOf(const task::Observation& run) {
   return static_cast<double>(run.formula->rest_mib);
 }
 
-// Identifies a model. All runs of a model count once for the constant, regardless of batch and
-// length.
+// Identifies a model. For the constant, all runs of a model count as one, regardless of batch size
+// and length.
 std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
 
 // Runs of models small enough to reveal the constant. These are all models below kMostSmallMib. If
 // there are too few, the smallest kLeastCalibration models below four times that size are used,
-// although they reveal the constant less reliably (ShiftOf).
+// even though they reveal the constant less reliably (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;
@@ -101,8 +101,8 @@ std::size_t ModelsIn(const Taught& taught) {
   return models.size();
 }
 
-// The constant without libraries that fits the tasks best if all of them load kernels in the same
-// way. `disagreement` is the mean deviation of the tasks from it.
+// The constant (without libraries) that fits the tasks best, assuming that all of them load kernels
+// in the same way. `disagreement` is the tasks' mean deviation from it.
 struct Base {
   double mib = 0;
   double disagreement = 0;
@@ -158,7 +158,7 @@ struct Shift {
 };
 
 Shift ShiftOf(const Taught& small) {
-  // For nine of ten models of this size, the formula's error is below this share
+  // For 90 % of the models of this size, the formula's error is below this fraction
   // (docs/inside/estimators.md, "Calibration").
   constexpr double kFormulaError = 0.2;
   // A true constant is nearly the same in all tasks, so a shift below this multiple of their
@@ -215,7 +215,7 @@ Trial LeaveOut(const Taught& taught) {
   return trial;
 }
 
-// Sets the shift of the constant, and writes the reason for using or not using it.
+// Sets the constant's shift, and records why it is or is not used.
 void LearnConstant(const Taught& taught, Site& site) {
   const Taught small = SmallOf(taught);
   const std::size_t models = ModelsIn(small);
@@ -229,8 +229,8 @@ void LearnConstant(const Taught& taught, Site& site) {
   const Shift shift = ShiftOf(small);
   if (shift.used_mib == 0) {
     site.reason = fmt::format(
-        "as shipped: {} small models show {:+.0f} MiB, within the formula's own error of {:.0f} "
-        "MiB",
+        "as shipped: {} small models show a shift of {:+.0f} MiB, within the formula's own error "
+        "of {:.0f} MiB",
         models, shift.shown_mib, shift.doubt_mib);
     return;
   }
@@ -260,8 +260,8 @@ double Site::Factor(double coverage, double shipped) const {
   if (ratios.empty()) return shipped;
   const std::size_t n = ratios.size();
   const auto rank = static_cast<std::size_t>(std::ceil(static_cast<double>(n + 1) * coverage));
-  // A single outlier must not determine all bounds. If the runs are too few for this coverage, the
-  // second largest ratio is used.
+  // A single outlier must not determine all bounds. If there are too few runs for this coverage,
+  // the second largest ratio is used.
   const double own = rank <= n ? ratios[std::max<std::size_t>(rank, 1) - 1]
                                : std::max(shipped, n >= 2 ? ratios[n - 2] : shipped);
   const double trust =
@@ -272,7 +272,7 @@ double Site::Factor(double coverage, double shipped) const {
 
 std::string Site::Remark() const {
   if (taught_by.empty() || taught_by == gpu_type) return "";
-  return fmt::format("the calibration was learned on {}, applied to {}", taught_by,
+  return fmt::format("the calibration was learned on {} and applied to {}", taught_by,
                      gpu_type.empty() ? "an unknown GPU" : gpu_type);
 }
 

@@ -11,8 +11,8 @@
 
 namespace carma::estimate {
 
-// From this number of different tasks on, only the site's own ratios are used. With fewer tasks,
-// the ratios are mixed with the shipped factor in proportion.
+// With at least this many different tasks, only the site's own ratios are used. With fewer, they
+// are mixed proportionally with the shipped factor.
 inline constexpr std::size_t kFullCalibration = 30;
 // Minimum number of different tasks, and of models small enough to reveal the constant. With fewer,
 // nothing is learned.
@@ -35,28 +35,30 @@ struct Site {
   // Which constant is used and why, as a clause: "as shipped: fewer than 5 …".
   std::string reason;
 
-  // This site's constant for a model that has this shipped constant. Measurements show how kernels
-  // are loaded, so it does not matter which loading the shipped constant assumes. At least 64 MiB.
+  // This site's counterpart of a model's shipped constant. Measurements show how kernels are
+  // loaded, so it does not matter which way of loading the shipped constant assumes. At least 64
+  // MiB.
   double ContextMib(double shipped_mib) const;
-  // The factor by which a point must be multiplied to cover this share of the runs (0.5..0.999). It
-  // is the conformal quantile of the ratios, the ceil((n + 1) coverage)-th of n, mixed with the
-  // shipped factor while n is below kFullCalibration. If n is too small for the coverage, the
-  // second largest ratio is used. The result is at least the shipped factor. Its excess over 1 is
-  // at most twice that of the shipped factor, because tasks of one kind show little about the
-  // errors of other kinds.
+  // The factor by which a point estimate must be multiplied to cover this fraction of the runs
+  // (0.5..0.999). It is the conformal quantile of the ratios, the ceil((n + 1) coverage)-th of n,
+  // mixed with the shipped factor while n is below kFullCalibration. If n is too small for the
+  // coverage, the second largest ratio is used. The result is at least the shipped factor. Its
+  // excess over 1 is at most twice that of the shipped factor, because tasks of one kind show
+  // little about the errors of other kinds.
   double Factor(double coverage, double shipped) const;
   // A sentence for an answer's warnings if the values come from another GPU type; otherwise empty.
   std::string Remark() const;
 };
 
-// Calibrates the site for tasks on `gpu_type`; an empty type means unknown. Only observations with
-// a formula and without ran_out are used, and only the newest of each signature, so a task repeated
-// a hundred times counts once. The constant is the median of (measured - rest - libraries) over the
-// small models, with one value per model, for whichever way of loading libraries fits better. The
-// constant is used only if it differs by more than the formula's own error divided by the square
-// root of the number of models, and if it predicts held-out models better than the shipped
-// constant. If `gpu_type` has fewer than kLeastCalibration tasks, the type with the most tasks is
-// used. If that type has too few tasks as well, nothing is learned.
+// Calibrates the site for tasks on `gpu_type`; an empty type means unknown. Only observations that
+// have a formula and whose run did not run out of memory are used, and only the newest of each
+// signature, so a task repeated a hundred times counts once. The constant is the median of
+// (measured - rest - libraries) over the small models, with one value per model, for whichever way
+// of loading libraries fits better. The constant is used only if it differs by more than the
+// formula's own error divided by the square root of the number of models, and if it predicts
+// held-out models better than the shipped constant. If `gpu_type` has fewer than kLeastCalibration
+// tasks, the type with the most tasks is used. If that type has too few tasks as well, nothing is
+// learned.
 Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type);
 
 }  // namespace carma::estimate

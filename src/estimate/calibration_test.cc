@@ -167,7 +167,7 @@ TEST(Calibration, WarnsAboutValuesOfAnotherGpuType) {
   std::vector<task::Observation> runs = Many(6, "H100");
   const Site site = Calibrate(runs, "A100");
   EXPECT_NEAR(site.ContextMib(kShippedContext), 600, 30);
-  EXPECT_THAT(site.Remark(), HasSubstr("learned on H100, applied to A100"));
+  EXPECT_THAT(site.Remark(), HasSubstr("learned on H100 and applied to A100"));
   for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 100, 900));
   EXPECT_NEAR(Calibrate(runs, "A100").ContextMib(kShippedContext), 900, 30)
       << "its own type takes precedence";
@@ -187,7 +187,7 @@ TEST(Calibration, LearnsFromTheHistoryAndCanBeReset) {
   EXPECT_EQ(history.SiteFor("A100").tasks, 5U);
   history.Add(Taught(77, 100, 600));
   EXPECT_EQ(history.SiteFor("A100").tasks, 6U);
-  EXPECT_THAT(history.SiteFor("H100").Remark(), HasSubstr("learned on A100, applied to H100"));
+  EXPECT_THAT(history.SiteFor("H100").Remark(), HasSubstr("learned on A100 and applied to H100"));
   history.ForgetCalibration();
   EXPECT_EQ(history.SiteFor("A100").tasks, 0U);
   EXPECT_EQ(history.OfSignature("77").size(), 1U) << "the peaks are kept";

@@ -1,4 +1,4 @@
-// Reads the data sets for evaluating estimators: models, and measurements of their training.
+// Reads the data sets for evaluating estimators: models, and measurements of their training runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr double kMaxMib = 1e9;
 constexpr double kMaxBatch = 1e9;
 
 // Reduces a layer list to what torchsummary would print: modules with their outputs, the batch as
-// first dimension, and parameters only of modules with plain weights and biases.
+// the first dimension, and parameter counts only for modules with plain weights and biases.
 void ReduceToSummary(model::LayerList& list) {
   list.has_input_shapes = false;
   list.saved.reset();
@@ -78,9 +78,8 @@ double PassBytes(const model::LayerList& list) {
   return kBytes * elements;
 }
 
-// Reduces a layer list to what torchinfo prints by default: rows down to kDepth, each of which
-// includes its deeper layers. Modules that never run, such as a ModuleList, have a row without a
-// shape.
+// Reduces a layer list to what torchinfo prints by default: rows down to kDepth, each including the
+// layers below it. Modules that never run, such as a ModuleList, have a row without a shape.
 void ReduceToTorchInfo(model::LayerList& list) {
   constexpr int kDepth = 3;
   list.format = model::SummaryFormat::kTorchInfo;

@@ -14,8 +14,8 @@ constexpr std::int64_t kMaxSide = 100'000;
 // The autoencoder reduces the image's height and width by this factor.
 constexpr std::int64_t kLatentPixels = 8;
 
-// Parameters per block, in multiples of the squared width. Values are from the models of diffusers
-// 0.30 to 0.35.
+// Parameters per block, in multiples of the squared width. Values are taken from the models in
+// diffusers 0.30 to 0.35.
 struct PatchModel {
   std::string_view name;
   double squares = 12;       // attention has 4, a plain feed-forward part 8

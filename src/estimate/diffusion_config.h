@@ -1,5 +1,5 @@
-// Reads diffusion models from the config.json of diffusers: U-Nets, and transformers that work on
-// patches of a noisy image or video.
+// Reads diffusion models from diffusers' config.json: U-Nets, and transformers that work on patches
+// of a noisy image or video.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace carma::estimate {
 
-// Whether CARMA has a description of the blocks of this diffusers `_class_name`.
+// Whether CARMA knows the blocks of this diffusers `_class_name`.
 bool IsDiffusion(std::string_view class_name);
 
 // Reads a model and sets config.family to its class. A transformer has blocks with attention and a

@@ -33,7 +33,7 @@ class History;  // history.h: measured peaks of earlier runs
 // Everything that is known about a task before it runs. The pointers are borrowed for one call.
 struct Question {
   const model::LayerList* layers = nullptr;  // null: no readable summary
-  // A config.json given in place of a summary, with the settings of its training; null: none.
+  // A config.json given in place of a summary, with its training settings; null: none.
   const TransformerConfig* transformer = nullptr;
   std::optional<TrainingPlan> plan;
   std::vector<std::string> assumed;    // assumptions of the plan, one sentence each
@@ -48,8 +48,8 @@ struct Question {
   std::optional<std::int64_t> given_mib;  // stated by the user
   std::string given_source = "given";     // "given", "rad" …
   std::string signature;                  // signature.h; empty: unknown
-  std::string kin;             // equal for the same program of the same user; empty: unknown
-  std::string relation;        // equal for the same training with other amounts; empty: unknown
+  std::string kin;             // the same for all runs of one program by one user; empty: unknown
+  std::string relation;        // the same for runs that differ only in amounts; empty: unknown
   Amounts amounts;             // from the task's description and command
   double coverage = 0.95;      // share of runs that the bound should cover, 0.5..0.999
   const Site* site = nullptr;  // null: the shipped constants are used
@@ -99,7 +99,7 @@ class Estimator {
   virtual Result<Answer> Ask(const Question& question) const = 0;
 };
 
-// The figure stated by the user or the task file, unchanged.
+// The memory stated by the user or the task file, unchanged.
 std::unique_ptr<Estimator> MakeGiven();
 // The formula of the Horus scheduler (dissertation, section 5.3.1).
 std::unique_ptr<Estimator> MakeHorus();
@@ -112,12 +112,12 @@ std::unique_ptr<Estimator> MakeTransformer();
 // GPUMemNet with the shipped weights (data/estimators).
 std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
-// Measured peaks of earlier runs of the same training.
+// Measured peaks of earlier runs of the same training job.
 std::unique_ptr<Estimator> MakeFromHistory();
 // Tries these methods in order and uses the first that has an answer: history; runs of the same
-// training with other amounts; the closed form if a config.json is named, otherwise the structural
-// formula; this user's runs of the same program with other settings. kNotFound if no method has an
-// answer.
+// training job with other amounts; the closed form if a config.json is named, otherwise the
+// structural formula; this user's runs of the same program with other settings. kNotFound if no
+// method has an answer.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {

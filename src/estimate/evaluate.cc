@@ -53,7 +53,7 @@ ClassScore ClassScoreOf(std::span<const std::pair<int, int>> pairs, std::int64_t
     }
     const std::size_t hits = score.confusion[i][i];
     right += hits;
-    if (measured == 0) continue;  // never measured; the means are over measured classes
+    if (measured == 0) continue;  // never measured; the means cover only measured classes
     ++measured_classes;
     const double precision =
         predicted == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(predicted);
@@ -81,7 +81,7 @@ struct Teachings {
   bool bounds_point = false;  // `bound` is a factor on points
 };
 
-// A kind with at least this number of runs gets its own factor for the bound.
+// A kind with at least this many runs gets its own factor for the bound.
 constexpr std::size_t kEnoughOfKind = 20;
 // Multiplies the factor's excess over 1 if the kind has too few runs in other groups.
 constexpr double kWiderUnseen = 2;

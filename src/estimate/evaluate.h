@@ -18,11 +18,11 @@ namespace carma::estimate {
 // One measured run.
 struct Run {
   std::size_t model = 0;  // index into DataSet::models
-  std::string name;       // name of the model or task
+  std::string name;       // model or task name
   std::string family;     // group for --by; empty: unknown
   std::int64_t batch = 0;
   std::int64_t measured_mib = 0;
-  // The run ran out of memory or filled the GPU, so the measured value is only a lower limit of the
+  // The run ran out of memory or filled the GPU, so the measured value is only a lower bound on the
   // need. Never used as ground truth.
   bool censored = false;
   int gpus = 1;
@@ -54,7 +54,7 @@ struct ReadOptions {
 
 // layers: one model per line (docs/use/layer-lists.md), plain or gzip. measured: CSV with the
 // columns model, batch, measured_mib and optionally censored, optimizer, precision, family. Errors:
-// kInvalid with the location, also if no measurement has a layer list.
+// kInvalid with the location, including if no measurement has a layer list.
 Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
                             const ReadOptions& options);
 // Reads a catalogue of tasks: CSV with workload_id, batch_size, gpus, memory_mib_run60,
@@ -90,7 +90,7 @@ struct Score {
 };
 Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib);
 
-// The group and the kind of a run. The evaluation leaves out one group at a time.
+// A run's group and kind. The evaluation leaves out one group at a time.
 struct LeftOut {
   std::string group;
   std::string kind = {};  // runs of one kind are predicted about equally well

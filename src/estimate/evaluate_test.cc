@@ -23,7 +23,7 @@ TEST(Evaluate, ScoresPredictions) {
   std::vector<Outcome> outcomes = {
       Of(10'000, 9'000, 10'000),         // 10 % under, just covered
       Of(10'000, 9'400, 9'999),          // 6 % under, not covered
-      Of(1'000, 1'100, 1'200),           // 10 % over, in another 1 GiB class
+      Of(1'000, 1'100, 1'200),           // 10 % over, in a different 1 GiB class
       Of(2'000, 2'000, 2'400),           // exact
       Of(39'000, 50'000, 60'000, true),  // censored, predicted above the card
       Of(39'000, 30'000, 60'000, true),  // censored, predicted below the card
@@ -181,7 +181,7 @@ TEST(LeaveOut, CorrectsAndBoundsByOtherGroups) {
 
 TEST(LeaveOut, LearnsTheBoundOfAKindFromRunsOfThatKind) {
   // 21 runs of fixed length needed the predicted memory. 20 runs of varying length needed 50 %
-  // more. One run of each kind comes from another source.
+  // more. One run of each kind comes from a different source.
   std::vector<Outcome> outcomes;
   std::vector<LeftOut> parts;
   for (int i = 0; i < 20; ++i) {

@@ -134,7 +134,7 @@ class GpuMemNet : public Estimator {
                                     : "assumes Adam and fp32, as in the networks' training data");
     }
     if (question.layers->collapsed)
-      warnings.emplace_back("the summary hides layers inside blocks, so the answer is too small");
+      warnings.emplace_back("the summary hides layers inside blocks, so the answer is too low");
     if (const auto names = network.Unfamiliar(input); !names.empty()) {
       warnings.push_back(
           fmt::format("outside the networks' training data: {}", fmt::join(names, ", ")));

@@ -15,7 +15,7 @@
 
 namespace carma::estimate {
 
-// Converts class probabilities to MiB. Does not set method and warnings.
+// Converts class probabilities to MiB. Does not set `method` or `warnings`.
 //   classes  the most probable class; for MLPs also the most probable class at twice the width
 //   point    mean of the class points, weighted by probability and limited to the most probable
 //            class. A class point is the median need of the training runs in the class.
@@ -26,7 +26,8 @@ Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const 
                          std::int64_t class_mib, model::Family family, double coverage);
 
 // The class that gpumemnet-transformer predicts for a convolutional network similar to its training
-// data: only leaves, Adam in fp32, and every aggregate within the range of the training data.
+// data: the network consists only of leaves, is trained with Adam in fp32, and has every aggregate
+// within the range of the training data.
 struct AlikeClass {
   std::int64_t low_mib = 0;
   std::optional<std::int64_t> high_mib;  // upper edge of the class; empty: no upper edge
@@ -39,7 +40,7 @@ std::optional<AlikeClass> ClassAmongAlike(const Question& question);
 // contain the weights of all three families (WeightsFileName). Errors: kNotFound and kInvalid with
 // the file's name, as for Network::Load.
 Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
-// Creates the estimator of an entry. `folder` has the weights for GPUMemNet's two estimators; ""
+// Creates an entry's estimator. `folder` contains the weights for GPUMemNet's two estimators; ""
 // selects the shipped weights. Errors: as for LoadGpuMemNet().
 Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
                                                    const std::string& folder);

@@ -56,7 +56,7 @@ struct Row {
   auto operator<=>(const Row&) const = default;
 };
 
-// Rounds sizes to powers of e^step, so that similar sizes become equal.
+// Rounds sizes to powers of e^step so that similar sizes become equal.
 Row Rounded(const Row& row, double step) {
   const auto round = [&](double size) {
     return std::expm1(std::round(std::log1p(size) / step) * step);
@@ -72,7 +72,7 @@ std::size_t Different(const std::vector<Row>& sorted) {
 
 std::vector<LayerToken> Tokens(std::vector<Row> rows, double batch) {
   std::ranges::sort(rows);
-  // The loop ends because a step of 64 rounds every size to e^0.
+  // The loop terminates because a step of 64 rounds every size to e^0.
   for (double step = 1.0 / 64; Different(rows) > kMaxTokens; step *= 2) {
     for (Row& row : rows) row = Rounded(row, step);
     std::ranges::sort(rows);

@@ -38,7 +38,7 @@ inline constexpr std::array<std::string_view, 17> kAggregateNames{
 };
 using Aggregates = std::array<float, kAggregateNames.size()>;
 
-// The kinds of layers in the sequence. Layers such as Identity and Flatten are left out.
+// The layer types in the sequence. Layers such as Identity and Flatten are omitted.
 inline constexpr std::array<model::Op, 10> kLayerTypes{
     model::Op::kConv,      model::Op::kLinear,  model::Op::kEmbedding,  model::Op::kBatchNorm,
     model::Op::kLayerNorm, model::Op::kDropout, model::Op::kActivation, model::Op::kPool,
@@ -50,9 +50,9 @@ inline constexpr std::string_view kLayerTypeNames =
 inline constexpr std::array<std::string_view, 3> kLayerSizeNames{"ln activations", "ln params",
                                                                  "ln activations*batch"};
 
-// A group of layers of the same type and size. ln_repeats is the logarithm of their number. The
-// encoder uses no positions, so one token per group gives the same result in a fraction of the time
-// (gpumemnet_network.h).
+// A group of layers of the same type and size. ln_repeats is the logarithm of the number of layers
+// in the group. The encoder uses no positions, so one token per group gives the same result in a
+// fraction of the time (gpumemnet_network.h).
 struct LayerToken {
   int type = 0;  // index in kLayerTypes
   std::array<float, kLayerSizeNames.size()> sizes{};
@@ -64,7 +64,7 @@ inline constexpr std::size_t kMaxTokens = 128;
 
 struct NetworkInput {
   Aggregates aggregates{};
-  std::vector<LayerToken> layers;  // in order of type and size, at most kMaxTokens
+  std::vector<LayerToken> layers;  // sorted by type and size, at most kMaxTokens
 };
 
 // Pure. batch: at least 1.

@@ -59,7 +59,7 @@ MatrixXf Relu(const MatrixXf& x) {
   return x.cwiseMax(0.F);
 }
 
-// Makes the elements of each column positive and their sum 1.
+// Applies softmax to each column in place.
 void SoftmaxColumns(MatrixXf& x) {
   const Eigen::RowVectorXf largest = x.colwise().maxCoeff();
   x = (x.rowwise() - largest).array().exp();
@@ -83,7 +83,7 @@ class Network::Member {
  public:
   virtual ~Member() = default;
   virtual Index classes() const = 0;
-  // Returns the logits of the classes. aggregates must be standardised.
+  // Returns the class logits. `aggregates` must be standardised.
   virtual VectorXf Logits(const VectorXf& aggregates, const Sequence& sequence) const = 0;
 };
 
@@ -144,8 +144,7 @@ class Network::Loader {
   void Complain(const std::string& what) {
     if (!error_) error_ = {ErrorCode::kInvalid, fmt::format("{}: {}", path_, what)};
   }
-  // Reports unknown tensors as an error, because the author of the file expects them to have an
-  // effect.
+  // Reports unknown tensors as an error, because the file's author expects them to have an effect.
   void NoOthers() {
     for (const auto& [name, tensor] : file_.tensors) {
       if (!name.starts_with("check.") && !taken_.contains(name)) {

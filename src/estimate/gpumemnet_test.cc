@@ -205,7 +205,8 @@ TEST(ClassAnswer, AddsClassesOfTwiceTheWidthForPerceptrons) {
   EXPECT_EQ(answer.classes, (std::vector<MemoryClass>{{1024, 0}, {2048, 1}}));
 }
 
-// A valid file of a network without hidden layers, whose probabilities are the softmax of its bias.
+// A valid weights file for a network without hidden layers, whose probabilities are the softmax of
+// its bias.
 TensorFile BiasOnly(const std::vector<float>& bias) {
   const auto count = static_cast<std::int64_t>(kAggregateNames.size());
   const auto classes = static_cast<std::int64_t>(bias.size());

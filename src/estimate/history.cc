@@ -24,8 +24,8 @@ std::int64_t Scaled(std::int64_t mib, double factor) {
   return static_cast<std::int64_t>(std::ceil(static_cast<double>(mib) * factor - 1e-6));
 }
 
-// The peaks of runs that had enough memory, newest first. too_little_mib: the most memory that was
-// not enough for a run newer than all of these.
+// The peaks of runs that had enough memory, newest first. too_little_mib: the largest amount of
+// memory with which a run newer than all of these still ran out.
 struct Peaks {
   std::vector<std::int64_t> mib;
   std::optional<std::int64_t> too_little_mib;
@@ -83,7 +83,7 @@ class FromHistory : public Estimator {
     if (question.signature.empty())
       return NotFound("there is no command to look up in the history");
     const std::vector<task::Observation> runs = question.history->OfSignature(question.signature);
-    if (runs.empty()) return NotFound("the training has not run on this server before");
+    if (runs.empty()) return NotFound("this training has not run on this server before");
     Recollection recollection = Recollect(runs, question.gpu_type);
     Answer answer;
     answer.point_mib = recollection.point_mib;

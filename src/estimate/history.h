@@ -1,5 +1,5 @@
-// Stores measured peaks of earlier runs, and predicts the peak of the next run of the same training
-// from them.
+// Stores peaks measured in earlier runs, and uses them to predict the peak of the next run of the
+// same training job.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,12 @@ struct Recollection {
 
 // Predicts from `runs`, which must be newest first and not empty. Only runs on `gpu_type` are used
 // if there are any; otherwise all runs. point: the weighted 75th percentile of the peaks. Each run
-// weighs half as much as the second run after it, so a rise takes effect at once and a fall after
-// four runs. bound: the highest peak that weighs at least a twentieth of the newest peak, plus a
-// margin of 10 % for a single run, falling to 3 % for four or more runs. The margin covers peaks
-// between two readings one second apart, and occasional algorithm searches by cuDNN. Its values
-// were chosen, not fitted. If no run has succeeded since the last run that ran out of memory, point
-// and bound are at least 10 % above the memory of that run.
+// weighs half as much as the second run after it, so a rise takes effect immediately and a fall
+// after four runs. bound: the highest peak that weighs at least a twentieth of the newest peak,
+// plus a margin of 10 % for a single run, falling to 3 % for four or more runs. The margin covers
+// peaks between two readings one second apart, and occasional algorithm searches by cuDNN. Its
+// values were chosen, not fitted. If no run has succeeded since the last run that ran out of
+// memory, point and bound are at least 10 % above the memory of that run.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
 // The GPU types of a server, with their speed relative to the fastest type (core::PacesOf).
@@ -46,8 +46,8 @@ using Paces = std::map<std::string, double>;
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
-// Calibration uses only this number of the newest runs, because drivers, libraries and users of a
-// server change.
+// Calibration uses only this many of the newest runs, because a server's drivers, libraries and
+// users change.
 inline constexpr std::size_t kCalibrationRuns = 1'000;
 
 // The observations of all runs. Thread-safe; no call blocks for long.
@@ -60,7 +60,7 @@ class History {
   // Must be called in chronological order. Drops the oldest runs that exceed the limits in
   // task/verdict/observation.h.
   void Add(task::Observation observation);
-  // Drops the data for the calibration, but keeps the peaks.
+  // Drops the calibration data, but keeps the peaks.
   void ForgetCalibration();
 
   // OfSignature() and OfKin() return the newest runs first, at most task::kRunsPerSignature.

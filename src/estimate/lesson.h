@@ -13,20 +13,20 @@
 
 namespace carma::estimate {
 
-// Shorter attempts are ignored: a training first loads data and libraries, and reaches its peak in
-// the first steps after that.
+// Shorter attempts are ignored: a training run first loads data and libraries, and reaches its peak
+// in the first steps after that.
 inline constexpr base::Duration kLeastWatched{60'000};
 
 // Whether the attempt that has just released its GPUs shows how much memory its task needs. An
-// attempt that ran to its end shows it if the memory was observed long enough to include the peak.
-// An attempt that ran out of memory shows it too, because the memory it had was not enough.
+// attempt that ran to completion shows it if the memory was observed long enough to include the
+// peak. An attempt that ran out of memory shows it too, because the memory it had was not enough.
 bool Teaches(const core::TaskRecord& record, base::Duration watched);
 
 struct RanOn {
   std::string gpu_type;  // of the attempt's first GPU
   double pace = 1;       // its slowest GPU's speed relative to the server's fastest GPU
 };
-// its: the GPUs of the attempt, in the attempt's order; at least one.
+// its: the attempt's GPUs, in the attempt's order; at least one.
 RanOn RanOnOf(std::span<const core::GpuIndex> its, std::span<const core::GpuInfo> gpus);
 
 // The observation from an attempt for which Teaches() is true. Its run time is converted to the run

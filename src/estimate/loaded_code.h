@@ -1,5 +1,5 @@
-// Computes the constant part of a training's memory: its CUDA context and the library code that the
-// model makes PyTorch load. docs/evidence/estimators.md shows the source of each value.
+// Computes the constant part of a training job's memory: its CUDA context and the library code that
+// the model makes PyTorch load. docs/evidence/estimators.md shows the source of each value.
 #pragma once
 
 #include <string_view>
@@ -16,7 +16,7 @@ Loading LoadingOf(std::string_view torch);
 // The libraries that a model makes PyTorch load in addition to cuBLAS.
 enum class Libraries {
   kPlain,         // nothing else
-  kSequences,     // kernels of attention and table look-ups
+  kSequences,     // attention and table look-up kernels
   kConvolutions,  // cuDNN
 };
 

@@ -107,7 +107,7 @@ class Parser {
                  fmt::format("expected data_offsets within the {} bytes of data", data_.size()));
     }
     if (*end - *begin != elements * sizeof(float)) {
-      return Bad(name, fmt::format("{} bytes of data, the shape needs {}", *end - *begin,
+      return Bad(name, fmt::format("{} bytes of data, but the shape needs {}", *end - *begin,
                                    elements * sizeof(float)));
     }
     tensor.values.resize(elements);
@@ -134,12 +134,12 @@ class Parser {
     for (const Extent& extent : extents_) {
       if (extent.begin != reached) {
         return Bad(extent.name, fmt::format("data begins at byte {}, expected {}: {}", extent.begin,
-                                            reached, extent.begin < reached ? "shared" : "a gap"));
+                                            reached, extent.begin < reached ? "overlap" : "gap"));
       }
       reached = extent.end;
     }
     if (reached != data_.size())
-      return Bad(fmt::format("{} bytes of data, the tensors have {}", data_.size(), reached));
+      return Bad(fmt::format("{} bytes of data, but the tensors have {}", data_.size(), reached));
     return Unit{};
   }
 

@@ -79,7 +79,7 @@ TEST(Safetensors, RefusesBadFilesInOneLine) {
        "larger than the file"},
       {"shape and bytes differ",
        FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
-       "4 bytes of data, the shape needs 8"},
+       "4 bytes of data, but the shape needs 8"},
       {"offsets beyond the end",
        FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4),
        "within the 4 bytes of data"},
@@ -91,13 +91,13 @@ TEST(Safetensors, RefusesBadFilesInOneLine) {
        FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
               R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
               12),
-       "begins at byte 4, expected 8: shared"},
+       "begins at byte 4, expected 8: overlap"},
       {"a gap",
        FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
               R"("b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
               12),
-       "begins at byte 8, expected 4: a gap"},
-      {"bytes that belong to no tensor", FileOf(one, 8), "8 bytes of data, the tensors have 4"},
+       "begins at byte 8, expected 4: gap"},
+      {"bytes that belong to no tensor", FileOf(one, 8), "8 bytes of data, but the tensors have 4"},
       {"metadata that is not text", FileOf(R"({"__metadata__":{"a":1}})", 0),
        "expected strings only"},
   };

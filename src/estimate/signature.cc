@@ -38,12 +38,12 @@ constexpr std::string_view kLength =
     " model-max-length block-size cutoff-len context-length ctx-len ";
 
 // A 128-bit hash: FNV-1a in two lanes, mixed at the end. It need not be cryptographic, because the
-// user's id precedes it in plain text.
+// UID precedes it in plain text.
 class Digest {
  public:
   void Add(std::string_view text) {
     for (const char c : text) Byte(static_cast<unsigned char>(c));
-    Byte(0xFF);  // ends the piece; never part of UTF-8
+    Byte(0xFF);  // terminates the piece; never occurs in UTF-8
   }
   void Add(std::int64_t value) {
     for (int i = 0; i < 8; ++i) Byte(static_cast<unsigned char>(value >> (8 * i)));
@@ -288,8 +288,8 @@ std::string Fingerprint(const TransformerConfig& config) {
         config.active_experts, config.shared_forward, std::int64_t{config.tied}}) {
     digest.Add(size);
   }
-  // Only a few families have these sizes. Nothing is added for other families, so that their
-  // earlier history stays valid.
+  // Only a few families have these sizes. Nothing is added for other families, so their earlier
+  // history stays valid.
   if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
       config.decoder_layers > 0 || config.table_width > 0 || config.blocks)
     digest.Add(std::int64_t{std::llround(config.TotalParameters())});

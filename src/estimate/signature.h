@@ -1,4 +1,4 @@
-// Computes signatures. Submissions with equal signatures are treated as the same training.
+// Computes signatures. Submissions with equal signatures are treated as the same training job.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +12,34 @@
 
 namespace carma::estimate {
 
-// A hash of 32 letters over the types, shapes, parameters, dropout and kept bytes of a model's
-// rows. Names of rows and the format of the summary are not included. Models with equal
-// fingerprints need the same memory.
+// A hash of 32 hex digits over the types, shapes, parameters, dropout and kept bytes of a model's
+// rows. Row names and the summary's format are not included. Models with equal fingerprints need
+// the same memory.
 std::string Fingerprint(const model::LayerList& layers);
 std::string Fingerprint(const TransformerConfig& config);
 
-// Identifies a training by its submitter, the shape of its command or script, the model's
-// fingerprint (empty: no readable summary), batch size, optimizer, precision, known settings of the
-// training, GPUs and conda environment. The shape omits what does not change the memory need:
-// folders of paths, values of options like --seed, --lr, --epochs, --output (table in
-// signature.cc), dates and long hexadecimal numbers. A run with another seed or in another folder
-// is therefore the same training. Without a summary, only the command identifies the model, so the
-// working folder is included too. The result, "1000-<32 letters>", begins with the user's id, so no
-// user can produce another user's signature. Empty for a task without a command.
+// Identifies a training job by its submitter, the shape of its command or script, the model's
+// fingerprint (empty: no readable summary), batch size, optimizer, precision, known training
+// settings, GPUs and conda environment. The shape omits what does not change the memory need:
+// folders in paths, values of options like --seed, --lr, --epochs, --output (table in
+// signature.cc), dates and long hexadecimal numbers. A run with a different seed or in a different
+// folder therefore counts as the same training job. Without a summary, only the command identifies
+// the model, so the working folder is included too. The result, "1000-<32 hex digits>", begins with
+// the UID, so no user can produce another user's signature. Empty for a task without a command.
 std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
                       const std::string& fingerprint);
 
 // The signature as a number, for the core. Never KindId{}.
 core::KindId KindOf(const std::string& signature);
 
-// Identifies a wider group as "1000-<32 letters>": runs by the same user, of the same program (its
-// words before the first option or value), with the same number of GPUs.
+// Identifies a wider group as "1000-<32 hex digits>": runs by the same user, of the same program
+// (its words before the first option or value), with the same number of GPUs.
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
 // Amounts that users change to fit a GPU.
 struct Amounts {
   std::optional<std::int64_t> batch;   // samples per GPU and step
-  std::optional<std::int64_t> length;  // tokens of a sample
+  std::optional<std::int64_t> length;  // tokens per sample
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
 // The amounts from the task's description, or from options with common names in its command.

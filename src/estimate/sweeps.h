@@ -14,8 +14,8 @@
 namespace carma::estimate {
 
 struct SweepPoint {
-  std::string gpu;        // type of the GPU
-  std::string benchmark;  // name of the training
+  std::string gpu;        // GPU type
+  std::string benchmark;  // name of the training program
   std::int64_t batch = 0;
   std::int64_t mib = 0;  // as shown by the driver
 };
@@ -29,8 +29,8 @@ Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 // What is predicted, and from which measurements.
 enum class SweepQuestion {
   kBatch,   // one batch from all other batches of the benchmark on this GPU
-  kDouble,  // a batch at least twice as large, from the two next smaller batches
-  kGpu,     // one batch from runs on another GPU type and the contexts' difference
+  kDouble,  // a batch at least twice as large, from the next two smaller batches
+  kGpu,     // one batch from runs on another GPU type and the difference between contexts
   kSlope    // KiB per sample on this type, from the benchmark on another type
 };
 inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[] = {

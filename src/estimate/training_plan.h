@@ -17,9 +17,9 @@ enum class Method { kFull, kLora };
 inline constexpr std::pair<Method, std::string_view> kMethodWords[] = {{Method::kFull, "full"},
                                                                        {Method::kLora, "lora"}};
 
-// The objective of the training. kPreferences (DPO) compares a better with a worse answer, so a
-// batch of pairs runs as a batch of twice as many samples. kGroups (GRPO) compares answers that the
-// model has just generated.
+// The training objective. kPreferences (DPO) compares a better answer with a worse one, so a batch
+// of pairs runs as a batch of twice as many samples. kGroups (GRPO) compares answers that the model
+// has just generated.
 enum class Objective { kTokens, kPreferences, kGroups };
 inline constexpr std::pair<Objective, std::string_view> kObjectiveWords[] = {
     {Objective::kTokens, "sft"}, {Objective::kPreferences, "dpo"}, {Objective::kGroups, "grpo"}};
@@ -107,11 +107,11 @@ inline constexpr std::pair<Attention, std::string_view> kAttentionWords[] = {
 
 // How the loss processes the scores over the vocabulary.
 enum class Loss {
-  kStock,    // Hugging Face: a copy in fp32, its log-softmax, the gradients of both
+  kStock,    // Hugging Face: an fp32 copy, its log-softmax, the gradients of both
   kInPlace,  // one kernel that overwrites the copy (Triton cross entropy)
   kSplit,    // 16-bit scores, cast piece by piece (LitGPT)
   kChunked,  // head and loss for a chunk of tokens at a time (torchtune)
-  kFused,    // head and loss in one kernel, so scores never exist (Liger)
+  kFused,    // head and loss in one kernel, so the scores are never stored (Liger)
   kNone      // a head of a few classes: no scores over the vocabulary
 };
 inline constexpr std::pair<Loss, std::string_view> kLossWords[] = {
@@ -136,23 +136,23 @@ struct LoraTargets {
 Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {
-  std::int64_t sequence = 2048;        // tokens of the longest sample
+  std::int64_t sequence = 2048;        // tokens in the longest sample
   std::int64_t batch = 1;              // samples per GPU and step
-  std::int64_t parameters = 0;         // parameters of the model; 0: computed from config.json
+  std::int64_t parameters = 0;         // model parameters; 0: computed from config.json
   std::int64_t frozen_parameters = 0;  // parameters of additional models that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
-  // Number of tokens of a decoder that reads an encoder's output. Empty: the number of tokens of
-  // the encoder.
+  // Number of decoder tokens, for a decoder that reads an encoder's output. Empty: the same as the
+  // encoder.
   std::optional<std::int64_t> target;
   // Mean length of all samples except the longest, if micro-batches are not padded. Empty if all
   // samples are padded or packed to the sequence length.
   std::optional<std::int64_t> mean_length;
   bool accumulates = false;      // gradients persist during the next pass (gradient accumulation)
-  bool variable_length = false;  // samples are padded or packed to changing lengths
+  bool variable_length = false;  // samples are padded or packed to varying lengths
   Objective objective = Objective::kTokens;
   bool reference = false;    // a frozen copy of the model is on the GPU too
-  double rollout_share = 0;  // share of the GPU's memory for an engine that writes answers
+  double rollout_share = 0;  // share of GPU memory for an engine that generates answers
   Method method = Method::kFull;
   Quantisation quantisation = Quantisation::kNone;
   Dtype weights = Dtype::kBf16;
@@ -166,14 +166,14 @@ struct TrainingPlan {
   bool lora_16bit = false;         // adapters in the weights' precision; PEFT uses fp32
   bool trains_embeddings = false;  // modules_to_save: embedding and head, as copies
   StepOptimizer optimizer = StepOptimizer::kAdam;
-  bool step_in_backward = false;  // each gradient is used and freed at once
+  bool step_in_backward = false;  // each gradient is used and freed immediately
   Checkpointing checkpointing = Checkpointing::kNone;
   std::int64_t checkpoint_every = 1;  // with kFull: every n-th block; other blocks keep everything
   Attention attention = Attention::kFlash;
   Loss loss = Loss::kStock;
-  bool fused_layers = false;  // norms and adapters by fused kernels (Triton, torch.compile)
+  bool fused_layers = false;  // norms and adapters run in fused kernels (Triton, torch.compile)
   DataParallel data_parallel = DataParallel::kDdp;
-  std::int64_t ranks = 1;  // GPUs that share data_parallel's work
+  std::int64_t ranks = 1;  // number of GPUs used for data_parallel
   bool deepspeed = false;  // DeepSpeed's optimizer, even on one GPU; implied by ZeRO
   // Trains as Megatron and NeMo do: 16-bit weights with fp32 gradients, master weights and states,
   // and custom kernels. Together with kZero1, this is Megatron's distributed optimizer.
@@ -181,11 +181,11 @@ struct TrainingPlan {
   bool offload_optimizer = false;
   bool offload_parameters = false;
   bool offload_activations = false;
-  bool unties_head = false;          // separate head although config.json ties it (LitGPT)
+  bool unties_head = false;          // separate head even though config.json ties it (LitGPT)
   bool saves_whole_model = false;    // gathers all weights on a GPU to save them
   bool expandable_segments = false;  // PyTorch's allocator grows blocks in place
   std::int64_t tensor_parallel = 1;
-  bool sequence_parallel = false;    // splits by tokens what tensor parallelism does not split
+  bool sequence_parallel = false;    // splits along tokens what tensor parallelism leaves whole
   std::int64_t expert_parallel = 1;  // GPUs of a data-parallel group that share the experts
   std::int64_t pipeline = 1;         // stages
   std::int64_t in_flight = 0;  // micro-batches kept by the first stage; 0: as the schedule implies
@@ -193,7 +193,7 @@ struct TrainingPlan {
   Schedule schedule = Schedule::k1F1B;
   std::int64_t stages_per_gpu = 2;  // for an interleaved schedule
   std::int64_t context_parallel = 1;
-  std::optional<double> gpu_mib;  // memory of the GPU; empty: unknown
+  std::optional<double> gpu_mib;  // GPU memory; empty: unknown
 };
 
 // Applies the choices that Megatron always makes: fused norms, an in-place loss, no autocast.

@@ -108,7 +108,7 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   words.Switch("variable-length", plan.variable_length);
   if (packed && (plan.variable_length || mean_length > 0)) {
     words.Take(Invalid(Place(*words.Find("packed")) +
-                       ": expected without --variable-length and --mean-len"));
+                       ": cannot be combined with --variable-length or --mean-len"));
   }
   plan.variable_length = plan.variable_length || mean_length > 0;
   if (mean_length > 0) plan.mean_length = mean_length;
@@ -168,7 +168,7 @@ void SetLength(Words& words, const TransformerConfig& config, TrainingPlan& plan
   plan.sequence = std::min(kMostTokens, tokens * tokens * config.frames + config.text_tokens);
 }
 
-// The matrices that get adapters by default, as in PEFT or in the scripts of diffusers.
+// The matrices that have adapters by default, as in PEFT or in diffusers' scripts.
 std::string_view UsualTargets(const TransformerConfig& config) {
   return config.diffuses ? "attention" : "q,v";
 }
@@ -345,7 +345,7 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   }
   if (plan.objective == Objective::kGroups && words.Find("reference") == nullptr)
     assumed.emplace_back(
-        "a training without a reference model is assumed, as with beta 0 (--reference on)");
+        "training without a reference model is assumed, as with beta 0 (--reference on)");
   if (plan.objective == Objective::kGroups && words.Find("rollout-share") == nullptr)
     assumed.emplace_back("answers are assumed to be generated on other GPUs (--rollout-share)");
   if (words.Find("batch") == nullptr)

@@ -1,4 +1,4 @@
-// Converts the words that describe a training (task/describe/training.h) to a plan.
+// Converts the words that describe a training run (task/describe/training.h) to a plan.
 #pragma once
 
 #include <span>

@@ -62,7 +62,7 @@ TEST(TrainingWords, ADecoderHasItsOwnLength) {
 TEST(TrainingWords, UsesAnImagesPatchesUnlessALengthIsStated) {
   TransformerConfig config;
   config.sees_images = config.one_length = true;
-  config.positions = 3'137;  // more than the assumed length of texts
+  config.positions = 3'137;  // more than the assumed text length
   EXPECT_EQ(PlanOf({}, config)->sequence, 3'137);
   EXPECT_EQ(Assumptions({}, config, *PlanOf({}, config))[0],
             "images of 3137 patches, as in config.json (--seq-len)");

@@ -23,13 +23,14 @@ constexpr std::int64_t kMaxVocabulary = 100'000'000;
 
 using Keys = std::initializer_list<const char*>;
 
-// Reads the first of the keys that exists. Returns false if none exists.
+// Reads the first key that exists. Returns false if none exists.
 bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t low,
               std::int64_t high) {
   return std::ranges::any_of(keys, [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// Reads a required number from the first existing key. A target above 0 is the default.
+// Reads a required number from the first key that exists. If none does and `target` is already
+// above 0, `target` keeps its value as the default.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;
@@ -39,7 +40,7 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
 }
 
 // The family or class with the most similar name. If none is similar, the name with the longest
-// common prefix; empty if the prefix has fewer than three letters.
+// common prefix; empty if the prefix has fewer than three characters.
 std::string NearestFamily(std::string_view name) {
   std::vector<std::string> names = DiffusionClasses();
   for (const TransformerFamily& family : TransformerFamilies()) names.emplace_back(family.name);
@@ -160,8 +161,8 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   config.feed_forward = (config.hidden * 8 / 3 + kStep - 1) / kStep * kStep;
 }
 
-// Reads a sound encoder whose two convolutions turn each sound into a fixed number of spectrum
-// pieces.
+// Reads an audio encoder whose two convolutions turn each clip into a fixed number of spectrogram
+// frames.
 void GetSound(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t bands = 80;
   config.positions = 1500;
@@ -338,13 +339,13 @@ void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   GetQuantisation(in, config);
 }
 
-// Keys of image and sound encoders outside the stack. Their parameters can be computed from their
+// Keys of image and audio encoders outside the stack. Their parameters can be computed from their
 // sizes.
 constexpr std::string_view kEncoders[] = {"vision_config", "visual",         "vision_tower",
                                           "vision_cfg",    "vision_encoder", "audio_config",
                                           "audio_cfg",     "speech_config",  "audio_encoder"};
 
-// Reads the size of an image or sound encoder. Every key is optional. Returns false if no size is
+// Reads the size of an image or audio encoder. Every key is optional. Returns false if no size is
 // given.
 bool GetEncoder(base::JsonReader& outer, const char* key, TransformerConfig& config) {
   const base::Json* found = outer.Raw(key);
@@ -402,7 +403,7 @@ const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   return json;
 }
 
-// Reads a stack from the part of the file that describes the stack.
+// Reads a stack from the part of the file that describes it.
 void GetStack(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   config.gated = family.gated;
   config.rms_norm = family.rms_norm;
@@ -420,7 +421,7 @@ void GetStack(base::JsonReader& in, const TransformerFamily& family, Transformer
   GetDropout(in, family, config);
 }
 
-// Reads the towers of a model that compares images with texts. Missing keys have the defaults of
+// Reads the towers of a model that compares images with texts. Missing keys get the defaults from
 // the model's code. The image tower comes first, because images usually have more tokens.
 void GetTowers(base::JsonReader& whole, TransformerConfig& config) {
   const std::string family = config.family;
@@ -456,7 +457,7 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
   whole.Get("model_type", outer, 100);
   config.family = outer;
   in.Get("model_type", config.family, 100);
-  // Files of diffusers state the class of one part: a U-Net, a diffusion transformer or an
+  // diffusers files state the class of one part: a U-Net, a diffusion transformer or an
   // autoencoder.
   if (config.family.empty()) whole.Get("_class_name", config.family, 100);
   if (FindFamily(config.family) == nullptr && FindFamily(outer) != nullptr) config.family = outer;

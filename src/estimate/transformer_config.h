@@ -1,4 +1,4 @@
-// Reads the sizes of a transformer from a Hugging Face config.json.
+// Reads a transformer's dimensions from a Hugging Face config.json.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ inline constexpr std::pair<Dtype, std::string_view> kDtypeWords[] = {
     {Dtype::kBf16, "bf16"},     {Dtype::kFp16, "fp16"},    {Dtype::kFp32, "fp32"},
     {Dtype::kBf16, "bfloat16"}, {Dtype::kFp16, "float16"}, {Dtype::kFp32, "float32"}};
 
-// Equal blocks between an embedding and a head over the vocabulary: one stack, or an encoder and a
-// decoder that reads the encoder's result. All counts are within the limits that
+// Identical blocks between an embedding and a head over the vocabulary: one stack, or an encoder
+// and a decoder that reads the encoder's result. All counts are within the limits that
 // ParseTransformerConfig checks, so their products fit into a double.
 struct TransformerConfig {
   std::string family;  // model_type of config.json
@@ -40,10 +40,10 @@ struct TransformerConfig {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // fewer than heads: grouped keys and values
   std::int64_t head_width = 0;
-  std::int64_t value_width = 0;   // width of a head's values; 0: as for its keys
+  std::int64_t value_width = 0;   // width of a head's values; 0: same as its keys
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
   std::int64_t vocabulary = 0;
-  std::int64_t table_width = 0;        // width of the token embedding; 0: hidden
+  std::int64_t table_width = 0;        // token embedding width; 0: same as hidden
   std::int64_t positions = 0;          // rows of a learned position table; 0: none
   std::int64_t decoder_positions = 0;  // positions of a decoder; 0: same as `positions`
   bool gated = true;                   // three matrices in a feed-forward part instead of two
@@ -53,35 +53,35 @@ struct TransformerConfig {
   bool sees_images = false;            // its tokens are patches
   bool one_length = false;             // each sample has as many tokens as there are positions
   bool capped_scores = false;          // tanh is applied to the scores
-  bool written_out_gelu = false;       // activation of several operations with separate results
+  bool written_out_gelu = false;       // activation made of operations with separate results
   bool quick_gelu = false;             // x * sigmoid(1.702 x); also keeps the sigmoid's result
   bool drops_out = false;              // dropout after attention and after the feed-forward part
   bool drops_forward = false;          // dropout after the activation as well
   bool repeats_block = false;          // all blocks share one block's parameters
-  bool drops_scores = false;           // dropout of the attention weights
-  bool wide_scores = false;            // softmax in fp32 although the norms are LayerNorm
+  bool drops_scores = false;           // dropout on the attention weights
+  bool wide_scores = false;            // softmax in fp32 even though the norms are LayerNorm
   bool unfused_attention = false;      // attention uses matrix products even if fused kernels exist
   bool one_projection = false;         // queries, keys and values come from one matrix
   bool plain_loss = false;             // the loss reads the scores without an fp32 copy
   double latent_parameters = 0;        // parameters of factored attention matrices; 0: none
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;  // experts per token
-  std::int64_t shared_forward = 0;  // inner width of the additional part for all tokens
+  std::int64_t shared_forward = 0;  // inner width of the experts that process all tokens
   std::int64_t dense_layers = 0;    // part of `layers`: blocks without experts
   std::int64_t dense_forward = 0;   // inner width of blocks without experts
-  double block_parameters = 0;      // set if a block has more than attention and feed-forward part
+  double block_parameters = 0;      // set if a block has parts beyond attention and feed-forward
   bool reads_text = false;          // each block also attends to a few text tokens
   bool norms_heads = false;         // queries and keys have norms of their own
   std::int64_t norms = 2;           // per block
   bool modulated = false;         // blocks have scales, shifts and gates that depend on the sample
-  bool encodes_only = false;      // only the encoder of a family with encoder and decoder
+  bool encodes_only = false;      // only the encoder of an encoder-decoder family
   double side_by_side = 0;        // share of blocks whose two parts read the same norm
   bool diffuses = false;          // a diffusion model
   std::int64_t token_pixels = 0;  // height and width of a token's patch; 0: no image
   std::int64_t frames = 1;        // frames of a video, in tokens
-  std::int64_t text_tokens = 0;   // text tokens in the sequence, in addition to the image's
+  std::int64_t text_tokens = 0;   // text tokens in the sequence, in addition to image tokens
   std::int64_t usual_length = 0;  // tokens if no length is stated; 0: 2048
-  std::optional<BlockList> blocks;  // blocks of other kinds; makes the sizes above meaningless
+  std::optional<BlockList> blocks;  // blocks of other kinds; the sizes above are then meaningless
   std::vector<TransformerConfig> towers;     // stacks for the sample's other inputs (CLIP's text)
   std::vector<std::string> remarks;          // assumptions, one sentence each
   double other_parameters = 0;               // parameters of image encoders outside the stack
@@ -100,22 +100,22 @@ struct TransformerConfig {
   // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are not
   // counted, because they are less than 0.2 % of any model.
   double BlockParameters() const;
-  double ExpertParameters() const;  // the part of a block that is in experts
+  double ExpertParameters() const;  // the part of a block's parameters that belongs to experts
   double MatrixParameters() const;
   double TotalParameters() const;
 };
 
-// Whether a class of Transformers, such as "BertForSequenceClassification", has a head of only a
+// Whether a class of Transformers, such as "BertForSequenceClassification", has a head with only a
 // few classes.
 bool IsClassifier(std::string_view class_name);
 
 // text: config.json; where: its name for messages. Keys with the same meaning (num_hidden_layers,
 // n_layer …) are treated alike. Properties that are only in a family's code (gated, norm, tied)
 // come from a table by model_type (transformer_family.h). If a model reads images and text, its
-// text part (text_config) counts completely, and its image part counts only by its weights. If a
-// model compares images with texts (CLIP), both parts count completely. diffusion_config.h reads
-// files of diffusers. Errors: kInvalid, one line with the location, for text that is not JSON, an
-// unknown family, a missing or impossible number, or an unsupported quantisation.
+// text part (text_config) is counted completely, but only the weights of its image part are. If a
+// model compares images with texts (CLIP), both parts are counted completely. For diffusers files,
+// see diffusion_config.h. Errors: kInvalid, one line with the location, for text that is not JSON,
+// an unknown family, a missing or impossible number, or an unsupported quantisation.
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

@@ -15,11 +15,11 @@ constexpr Transformer kPlain = {.gated = false, .rms_norm = false};
 // Like kPlain, with the properties of BERT.
 constexpr Transformer kBert = {
     .gated = false, .rms_norm = false, .tied = true, .learned_positions = true, .drops_out = true};
-// Like kPlain, for models of image patches.
+// Like kPlain, for models whose tokens are image patches.
 constexpr Transformer kImages = {
     .gated = false, .rms_norm = false, .sees_images = true, .wide_scores = true};
 
-// A copy of a family with another name, additional properties and other sizes.
+// A copy of a family with a different name, additional properties and different sizes.
 consteval Transformer Like(std::string_view name, Transformer family,
                            std::initializer_list<bool Transformer::*> besides = {},
                            FamilySizes sizes = {}) {
@@ -170,7 +170,7 @@ constexpr Transformer kTransformers[] = {
     Like("siglip_text_model", kPlain,
          {&Transformer::tied, &Transformer::learned_positions, &Transformer::wide_scores},
          {12, 768, 12, 0, 3072, 32000}),
-    // Encoders of sounds.
+    // Audio encoders.
     Like("wav2vec2", kPlain,
          {&Transformer::drops_forward, &Transformer::drops_out, &Transformer::hears_waves}),
     Like("hubert", kPlain,

@@ -28,9 +28,9 @@ struct TransformerFamily {
   bool drops_out = false;         // dropout, unless its rate is set to 0
   bool halved_forward = false;    // intermediate_size counts both halves of the gated part
   bool encodes_decodes = false;   // two stacks; the blocks of the second also read the first
-  bool sees_images = false;       // tokens are patches of an image, the head is a classifier
-  bool hears = false;             // the encoder's tokens are pieces of a sound of fixed length
-  bool hears_waves = false;       // convolutions make tokens from a sound of any length
+  bool sees_images = false;       // tokens are image patches, the head is a classifier
+  bool hears = false;             // the encoder's tokens are pieces of a fixed-length audio clip
+  bool hears_waves = false;       // convolutions make tokens from audio of any length
   bool compares = false;          // two towers, for texts and for images
   std::int64_t mamba = 0;         // version of its state-space blocks; 0: attention
   bool norms_heads = false;       // queries and keys have norms of their own
@@ -38,7 +38,7 @@ struct TransformerFamily {
   bool wide_scores = false;       // its attention code computes softmax in fp32, as with RMSNorm
   bool repeats_block = false;     // all blocks share one block's parameters
   bool unfused = false;           // attention uses matrix products even if fused kernels exist
-  bool written_out_gelu = false;  // activation of several operations, unless one is named
+  bool written_out_gelu = false;  // activation made of several operations, unless one is named
 
   std::int64_t head_width = 0;  // default; 0: hidden / heads
   FamilySizes sizes = {};

@@ -1,4 +1,4 @@
-// Reads the convolutions of a sound encoder (wav2vec 2.0, HuBERT, WavLM) from its config.json.
+// Reads the convolutions of an audio encoder (wav2vec 2.0, HuBERT, WavLM) from its config.json.
 #pragma once
 
 #include "base/json.h"

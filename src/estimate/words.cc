@@ -32,7 +32,7 @@ constexpr Word<Precision> kPrecisions[] = {
     {"amp-bf16", Precision::kMixed}, {"fp16", Precision::kHalf},    {"float16", Precision::kHalf},
     {"half", Precision::kHalf},      {"bf16", Precision::kHalf},    {"bfloat16", Precision::kHalf}};
 
-// Finds a word regardless of case. '_' and '-' are equal.
+// Finds a word regardless of case. '_' and '-' are equivalent.
 template <class Value, std::size_t kCount>
 std::optional<Value> Meaning(const Word<Value> (&words)[kCount], std::string_view name) {
   std::string wanted = base::ToLower(base::Trim(name));

@@ -25,8 +25,7 @@ class CombinedProbe : public Probe {
  public:
   CombinedProbe(std::unique_ptr<Probe> nvml, CombinedOptions options);
 
-  // A GPU reports SM activity if NVML or DCGM reports it. Instances of divided GPUs have only
-  // NVML's counters.
+  // A GPU reports SM activity if NVML or DCGM reports it. MIG instances have only NVML's counters.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // Reads NVML. If DCGM is needed, the counters come from a row of `dcgmi` that is at most three
   // periods old. Power and energy come from this row if NVML does not report them. An impossible
@@ -34,7 +33,7 @@ class CombinedProbe : public Probe {
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override { nvml_->LeaveAlone(devices); }
 
-  // Why `dcgmi` gives no data, in one line. Empty if it works or is not needed.
+  // Why `dcgmi` provides no data, in one line. Empty if it works or is not needed.
   std::string DcgmTrouble() const { return dmon_ ? dmon_->trouble() : ""; }
 
  private:

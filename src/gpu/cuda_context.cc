@@ -56,7 +56,7 @@ using CuDevice = int;
 using CuContext = struct CuContextHandle*;
 constexpr CuResult kCudaSuccess = 0;
 constexpr CuResult kCudaOutOfMemory = 2;         // other processes use it
-constexpr CuResult kCudaDeviceUnavailable = 46;  // another process uses the GPU exclusively
+constexpr CuResult kCudaDeviceUnavailable = 46;  // another process has exclusive use of the GPU
 constexpr CuResult kCudaInvalidDevice = 101;
 constexpr CuResult kCudaNoSymbol = 500;
 
@@ -143,8 +143,8 @@ class Making {
 
 // ---- the parent ----
 
-// An empty folder, so that the child finds no MPS control daemon. The default folder is shared by
-// all users.
+// An empty folder, so the child finds no MPS control daemon. The default folder is shared by all
+// users.
 class EmptyFolder {
  public:
   EmptyFolder() {
@@ -182,7 +182,7 @@ std::chrono::milliseconds Until(SteadyTime deadline) {
   return std::max(left, std::chrono::milliseconds(0));
 }
 
-// A child process that holds a context. The destructor ends the process.
+// A child process that holds a context. The destructor terminates the process.
 class Holder {
  public:
   ~Holder() { End(); }
@@ -195,8 +195,8 @@ class Holder {
     Result<base::Pipe> output = base::MakePipe(false);
     if (!input) return Trouble(Kind::kMachine, input.error().message);
     if (!output) return Trouble(Kind::kMachine, output.error().message);
-    // The child has its own process group, so that Ctrl-C at the terminal ends only the doctor. The
-    // child then detects that its parent is gone, and ends.
+    // The child has its own process group, so Ctrl-C at the terminal kills only the doctor. The
+    // child then detects that its parent is gone, and exits.
     auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
                                      .environment = Environment(uuid, folder_.path())});
     if (!child) return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));
@@ -252,18 +252,18 @@ class Holder {
     }
   }
 
-  // Describes how the child ended. Call this only after the end of the child's output: the child
-  // has ended by then or is about to end.
+  // Describes how the child exited. Call this only once the child's output has ended: by then the
+  // child has exited or is about to.
   std::string HowItEnded() {
     constexpr const char* kWords = "the process that created the context ";
     if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";
     int status = 0;
     ::waitpid(std::exchange(child_.pid, 0), &status, 0);
     if (WIFSIGNALED(status)) {
-      return fmt::format("{}was ended by signal {} ({})", kWords, WTERMSIG(status),
+      return fmt::format("{}was killed by signal {} ({})", kWords, WTERMSIG(status),
                          ::strsignal(WTERMSIG(status)));
     }
-    return fmt::format("{}ended with code {} and without output", kWords, WEXITSTATUS(status));
+    return fmt::format("{}exited with code {} and no output", kWords, WEXITSTATUS(status));
   }
 
   bool EndsWithin(std::chrono::milliseconds patience) const {
@@ -277,7 +277,7 @@ class Holder {
     return ready > 0;
   }
 
-  // Ends the child. A child that hangs in the driver stays until this process ends.
+  // Terminates the child. A child that hangs in the driver remains until this process exits.
   void End() {
     if (child_.pid == 0) return;
     input_.reset();
@@ -295,7 +295,7 @@ class Holder {
   base::Spawned child_;    // pid 0: none, or reaped
 };
 
-// Shortens the address to a common form, because CUDA writes fewer digits of the domain than NVML.
+// Shortens the address to a common form, because CUDA prints fewer domain digits than NVML.
 std::string PlainPci(const std::string& pci) {
   const std::string lower = base::ToLower(pci);
   const std::size_t colon = lower.find(':');
@@ -327,7 +327,8 @@ Tried<ContextCost> Weigh(Probe& probe, std::size_t device, std::int64_t before_m
   if (others) return Trouble(Kind::kUnclear, "another process has started on the GPU");
   const std::int64_t grown_mib = last->used_mib - before_mib;
   if (grown_mib > 0) return ContextCost{.mib = grown_mib, .of_process = false};
-  return Trouble(Kind::kUnclear, "the driver shows no memory for the process with the context");
+  return Trouble(Kind::kUnclear,
+                 "the driver reports no memory for the process that holds the context");
 }
 
 }  // namespace
@@ -360,7 +361,7 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
   if (mode != ComputeMode::kDefault)
     return "its compute mode is EXCLUSIVE: a task that starts in the meantime would fail";
   if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone)
-    return "the driver requests a recovery of this GPU";
+    return "the driver requests recovery of this GPU";
   if (!reading->processes.empty()) return "it is in use";
   if (reading->used_mib > kIdleMib)
     return base::FormatMib(reading->used_mib) + " are used by no listed process";

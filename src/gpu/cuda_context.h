@@ -22,32 +22,31 @@ inline constexpr const char* kHoldContextWord = "--hold-cuda-context";
 
 // The child's part. Creates a context on the only visible GPU, reports it in one line on standard
 // output, keeps it until standard input ends, and releases it. Returns the exit code. Must be
-// called before any thread is started. The child ends with its parent, unless the driver hangs.
+// called before any thread is started. The child exits with its parent, unless the driver hangs.
 int HoldContext();
 
 // Why no context should be created on this GPU now: it would disturb other processes, or the
-// measurement would be wrong. Returns a clause, or an empty text if nothing speaks against a
-// context.
+// measurement would be wrong. Returns a clause; empty if a context may be created.
 std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& reading);
 
 struct ContextOptions {
-  std::vector<std::string> holder;             // words of a program that calls HoldContext()
-  std::chrono::milliseconds patience{20'000};  // real time until the context exists
-  std::chrono::milliseconds settling{200};     // between two readings of the new process
+  std::vector<std::string> holder;             // command line of a program that calls HoldContext()
+  std::chrono::milliseconds patience{20'000};  // how long to wait for the context, in real time
+  std::chrono::milliseconds settling{200};     // delay between two readings of the new process
 };
 
 struct ContextCost {
   std::int64_t mib = 0;
-  bool of_process = false;  // true: reported for the process; false: growth of the GPU's use
+  bool of_process = false;  // true: reported for the process; false: growth in the GPU's memory use
   friend bool operator==(const ContextCost&, const ContextCost&) = default;
 };
 
 struct ContextTrouble {
   enum class Kind {
     kNoLibrary,  // there is no CUDA driver library
-    kRefused,    // the CUDA driver answered with an error: cuda_code
-    kHung,       // no answer within the patience
-    kDied,       // the child ended without a report
+    kRefused,    // the CUDA driver returned an error: cuda_code
+    kHung,       // no answer within `patience`
+    kDied,       // the child exited without a report
     kUnclear,    // a context was created, but its memory is unknown
     kMachine,    // the child could not be started
   };
@@ -56,8 +55,8 @@ struct ContextTrouble {
   int cuda_code = 0;  // CUresult
 };
 
-// Creates a context on device number `device` of the probe and measures its memory. The child sees
-// only this GPU or instance and uses no MPS server. The child has ended when the function returns,
+// Creates a context on the probe's device `device` and measures its memory. The child sees only
+// this GPU or instance and uses no MPS server. The child has exited when the function returns,
 // unless the driver holds it in the kernel. Blocks for the patience plus a few seconds, and for as
 // long as the probe blocks; worker only.
 std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::size_t device,

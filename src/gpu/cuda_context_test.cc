@@ -192,11 +192,11 @@ TEST_F(CudaContext, FailsForUnsuitablePrograms) {
     const char* text;
   } cases[] = {
       {{"/nonexistent/carma"}, Kind::kMachine, "/nonexistent/carma: No such file"},
-      {{"/bin/false"}, Kind::kDied, "ended with code 1 and without output"},
+      {{"/bin/false"}, Kind::kDied, "exited with code 1 and no output"},
       {{"/bin/echo", "hello"}, Kind::kDied, "it said hello"},
       {{"/bin/echo", "refused"}, Kind::kDied, "it said refused"},
       {{"/bin/echo", "refused "}, Kind::kRefused, "(CUDA 0)"},
-      {{"/bin/echo", "-n", "made"}, Kind::kDied, "without output"},
+      {{"/bin/echo", "-n", "made"}, Kind::kDied, "no output"},
       {{"/usr/bin/yes", std::string(400, 'x')}, Kind::kDied, "it said"},
   };
   for (const auto& c : cases) {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxRow = 8'192;
 constexpr std::size_t kNoColumn = static_cast<std::size_t>(-1);
-// DCGM's special values ("not found", "not supported" and so on) are at least this large. One limit
-// is for doubles and one for integers.
+// DCGM reports special values ("not found", "not supported" and so on) as numbers that are at least
+// this large, both for doubles and for integers.
 constexpr double kBlank = 140'737'488'355'328.0;
 constexpr double kMaxWatts = 100'000;
 
@@ -145,13 +145,13 @@ void DmonParser::TakeTitles(std::string_view line) {
   }
 }
 
-// The kind, the number, and one cell per column. Empty if the line can be split in more than one
-// way.
+// Splits a line into the entity's kind and number, and one cell per column. Empty if the line can
+// be split in more than one way.
 std::vector<std::string_view> DmonParser::Cells(std::string_view line) const {
   std::vector<std::string_view> words = base::SplitWords(line);
   if (words.size() == columns_.size() + 2) return words;
   // If a cell is blank, or an instance's long name touches its first value, the cells are split at
-  // the positions of the titles.
+  // the title positions.
   const std::size_t first = columns_.front().from;
   words = base::SplitWords(line.substr(0, first));
   if (words.size() != 2) return {};

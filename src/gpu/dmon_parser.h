@@ -14,7 +14,7 @@ namespace carma::gpu {
 struct DmonRow {
   enum class Kind { kGpu, kGpuInstance, kComputeInstance };
   Kind kind = Kind::kGpu;
-  int id = 0;       // DCGM's number of the GPU or instance
+  int id = 0;       // DCGM's number for the GPU or instance
   std::string pci;  // "0000:07:00.0" from PciKey(); empty: unknown
   // The counters, power_w and energy_j. Absent if not reported or impossible.
   Reading values;
@@ -36,12 +36,12 @@ class DmonParser {
   // Returns the rows that these bytes complete, in order.
   std::vector<DmonRow> Feed(std::string_view bytes);
   // The last line that was neither a title line nor a row, in printable form. It may be an error
-  // message of the tool.
+  // message from the tool.
   const std::string& remark() const { return remark_; }
 
  private:
   struct Column {
-    std::size_t field;  // index in the table of fields; kUnknown: not read
+    std::size_t field;  // index in the field table; kUnknown: not read
     std::size_t from;   // where its title begins
   };
   void TakeLine(std::string_view line, std::vector<DmonRow>& rows);

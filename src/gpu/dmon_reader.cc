@@ -51,8 +51,8 @@ void DmonReader::Start(base::Time now) {
   parser_ = {};
   gave_rows_ = false;
   last_row_ = now;
-  // The child gets its own process group, so that its children can be killed too. If this process
-  // dies, SIGPIPE ends the child when it writes its next row.
+  // The child gets its own process group so that its children can be killed too. If this process
+  // dies, SIGPIPE kills the child when it writes its next row.
   auto child = base::Spawn({options_.program, "dmon", "-e", DmonFieldList(), "-d",
                             std::to_string(options_.period.count())},
                            {.files = {"/dev/null", pipe->write.get(), pipe->write.get()}});

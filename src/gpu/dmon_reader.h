@@ -1,4 +1,4 @@
-// Keeps one `dcgmi dmon` running, because a new process often answers with empty rows at first.
+// Keeps one `dcgmi dmon` running, because a new process often prints empty rows at first.
 #pragma once
 
 #include <sys/types.h>
@@ -24,11 +24,11 @@ struct DmonOptions {
 };
 
 // For use by one thread. The caller passes in the time. It must be real, not simulated, and must
-// not go back.
+// not go backwards.
 class DmonReader {
  public:
   explicit DmonReader(DmonOptions options) : options_(std::move(options)) {}
-  // Kills the child and waits at most a second for its end. A child that hangs in the driver is
+  // Kills the child and waits at most a second for it to exit. A child that hangs in the driver is
   // abandoned.
   ~DmonReader();
   DmonReader(const DmonReader&) = delete;
@@ -38,7 +38,7 @@ class DmonReader {
   // blocks. Must be called at least once per period. After a pause of more than three periods, the
   // output is discarded, because the age of its rows is unknown.
   void Poll(base::Time now);
-  // Waits for output, at most for `longest` in real time.
+  // Waits for output, for at most `longest` of real time.
   void Wait(std::chrono::milliseconds longest) const;
 
   // The newest row of this GPU. Null if no row arrived in the last three periods. Rows without a

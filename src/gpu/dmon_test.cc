@@ -133,7 +133,7 @@ TEST(DmonParser, SeparatesMigRows) {
 TEST(DmonParser, FindsColumnsByTitleOrElseByPosition) {
   std::vector<std::string> titles = kTitles;
   std::vector<std::string> row = Row("0000:07:00.0", "0.5");
-  std::swap(titles[1], titles[5]);  // columns in another order
+  std::swap(titles[1], titles[5]);  // columns in a different order
   std::swap(row[1], row[5]);
   DmonParser swapped;
   EXPECT_EQ(swapped.Feed(Line("#Entity", titles) + Line("GPU 0", row))[0].values.sm_active, 0.5);
@@ -207,7 +207,7 @@ class DmonChildTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Each start of the script appends a line with its arguments to the file `starts`.
+  // Each time the script starts, it appends a line with its arguments to the file `starts`.
   DmonOptions Script(const std::string& body) {
     const std::string path = folder_ + "/dcgmi";
     EXPECT_TRUE(base::WriteFileAtomic(
@@ -220,7 +220,7 @@ class DmonChildTest : public ::testing::Test {
     const auto text = base::ReadFile(folder_ + "/starts", 1 << 20);
     return text ? static_cast<std::size_t>(std::ranges::count(*text, '\n')) : 0;
   }
-  // Polls at the time `now` until `holds` returns true.
+  // Polls at time `now` until `holds` returns true.
   static bool Until(DmonReader& reader, base::Time now, const std::function<bool()>& holds) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!holds()) {
@@ -317,7 +317,7 @@ TEST_F(DmonChildTest, NamesAMissingProgram) {
 
 class CombinedProbeTest : public DmonChildTest {
  protected:
-  // Makes a probe of two GPUs. gpm: whether each GPU has GPM counters.
+  // Makes a probe for two GPUs. gpm: whether each GPU has GPM counters.
   void Make(const std::string& body, std::vector<bool> gpm, bool dcgm_for_all = false) {
     std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(2, 40'960, 424);
     infos[0].pci = "00000000:07:00.0";

@@ -1,4 +1,4 @@
-// Reads the versions of the loaded and of the installed driver.
+// Reads the versions of the loaded and the installed driver.
 #include "gpu/driver_version.h"
 
 #include <array>

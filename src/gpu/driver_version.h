@@ -1,4 +1,4 @@
-// Checks whether the kernel's driver and the libraries on disk have the same version. After a
+// Checks whether the loaded kernel driver and the libraries on disk have the same version. After a
 // package upgrade they differ until the machine reboots or the modules are reloaded. Until then,
 // every new CUDA program fails.
 #pragma once
@@ -14,8 +14,8 @@ struct InstalledDriver {
   bool Differ() const { return loaded && installed && *loaded != *installed; }
 };
 
-// nvml_library: a path, or a file name that is searched in the usual folders. root: replaces "/".
-// Unknown versions are empty. Reads a few small files.
+// nvml_library: a path, or a file name to look up in the usual folders. root: replaces "/". Unknown
+// versions are empty. Reads a few small files.
 InstalledDriver ReadInstalledDriver(const std::string& nvml_library, const std::string& root = "");
 
 }  // namespace carma::gpu

@@ -15,7 +15,7 @@ namespace carma::gpu {
 class FakeProbe : public Probe {
  public:
   explicit FakeProbe(std::vector<DeviceInfo> devices);
-  // Returns `count` equal GPUs "GPU-fake-0" … in PCI order. They report SM activity.
+  // Returns `count` identical GPUs "GPU-fake-0" … in PCI order. They report SM activity.
   static std::vector<DeviceInfo> EqualDevices(std::size_t count, std::int64_t total_mib,
                                               std::int64_t reserved_mib = 0);
 
@@ -35,7 +35,7 @@ class FakeProbe : public Probe {
   // Makes every call block until Release(), as if the driver hung.
   void Hang();
   void Release();
-  // Number of calls of Read() that were answered.
+  // Number of Read() calls that were answered.
   std::size_t reads() const;
   // Number of calls that are currently blocked.
   std::size_t hanging() const;

@@ -10,7 +10,7 @@ struct XidLine {
   XidFact fact;
 };
 
-// In ascending order of number. docs/server/gpus.md lists the sources.
+// In ascending numerical order. docs/server/gpus.md lists the sources.
 constexpr XidLine kXids[] = {
     {8, {XidClass::kDevice, "the GPU stopped processing"}},
     {13, {XidClass::kTask, "graphics engine exception"}},
@@ -35,12 +35,12 @@ constexpr XidLine kXids[] = {
     {120, {XidClass::kDevice, "error in the GPU's system processor (GSP)"}},
     {140, {XidClass::kDevice, "unrecovered memory error"}},
     {143, {XidClass::kDevice, "the GPU could not be initialised"}},
-    {154, {XidClass::kNews, "the driver requests another recovery action"}},
+    {154, {XidClass::kNews, "the driver requests a different recovery action"}},
 };
 
 constexpr std::string_view kXidPrefix = "Xid ";
 constexpr std::string_view kEccPrefix = "new uncorrectable memory errors: ";
-// The beginning of the same reason in earlier versions.
+// How the same reason began in earlier versions.
 constexpr std::string_view kOldEccPrefix = "new errors of memory beyond repair: ";
 
 std::string_view RecoveryText(RecoveryAction action) {
@@ -48,9 +48,9 @@ std::string_view RecoveryText(RecoveryAction action) {
     case RecoveryAction::kNone:
       return "";
     case RecoveryAction::kGpuReset:
-      return "the driver requests a reset of the GPU";
+      return "the driver requests a GPU reset";
     case RecoveryAction::kNodeReboot:
-      return "the driver requests a restart of the machine";
+      return "the driver requests a machine reboot";
     case RecoveryAction::kDrainP2p:
       return "the driver requests that traffic on the links to other GPUs be stopped";
     case RecoveryAction::kDrainAndReset:
@@ -153,7 +153,7 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // The restored reason compares with the driver's total count of errors, so no earlier errors are
+  // The restored reason compares with the driver's total error count, so no earlier errors are
   // subtracted.
   if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }

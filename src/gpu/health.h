@@ -15,9 +15,9 @@
 namespace carma::gpu {
 
 enum class XidClass {
-  kTask,       // a program's fault: 13, 31, 43, 45, 68, 109. It ends; the GPU is intact
-  kContained,  // bad memory under a program: it ends; the GPU needs a reset when idle
-  kDevice,     // a fault of the GPU, its memory, links or firmware: no more tasks
+  kTask,       // a program's fault: 13, 31, 43, 45, 68, 109. It exits; the GPU is intact
+  kContained,  // bad memory under a program: it exits; the GPU needs a reset when idle
+  kDevice,     // a fault in the GPU, its memory, links or firmware: no more tasks
   kNews,       // harmless, or handled elsewhere (63, 154 …)
 };
 struct XidFact {
@@ -49,8 +49,8 @@ class Health {
   const std::string& Take(const Reading& reading);
   // Call this when an administrator resumes the GPU. Earlier evidence no longer counts.
   void Acknowledge();
-  // Restores the sentence of Take() after a restart of carmad. Must not be called after a reboot,
-  // because a reboot resets every GPU.
+  // Restores the reason that Take() returned before carmad restarted. Must not be called after a
+  // reboot, because a reboot resets every GPU.
   void Restore(std::string why);
   // Call this when a lost GPU has come back. Earlier Xids no longer count.
   void Cleared();

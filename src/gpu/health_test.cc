@@ -82,11 +82,11 @@ TEST(Health, ConditionsLastUntilTheyAreNoLongerReported) {
       {"a reset is wanted",
        {.recovery = RecoveryAction::kGpuReset},
        {.recovery = RecoveryAction::kNone},
-       "a reset of the GPU"},
+       "a GPU reset"},
       {"a requested restart",
        {.recovery = RecoveryAction::kNodeReboot},
        {.recovery = RecoveryAction::kNone},
-       "a restart of the machine"},
+       "a machine reboot"},
       {"an unknown recovery action",
        {.recovery = RecoveryAction::kOther},
        {.recovery = RecoveryAction::kNone},
@@ -142,7 +142,7 @@ TEST(Health, StaysResumedUntilNewEvidence) {
   health.Acknowledge();
   EXPECT_THAT(health.Take(Tells({.recovery = RecoveryAction::kGpuReset})), IsEmpty());
   EXPECT_THAT(health.Take(Tells({.recovery = RecoveryAction::kNodeReboot})),
-              HasSubstr("restart of the machine"))
+              HasSubstr("machine reboot"))
       << "another wish";
 }
 

@@ -13,7 +13,7 @@
 namespace carma::gpu {
 namespace {
 
-// The kernel's limit on the size of a record. The kernel refuses a smaller buffer.
+// The kernel's limit on record size. The kernel rejects a smaller buffer.
 constexpr std::size_t kRecordBytes = 8192;
 // Maximum number of records per call. If the log grows faster, records are left for the next call.
 constexpr int kMostReads = 10'000;
@@ -50,8 +50,8 @@ std::optional<std::array<std::uint32_t, 3>> PlaceOf(std::string_view pci) {
 std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   constexpr std::string_view kBegin = "NVRM: Xid (PCI:";
   std::string_view rest = line;
-  // Skips the kernel's header of a record, "4,811,168790062,-;". Only text directly after it is
-  // from the driver. Text further on may have been written by any process, even a user's.
+  // Skips the kernel's record header, "4,811,168790062,-;". Only text directly after it is from the
+  // driver. Text further on may have been written by any process, even a user's.
   if (const std::size_t head = rest.find(';'); head != rest.npos && !rest.starts_with(kBegin))
     rest.remove_prefix(head + 1);
   if (!rest.starts_with(kBegin)) return std::nullopt;

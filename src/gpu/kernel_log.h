@@ -1,4 +1,4 @@
-// Reads Xids from the kernel's log. NVML reports only that an Xid occurred, whereas the log also
+// Reads Xids from the kernel log. NVML reports only that an Xid occurred, whereas the log also
 // names the process.
 #pragma once
 

@@ -18,7 +18,7 @@ std::uint64_t ToBytes(std::int64_t mib) {
   return static_cast<std::uint64_t>(mib) << 20;
 }
 
-// Converts a return code of the driver to an error.
+// Converts a driver return code to an error.
 Result<Unit> Judge(const NvmlApi& api, nvml::Return code, const std::string& doing) {
   if (code == nvml::kSuccess) return Unit{};
   const ErrorCode error = code == nvml::kNoPermission ? ErrorCode::kDenied

@@ -1,4 +1,4 @@
-// Finds GPUs with a changed MIG mode that takes effect only after a reset of the GPU.
+// Finds GPUs with a changed MIG mode that takes effect only after a GPU reset.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct PendingMigMode {
   friend bool operator==(const PendingMigMode&, const PendingMigMode&) = default;
 };
 
-// Lists GPUs with a pending change of mode, in NVML's order. Empty if unsupported. May block;
-// worker only.
+// Lists GPUs with a pending mode change, in NVML's order. Empty if unsupported. May block; worker
+// only.
 std::vector<PendingMigMode> AskPendingMigModes(const std::string& library);
 
 // An instance's share of the GPU's SMs, derived from the instance's name: "3g.20gb" has three of

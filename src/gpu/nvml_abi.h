@@ -1,5 +1,5 @@
 // The part of NVML's C interface that CARMA calls: names, numbers and layouts of its ABI. It is
-// written by hand, so that CARMA builds without NVIDIA packages; the library is loaded at run time.
+// written by hand so that CARMA builds without NVIDIA packages; the library is loaded at run time.
 // The simulated driver (simgpu/driver) exports the same functions.
 #pragma once
 
@@ -95,7 +95,7 @@ struct Utilization {
   std::uint32_t memory;  // percent during which memory was read or written
 };
 
-// The utilization by one process since the requested time. All zero if the process did not compute.
+// One process's utilization since the requested time. All zero if the process did not compute.
 struct ProcessUtilization {
   std::uint32_t pid;
   std::uint64_t timestamp_us;  // by the driver's clock
@@ -256,7 +256,7 @@ using GetLinkPciFn = Return(Device, std::uint32_t link, PciInfo* other);
 using GetLinkTypeFn = Return(Device, std::uint32_t link, std::uint32_t* other);
 using GetComputeModeFn = Return(Device, std::uint32_t*);
 using GetMigModeFn = Return(Device, std::uint32_t* current, std::uint32_t* pending);
-// The instances of a divided GPU. A handle below the maximum count returns kNotFound if there is no
+// The instances of a MIG GPU. A handle below the maximum count returns kNotFound if there is no
 // instance.
 using GetMigCountFn = Return(Device, std::uint32_t*);
 using GetMigHandleFn = Return(Device, std::uint32_t index, Device*);

@@ -1,4 +1,4 @@
-// Reads the condition of a GPU from NVML.
+// Reads a GPU's condition from NVML.
 #pragma once
 
 #include "gpu/nvml_devices.h"

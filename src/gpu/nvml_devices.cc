@@ -94,11 +94,11 @@ ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
   return given && current == 1;
 }
 
-// The reason why a board, with all its instances, cannot be used.
+// Why a board, with all its instances, cannot be used.
 struct Refusal {
   ReadError error;
   TroubleCause cause = TroubleCause::kOther;
-  // Not explicit, so that the error of a call converts without a cast.
+  // Not explicit, so that a call's error converts without a cast.
   Refusal(ReadError why, TroubleCause of = TroubleCause::kOther)
       : error(std::move(why)), cause(of) {}
 };
@@ -225,8 +225,8 @@ void RefuseShared(std::vector<NvmlDevice>& instances) {
       if (!other.info.trouble.empty() || other.GpuInstance() != instances[i].GpuInstance())
         continue;
       instances[i].info.trouble = {
-          fmt::format("it shares the memory of {}: of a GPU instance's compute instances, "
-                      "only the first is used",
+          fmt::format("it shares its memory with {}: only the first compute instance "
+                      "of a GPU instance is used",
                       other.info.uuid),
           TroubleCause::kSharedMemory};
       instances[i].info.total_mib = instances[i].info.reserved_mib = 0;
@@ -286,7 +286,7 @@ Listed ListInstances(NvmlCalls& calls, const Board& board) {
   std::vector<NvmlDevice> instances = CARMA_TRY(AskInstances(calls, board, count));
   if (instances.empty()) {
     return std::unexpected(Refusal(
-        ReadError(ErrorCode::kUnavailable, "MIG is on but there is no instance", board.uuid),
+        ReadError(ErrorCode::kUnavailable, "MIG is on but there are no instances", board.uuid),
         TroubleCause::kNoInstance));
   }
   RefuseShared(instances);

@@ -1,4 +1,4 @@
-// Lists the GPUs and the instances of divided GPUs (MIG).
+// Lists the GPUs and the instances of MIG GPUs.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace carma::gpu {
 
-// Options of a listing. GPUs are numbered as in NVML's own list.
+// Options for listing devices. GPUs are numbered as in NVML's own list.
 struct NvmlListing {
-  std::set<std::uint32_t> leave_out;          // listed with a trouble and not queried
+  std::set<std::uint32_t> leave_out;          // listed with a `trouble` and not queried
   std::function<void(std::uint32_t)> asking;  // called before the first query of each queried GPU
 };
 
@@ -28,7 +28,7 @@ struct NvmlLinks {
 };
 
 struct NvmlDevice {
-  std::uint32_t number = 0;       // NVML's number of the whole GPU
+  std::uint32_t number = 0;       // NVML's number for the whole GPU
   DeviceInfo info;                // without reports_sm_activity
   nvml::Device handle = nullptr;  // the GPU's or the instance's; null: none
   nvml::Device board = nullptr;   // of the whole GPU
@@ -49,8 +49,8 @@ struct NvmlDevice {
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
-// Gets new handles after a reload of the driver, which invalidates all earlier handles. Errors: as
-// for ListNvmlDevices().
+// Gets new handles after a driver reload, which invalidates all earlier handles. Errors: as for
+// ListNvmlDevices().
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {
@@ -58,8 +58,8 @@ struct MemoryUse {
   std::int64_t reserved_mib = 0;
   std::int64_t used_mib = 0;
 };
-// gpu: as ReadError::gpu. Errors: as for NvmlCalls::FailureOf(), and kCorrupt if the driver reports
-// no amount of memory.
+// gpu: as ReadError::gpu. Errors: as for NvmlCalls::FailureOf(), and kCorrupt if the driver does
+// not report the amount of memory.
 ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 
 // The name of an instance's profile: "3g.20gb", or "1c.3g.20gb" for a part of that instance. It

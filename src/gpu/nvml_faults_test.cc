@@ -23,7 +23,7 @@ enum class Role {
   kNothing,    // the error has no effect
   kTells,      // a value is absent, unless the GPU or the driver is lost
   kDecides,    // the reading fails, unless the error means that there is no value
-  kMemory,     // the reading fails, or the function from before R510 is used
+  kMemory,     // the reading fails, or the pre-R510 function is used
   kIdentity,   // the GPU cannot be described
   kFoundation  // no GPU can be listed
 };
@@ -88,7 +88,7 @@ constexpr Function kFunctions[] = {
     {"nvmlGpmMigSampleGet", Role::kNothing, Role::kNothing},
     {"nvmlGpmMetricsGet", Role::kNothing, Role::kDecides},
 };
-// Functions that are called for the instances of a divided GPU. All other functions are called for
+// Functions that are called for the instances of a MIG GPU. All other functions are called for
 // whole GPUs.
 constexpr Function kOfInstances[] = {
     {"nvmlDeviceGetMaxMigDeviceCount", Role::kIdentity, Role::kNothing},
@@ -147,7 +147,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
     Faulty().errors.clear();
     for (FakeNvmlInstance& instance : Faulty().instances) instance.errors.clear();
   }
-  // The last device is the healthy GPU, which is not divided.
+  // The last device is the healthy GPU, which has no instances.
   void ExpectTheOtherServes(std::size_t count) {
     const Reading reading = MustRead(count - 1);
     EXPECT_EQ(reading.used_mib, 10'000);

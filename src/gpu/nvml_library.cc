@@ -66,7 +66,7 @@ std::string NvmlText(const NvmlApi& api, nvml::Return code) {
 }
 
 ErrorCode NvmlCalls::Judge(nvml::Return code) {
-  // A single GPU may return this code although the driver still serves other GPUs.
+  // A single GPU may return this code even though the driver still serves other GPUs.
   std::uint32_t count = 0;
   if (MeansDriverGone(code) && api.count(&count) != nvml::kSuccess) driver_gone_ = true;
   return code == nvml::kGpuIsLost ? ErrorCode::kNotFound : ErrorCode::kUnavailable;

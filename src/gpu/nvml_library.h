@@ -142,7 +142,7 @@ class NvmlCalls {
   // Returns whether the call produced its value. Errors: as for FailureOf().
   ReadResult<bool> Given(const std::string& gpu, nvml::Return code, const char* what,
                          Weight weight);
-  // An error "doing: text of the driver". kNotFound for a lost GPU, otherwise kUnavailable.
+  // An error "doing: the driver's text". kNotFound for a lost GPU, otherwise kUnavailable.
   std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
   // An error about one GPU, in the same form. what: the requested value; empty for the GPU itself.
   std::unexpected<ReadError> FailureOf(const std::string& gpu, nvml::Return code,

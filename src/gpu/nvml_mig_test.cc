@@ -1,4 +1,4 @@
-// Tests divided GPUs (MIG), MPS clients and the GPU use of each process.
+// Tests MIG GPUs, MPS clients and each process's GPU use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// GPU-a, the first in PCI order, has two instances. GPU-b is whole.
+// GPU-a, the first in PCI order, has two instances. GPU-b has none.
 class NvmlMigTest : public FakeNvmlTest {
  protected:
   void SetUp() override {
@@ -145,7 +145,7 @@ TEST_F(NvmlMigTest, ReportsADividedGpuWithoutInstances) {
   EXPECT_EQ(devices[0].uuid, "GPU-a");
   EXPECT_EQ(devices[0].pci, "00000000:07:00.0");
   EXPECT_EQ(devices[0].total_mib, 0);
-  EXPECT_EQ(devices[0].trouble.Sentence(), "GPU GPU-a: MIG is on but there is no instance");
+  EXPECT_EQ(devices[0].trouble.Sentence(), "GPU GPU-a: MIG is on but there are no instances");
   EXPECT_EQ(devices[0].trouble.cause, TroubleCause::kNoInstance);
   EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(MustRead(1).used_mib, 10'000);
@@ -177,7 +177,7 @@ TEST_F(NvmlMigTest, RejectsComputeInstancesThatShareMemory) {
   const std::vector<DeviceInfo> devices = MustList();
   EXPECT_EQ(devices[0].mig->profile_name, "1c.3g.20gb");
   EXPECT_THAT(devices[0].trouble.text, IsEmpty());
-  EXPECT_THAT(devices[1].trouble.text, HasSubstr("shares the memory of MIG-1"));
+  EXPECT_THAT(devices[1].trouble.text, HasSubstr("shares its memory with MIG-1"));
   EXPECT_EQ(devices[1].trouble.cause, TroubleCause::kSharedMemory);
   EXPECT_EQ(devices[1].total_mib, 0);
 }

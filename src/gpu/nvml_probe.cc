@@ -110,7 +110,7 @@ Result<Unit> LibraryProbe::Open() {
 }
 
 Result<Unit> LibraryProbe::FindAgain() {
-  // To find a GPU by its UUID, NVML visits all GPUs, including those that were left out.
+  // To find a GPU by its UUID, NVML visits all GPUs, even excluded ones.
   if (!devices_.empty() && !listing_.leave_out.empty())
     return Unavailable("NVML was reloaded; GPUs must be listed again");
   std::vector<NvmlDevice*> all;
@@ -157,7 +157,7 @@ void LibraryProbe::FreeGpm(DeviceState& device) {
   device.primed = false;
 }
 
-// Creates a new set of events, because events about the GPUs of an earlier list are useless.
+// Creates a new event set, because events about the GPUs of an earlier list are useless.
 void LibraryProbe::RegisterEvents() {
   FreeEvents();
   if (!api_.HasEvents() || devices_.empty()) return;
@@ -330,8 +330,8 @@ ReadResult<Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Readin
   return Unit{};
 }
 
-// Power is measured only for the whole GPU. It is reported for the first instance, so that sums
-// over all devices are correct.
+// Power is measured only for the whole GPU. It is reported for the first instance, so sums over all
+// devices are correct.
 ReadResult<Unit> LibraryProbe::ReadPower(const DeviceState& device, Reading& reading) {
   if (!device.leads) return Unit{};
   if (api_.power) {

@@ -13,16 +13,17 @@
 namespace carma::gpu {
 
 inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
-// How often the condition of a GPU (Reading::condition) is read. In between, the last condition is
+// How often a GPU's condition (Reading::condition) is read. In between, the last condition is
 // repeated, because some of these calls take longer than all other calls together.
 inline constexpr base::Duration kConditionSpan{10'000};
 
 class NvmlProbe : public Probe {
  public:
-  // Sets the options for later calls of Devices(). If GPUs are left out, Read() fails after a
-  // reload of the driver until Devices() is called.
+  // Sets the options for later calls to Devices(). If GPUs are excluded, Read() fails after a
+  // driver reload until Devices() is called again.
   virtual void SetListing(NvmlListing listing) = 0;
-  // NVML's number of the GPU that is or contains this device in the last list of Devices().
+  // NVML's number for the GPU that is or contains this device in the last list that Devices()
+  // returned.
   virtual std::uint32_t NumberOf(std::size_t device) const = 0;
 };
 
@@ -48,8 +49,8 @@ struct DriverVersions {
 };
 // Why there is no driver.
 struct NoDriver {
-  std::string message;                    // one line, for people
-  std::optional<nvml::Return> nvml_code;  // empty: NVML was not called, or gave no answer
+  std::string message;                    // one line, human-readable
+  std::optional<nvml::Return> nvml_code;  // empty: NVML was not called, or did not respond
 };
 // May block.
 std::expected<DriverVersions, NoDriver> AskDriverVersions(

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kMaxProcesses = 65'536;
 constexpr std::uint32_t kRoom = 8;  // for processes that start between the two calls
 
-// Adds one entry of the driver's list. The memory of entries with the same pid is added up.
+// Adds one entry from the driver's list. The memory of entries with the same pid is added up.
 void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
   for (ProcessUse& use : uses) {
     if (use.pid != line.pid) continue;
@@ -64,8 +64,8 @@ std::string CgroupRoot() {
   return "/sys/fs/cgroup";
 }
 
-// Whether an entry of a list belongs to this instance. In the instance's own list, an entry need
-// not name the instance. In the whole GPU's list, it must.
+// Whether a list entry belongs to this instance. In the instance's own list, an entry need not name
+// the instance. In the whole GPU's list, it must.
 bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_list) {
   if (!device.info.mig) return true;
   const bool untold = line.gpu_instance == nvml::kNoValue32;
@@ -149,7 +149,7 @@ ReadResult<Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice
   if (code == nvml::kNotFound) count = 0;  // no process has computed since
   const bool given =
       CARMA_TRY(calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
-                            "utilization by each process", Weight::kTells));
+                            "per-process utilization", Weight::kTells));
   if (!given || count > samples_.size() || (count == 0 && busy.value_or(0) > 0)) return Unit{};
   std::map<pid_t, const nvml::ProcessUtilization*> newest;
   for (std::uint32_t i = 0; i < count; ++i) {

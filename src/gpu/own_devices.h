@@ -10,13 +10,13 @@
 namespace carma::gpu {
 
 struct OwnDevices {
-  std::vector<DeviceInfo> devices;   // in the order of the list
+  std::vector<DeviceInfo> devices;   // in list order
   std::vector<std::string> unknown;  // names without a match
 };
 
 // Selects the named devices. Pure. A name is the number of a whole GPU in PCI order, as in CUDA and
-// Slurm, or a UUID of a GPU or instance, or a prefix of a UUID. The number of a divided GPU selects
-// all its instances. A prefix selects all devices that match it.
+// Slurm, the UUID of a GPU or instance, or a UUID prefix. The number of a MIG GPU selects all its
+// instances. A prefix selects all devices that match it.
 OwnDevices OnlyNamed(std::vector<DeviceInfo> devices, std::span<const std::string> names);
 
 }  // namespace carma::gpu

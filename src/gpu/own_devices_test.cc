@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// GPU 1 is divided.
+// GPU 1 is a MIG GPU.
 std::vector<DeviceInfo> Server() {
   std::vector<DeviceInfo> devices(5);
   devices[0].uuid = "GPU-aa11";

@@ -31,7 +31,7 @@ struct MigPlace {
   std::string parent_uuid;
   int gpu_instance = 0;
   int compute_instance = 0;
-  int profile = -1;          // NVML's number of the GPU instance's profile; -1: not reported
+  int profile = -1;          // NVML's number for the GPU instance's profile; -1: not reported
   std::string profile_name;  // "3g.20gb", derived from slices and memory
   int slices = 7;            // slices of the whole GPU, the limit on instances
 
@@ -49,7 +49,7 @@ struct MigPlace {
 // The causes of trouble, each with a different remedy. DeviceTrouble::text has the details.
 enum class TroubleCause {
   kOther,
-  kNoInstance,    // MIG is on, but there is no instance
+  kNoInstance,    // MIG is on, but there are no instances
   kSharedMemory,  // several compute instances share one GPU instance
   kHangs,         // a driver call for this GPU does not return
 };
@@ -60,7 +60,7 @@ inline constexpr std::pair<TroubleCause, std::string_view> kTroubleCauseWords[] 
     {TroubleCause::kHangs, "hangs"}};
 
 struct DeviceTrouble {
-  std::string text;  // only for people; empty: none
+  std::string text;  // human-readable; empty: none
   TroubleCause cause = TroubleCause::kOther;
   std::string gpu = {};  // as ReadError::gpu; `text` does not name the GPU
   bool empty() const { return text.empty(); }
@@ -81,7 +81,7 @@ struct DeviceInfo {
   // instance.
   std::vector<std::string> linked_to = {};
   // Why the device could not be described; empty if it was described. A device in trouble is listed
-  // anyway, so that the other devices can be used. Its UUID may be made up ("GPU-unknown-3"), its
+  // anyway so that the other devices can be used. Its UUID may be made up ("GPU-unknown-3"), its
   // memory is 0, and Read() returns kNotFound.
   DeviceTrouble trouble;
 
@@ -108,7 +108,7 @@ struct ProcessUse {
   std::optional<std::int64_t> used_mib;  // empty: the driver does not report it
   bool mps_server = false;               // never counted as work
   bool mps_client = false;               // computes through an MPS server
-  // The recent share of time in which the process's kernels ran, 0..1. As coarse as
+  // The fraction of recent time during which the process's kernels ran, 0..1. As coarse as
   // Reading::utilization. Empty if not reported, as always under MPS and on MIG instances.
   std::optional<double> kernel_time;
   // The process's nearest control group with its own GPU memory limit, as a path in
@@ -129,7 +129,7 @@ struct ProcessUse {
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
 };
 
-// Source of the activity counters of a GPU (Counter in counters.h).
+// Source of a GPU's activity counters (Counter in counters.h).
 enum class CounterSource {
   kNone,  // only the coarse utilisation is known
   kGpm,   // the driver's own counters, Hopper and newer
@@ -155,11 +155,11 @@ enum class RecoveryAction {
   kOther = 5,  // unknown to this program
 };
 
-// The parts of a GPU's state that change rarely. A value is absent if it is not supported, not
-// permitted or not answered.
+// The parts of a GPU's state that change rarely. A value is absent if the driver does not support,
+// permit or return it.
 struct Condition {
-  std::optional<std::int64_t> ecc_corrected;    // errors of memory since the driver was loaded
-  std::optional<std::int64_t> ecc_uncorrected;  // uncorrected errors of memory
+  std::optional<std::int64_t> ecc_corrected;    // corrected memory errors since driver load
+  std::optional<std::int64_t> ecc_uncorrected;  // uncorrected memory errors
   std::optional<std::int64_t> rows_remapped;    // memory rows replaced by spares so far
   std::optional<bool> remap_pending;            // more rows will be replaced at the next reset
   std::optional<bool> remap_failed;             // no spare rows left
@@ -181,8 +181,8 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// The reading of one device at one moment. A value is absent if it is not supported or not
-// answered.
+// The reading of one device at one moment. A value is absent if the driver does not support or
+// return it.
 struct Reading {
   base::Time taken{};
   std::int64_t total_mib = 0;
@@ -213,8 +213,8 @@ struct Reading {
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
   Condition condition;
-  // Critical errors that the driver has announced since the previous reading. On a divided GPU,
-  // each instance gets its own errors and the errors of the whole GPU.
+  // Critical errors that the driver has announced since the previous reading. On a MIG GPU, each
+  // instance gets its own errors and the errors of the whole GPU.
   std::vector<int> xids;
 
   // Visits all members except `taken`. Defined in reading_json.cc, which is the only user.
@@ -234,8 +234,8 @@ class Probe {
   // Reads one device. Errors: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (an
   // impossible value: NaN, sentinel, used > total). May block; worker only.
   virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
-  // Announces that these devices of the last list will not be read until the next LeaveAlone(). The
-  // driver's handles for them may be released.
+  // Announces that these devices from the last list will not be read until the next LeaveAlone().
+  // The driver's handles for them may be released.
   virtual void LeaveAlone(const std::set<std::size_t>& /*devices*/) {}
   // From now on, GPUs keep the numbers that they have in this list, even if the driver's list
   // changes.

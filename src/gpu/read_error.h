@@ -1,4 +1,4 @@
-// An error about the description or the reading of a GPU.
+// An error from describing or reading a GPU.
 #pragma once
 
 #include <expected>
@@ -10,8 +10,8 @@ namespace carma::gpu {
 
 struct ReadError {
   ReadError(ErrorCode kind, std::string what, std::string of = "");
-  // An error of the driver, not of a single GPU. Not explicit, so that an Error converts to a
-  // ReadError.
+  // An error of the driver rather than of a single GPU. Not explicit, so that an Error converts to
+  // a ReadError.
   ReadError(base::Error error);
 
   // The message with the GPU's name, for output that does not show the GPU elsewhere: "GPU GPU-a:

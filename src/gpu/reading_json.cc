@@ -104,9 +104,8 @@ Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& pointer) 
   base::FieldReader reader(in, base::Unknown::kPassedOver);
   DeviceInfo::VisitFields(reader, info);
   in.Get("trouble_cause", cause, kNameRule.max_bytes);
-  if (info.uuid.empty()) in.Complain("uuid", "the name of a GPU");
-  if (info.total_mib == 0 && info.trouble.empty())
-    in.Complain("total_mib", "the memory of the GPU");
+  if (info.uuid.empty()) in.Complain("uuid", "a GPU name");
+  if (info.total_mib == 0 && info.trouble.empty()) in.Complain("total_mib", "the GPU's memory");
   if (in.error()) return std::unexpected(*in.error());
   // A later version may write causes that are unknown to this version.
   info.trouble = {base::Printable(info.trouble.text, 4'096),

@@ -1,5 +1,5 @@
-// Converts a device, a reading or an error of a GPU to JSON and back. The JSON is used in
-// recordings, between the daemon and its reader, and in the daemon's list of known GPUs.
+// Converts a device, a reading or a GPU error to JSON and back. The JSON is used in recordings,
+// between the daemon and its reader, and in the daemon's list of known GPUs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -27,7 +27,7 @@ void AddAnswer(const ReadResult<Reading>& answer, nlohmann::json& json);
 // neither are present, or if a value is out of range.
 Result<ReadResult<Reading>> TakeAnswer(base::JsonReader& in);
 
-// Omits absent values, so that files of older and newer versions can both be read.
+// Omits absent values so that files from older and newer versions can both be read.
 nlohmann::json DeviceToJson(const DeviceInfo& info);
 // Errors: kInvalid with the position below `pointer`: no name, or neither memory nor a `trouble`
 // that explains its absence.

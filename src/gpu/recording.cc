@@ -25,7 +25,7 @@ Result<Recording> ParseHead(std::string_view line) {
   in.Get("carma_recording", version, 0, std::numeric_limits<std::int64_t>::max());
   if (!in.error() && version != kRecordingVersion) {
     return Invalid("expected {\"carma_recording\":" + std::to_string(kRecordingVersion) +
-                   ", …}: not a recording, or a recording of another version");
+                   ", …}: not a recording, or one from a different version");
   }
   in.Get("made_by", recording.made_by, 200);
   in.Get("driver", recording.driver, 200);
@@ -45,7 +45,7 @@ Result<RecordedAnswer> ParseAnswer(std::string_view line, std::size_t devices) {
   std::int64_t device = -1;
   in.Get("at_ms", at_ms, 0, kMaxMs);
   in.Get("gpu", device, 0, static_cast<std::int64_t>(devices) - 1);
-  if (!in.error() && device < 0) in.Complain("gpu", "the index of a GPU in the header");
+  if (!in.error() && device < 0) in.Complain("gpu", "the index of one of the header's GPUs");
   if (in.error()) return std::unexpected(*in.error());
   ReadResult<Reading> told = CARMA_TRY(TakeAnswer(in));
   return RecordedAnswer{base::Duration(at_ms), static_cast<std::size_t>(device), std::move(told)};
@@ -90,7 +90,7 @@ Result<Recording> ParseRecording(std::string_view text) {
       return Invalid(where + ": /at_ms: expected at least the previous time");
     recording->answers.push_back(std::move(*answer));
   }
-  if (!recording) return Invalid("line 1: expected the header of a recording");
+  if (!recording) return Invalid("line 1: expected a recording header");
   return std::move(*recording);
 }
 

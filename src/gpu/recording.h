@@ -1,8 +1,8 @@
 // Recordings of a driver's answers, for bug reports and tests.
 //
-// A recording consists of JSON lines. The first line is the head:
-// {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}. Every other line is the answer of one
-// device, given "at_ms" after the first answer. The lines are in order of time:
+// A recording consists of JSON lines. The first line is the header:
+// {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}. Every other line is one device's
+// answer, received "at_ms" after the first answer. The lines are in chronological order:
 // {"at_ms":1000,"gpu":0,"reading":{…}} or
 // {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}. Absent values are omitted. The
 // names contain the units. Processes are recorded only by pid, without user or command.

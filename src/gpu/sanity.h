@@ -21,11 +21,11 @@ inline constexpr double kFullUtilization = 0.99;
 // One per GPU.
 class Sanity {
  public:
-  // Must be called in the order of the readings. Errors: kCorrupt with the GPU for more used memory
-  // than exists, a process larger than the GPU, a value that is NaN or out of range, a decreasing
-  // energy counter (reported once), or stuck activity counters.
+  // Must be called for each reading in chronological order. Errors: kCorrupt, naming the GPU, if
+  // more memory is used than exists, a process uses more than the GPU has, a value is NaN or out of
+  // range, the energy counter decreases (reported once), or the activity counters are stuck.
   ReadResult<Unit> Check(const std::string& uuid, const Reading& reading);
-  // Must be called after a reload of the driver, which restarts the counters.
+  // Must be called after a driver reload, which restarts the counters.
   void Forget() { *this = {}; }
 
  private:

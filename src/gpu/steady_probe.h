@@ -10,8 +10,8 @@
 
 namespace carma::gpu {
 
-// How often to look for a GPU that is missing or could not be described. Each time requires a new
-// list, which may take seconds. The other GPUs wait meanwhile.
+// How often to look for a GPU that is missing or could not be described. Each attempt requires a
+// new list, which may take seconds. The other GPUs wait meanwhile.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
 // Whether all described GPUs have their earlier numbers. If so, the GPUs that could not be
@@ -45,7 +45,7 @@ class SteadyProbe : public Probe {
   std::unique_ptr<Probe> probe_;
   std::vector<DeviceInfo> kept_;
   std::vector<DeviceInfo> driver_list_;
-  std::vector<std::optional<std::size_t>> numbers_;  // the driver's number of each kept device
+  std::vector<std::optional<std::size_t>> numbers_;  // the driver's number for each kept device
   std::vector<bool> lost_;                           // by device, according to its last reading
   bool listed_ = false;                              // the driver's list is still valid
   std::optional<base::Time> looked_;

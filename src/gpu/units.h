@@ -1,6 +1,6 @@
 // Converts the units of drivers and tools (percent, bytes, milliwatts, millijoules) to CARMA's
 // fractions, MiB, watts and joules. No other code converts these units. Each unit is a separate
-// type, so that mixing units does not compile.
+// type, so mixing units does not compile.
 #pragma once
 
 #include <algorithm>
@@ -56,8 +56,8 @@ constexpr std::optional<BytesPerSecond> ToRate(MibPerSecond rate) {
   return ToRate(rate.value() * 1'048'576.0);
 }
 
-// Available memory is rounded down and used memory up, so that rounding never promises memory that
-// does not exist.
+// Available memory is rounded down and used memory up, so rounding never promises memory that does
+// not exist.
 constexpr Mib WholeMib(Bytes there) {
   return Mib(static_cast<std::int64_t>(there.value() >> 20));
 }

@@ -38,7 +38,7 @@ class Window {
     std::optional<double> utilization;  // mean over the same span
   };
   using Value = std::optional<double> Sample::*;
-  // A part of the window, with the mean of a value over this part.
+  // A part of the window, with a value's mean over that part.
   struct Stretch {
     base::Time from;
     base::Time to;

@@ -21,7 +21,7 @@ using base::Json;
 
 constexpr std::size_t kMaxTextBytes = 4096;  // for a name
 
-// A mistake, with its position as a JSON pointer.
+// An error and its position as a JSON pointer.
 struct Complaint {
   std::string pointer;
   std::string expected;
@@ -341,8 +341,8 @@ Taken Finish(Draft& draft) {
   }
   if (!draft.trainable_told) list.trainable = list.params;
   if (list.trainable > list.params) return Expected("/trainable", "at most the value of params");
-  // The bytes were counted for batches of 2 and 4. For other batches, they lie on the line through
-  // these two points.
+  // The bytes were counted for batches of 2 and 4. For other batch sizes, they lie on the line
+  // through these two points.
   if (draft.saved_b2 && draft.saved_b4 && !list.saved) {
     const double per_sample = (*draft.saved_b4 - *draft.saved_b2) / 2;
     if (per_sample < 0) return Expected("/saved_bytes_b4", "at least saved_bytes_b2");

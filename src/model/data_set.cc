@@ -33,7 +33,7 @@ class PackedLines {
     return lines;
   }
 
-  // Reads the next line and drops its line end. Returns false at the end of the file.
+  // Reads the next line and strips its line ending. Returns false at the end of the file.
   Result<bool> Next(std::string& line) {
     line.clear();
     while (true) {

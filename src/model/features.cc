@@ -31,9 +31,9 @@ class Tally {
   std::vector<Count> counts_;
 };
 
-// The parameters of computing layers up to the last block printed as one row. Tables, and the head
-// after that block, are not counted: they have many parameters but keep little for the backward
-// pass.
+// Parameters of the compute layers up to the last block that is printed as one row. Tables, and the
+// head after that block, are not counted: they have many parameters but keep little for the
+// backward pass.
 std::int64_t BodyParams(const LayerList& list) {
   std::int64_t body = 0;
   std::int64_t up_to_here = 0;

@@ -19,8 +19,8 @@ struct Features {
   int dropout = 0;
   int activation = 0;
   int embedding = 0;
-  int depth = 0;                    // number of all operations
-  std::int64_t params = 0;          // parameters of the model
+  int depth = 0;                    // number of operations
+  std::int64_t params = 0;          // model parameters
   std::int64_t activations = 0;     // elements of all outputs per sample; 0: no known shape
   std::string activation_function;  // most frequent class name; "": none
   friend bool operator==(const Features&, const Features&) = default;

@@ -1,6 +1,6 @@
 // Reads the output of Keras summary(): of TensorFlow 1 and 2 (fixed columns, "====") and of Keras 3
 // (boxes). Layers are renamed to their PyTorch names and shapes are changed to channels first, so
-// that the rules for PyTorch apply.
+// the rules for PyTorch apply.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -170,8 +170,8 @@ struct Row {
   std::size_t line = 0;
 };
 
-// Reads the rows of the table. A row may span several lines, and only its first line has the number
-// of parameters.
+// Reads the table rows. A row may span several lines, and only its first line has the parameter
+// count.
 Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
   std::vector<Row> rows;
   while (true) {
@@ -192,7 +192,7 @@ Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
     } else if (base::Trim(line).empty()) {
       continue;
     } else if (rows.empty()) {
-      return lines.Fail("a line without a number of parameters, expected a Keras layer");
+      return lines.Fail("a line without a parameter count, expected a Keras layer");
     }
     for (std::size_t column = 0; column < kTitles.size(); ++column)
       AppendWithoutBlanks(rows.back().cells[column], cells[column]);
@@ -245,8 +245,8 @@ bool IsBatchNorm(const Layer& layer) {
   return layer.type.starts_with("BatchNorm");
 }
 
-// Whether shapes have channels first. A batch norm has four numbers per channel (fewer without
-// scale or shift), so its parameters show which dimension contains the channels.
+// Whether shapes are channels-first. A batch norm has four numbers per channel (fewer without scale
+// or shift), so its parameters show which dimension contains the channels.
 bool HasChannelsFirst(const std::vector<Layer>& rows) {
   return std::ranges::any_of(rows, [](const Layer& layer) {
     return IsBatchNorm(layer) && layer.out.rank() >= 4 && layer.params == 4 * layer.out[1] &&
@@ -269,8 +269,8 @@ std::string FirstConnection(std::string_view cell) {
   return std::string(cell.substr(0, cell.find('[')));
 }
 
-// Sets the input of each row to the output of the layer in the row's "Connected to" column. Without
-// this column, each layer is assumed to read the layer above it.
+// Sets each row's input to the output of the layer named in its "Connected to" column. Without this
+// column, each layer is assumed to read the layer above it.
 void FindInputs(std::vector<Layer>& layers, const std::vector<Row>& rows, bool connected) {
   std::unordered_map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -299,10 +299,10 @@ std::string ModelName(const Lines& lines) {
 struct Table {
   std::vector<Layer> layers;
   std::vector<int> depths;
-  bool any_cut = false;  // the name of a type was cut off
+  bool any_cut = false;  // a type name was truncated
 };
 
-// The number of parameters, without the remark in "0(unbuilt)".
+// The parameter count, without the remark in "0(unbuilt)".
 std::string_view ParamsOf(const Row& row) {
   const std::string_view params = Cell(row, Column::kParams);
   return params.substr(0, params.find('('));
@@ -348,11 +348,10 @@ Result<Table> ReadRows(const Lines& lines, const std::vector<Row>& rows) {
   return table;
 }
 
-// Converts the shapes to PyTorch's order and sets the input of each layer.
+// Converts the shapes to PyTorch's order and sets each layer's input.
 void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, bool connected) {
   if (table.any_cut) {
-    AddNote(list, Note::Kind::kInferred,
-            "names of layer types were cut off and have been completed");
+    AddNote(list, Note::Kind::kInferred, "truncated layer type names have been completed");
   }
   if (!HasChannelsFirst(table.layers)) {
     for (Layer& layer : table.layers) layer.out = ChannelsFirst(layer.out);
@@ -368,7 +367,7 @@ void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, boo
   }
 }
 
-// For each row, the number of parameters of the layers nested in it.
+// For each row, the total parameter count of the layers nested in it.
 std::vector<std::int64_t> ParamsInside(const Table& table) {
   std::vector<std::int64_t> inside(table.layers.size(), 0);
   std::vector<std::size_t> parents;
@@ -432,7 +431,7 @@ Result<LayerList> ReadKeras(Lines& lines) {
   Table table = CARMA_TRY(ReadRows(lines, rows));
   Totals totals;
   CARMA_TRY(totals.Read(lines));
-  // The total of Keras 3 includes the optimizer's state.
+  // Keras 3's total includes the optimizer's state.
   if (totals.trainable && totals.frozen) totals.params = *totals.trainable + *totals.frozen;
 
   FindShapes(list, table, rows, grid.Has(Column::kConnected));

@@ -53,20 +53,20 @@ enum class RowKind {
   kLeaf,       // a module without children
   kBlock,      // a module with children and its own parameters
   kContainer,  // a module with children but no parameters of its own
-  kUnknown,    // the summary does not distinguish leaves and containers (torchsummary)
+  kUnknown,    // the summary does not distinguish leaves from containers (torchsummary)
 };
 
-// One row: a call of a module. A module that is called twice has two rows.
+// One row: a call to a module. A module that is called twice has two rows.
 struct Layer {
   std::string type;  // class name: "Conv2d"
   std::string name;  // dotted path of attributes; empty if the summary does not give it
   Shape in;          // first tensor; empty: not known
   Shape out;
-  std::int64_t params = 0;  // without the parameters of its children
+  std::int64_t params = 0;  // without its children's parameters
   std::int64_t trainable = 0;
   bool inplace = false;
   RowKind kind = RowKind::kLeaf;
-  std::optional<double> dropout;       // rate of a dropout layer, 0..1
+  std::optional<double> dropout;       // dropout rate, 0..1
   std::optional<std::int64_t> kernel;  // positions of a convolution's kernel: 9 for 3x3
   // Input width (for an embedding, the number of entries) and output width of a linear layer,
   // convolution, norm or embedding, taken from its constructor. Empty if unknown. Printed module
@@ -78,7 +78,7 @@ struct Layer {
 
 enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarmaJson };
 
-// A note to the author of a summary about values that were inferred, missing or contradictory.
+// A note for the author of a summary about values that were inferred, missing or contradictory.
 struct Note {
   enum class Kind {
     kInferred,       // a value was derived; the text states the rule
@@ -116,10 +116,10 @@ struct LayerList {
   std::string model;   // name, or empty
   std::string family;  // as named in the source, or empty
   std::string arch;    // kind within the family ("residual"), as named in the source, or empty
-  Shape input;         // input of the model, one sample; empty: not known
+  Shape input;         // the model's input for one sample; empty: not known
   Shape output;
   std::vector<Layer> layers;  // in the order the modules finish
-  std::int64_t params = 0;    // parameters of the model, from the source if given
+  std::int64_t params = 0;    // model parameters, from the source if given
   std::int64_t trainable = 0;
   std::int64_t param_tensors = 0;  // 0: not known
   std::int64_t buffer_bytes = 0;   // batch-norm statistics and the like
@@ -130,7 +130,7 @@ struct LayerList {
   // all modules with parameters, including hidden modules. Empty if unknown.
   std::optional<double> pass_bytes;
   std::optional<double> dropout;         // rate of the model's dropout layers, if not in the rows
-  std::optional<std::int64_t> batch;     // batch size of the summary
+  std::optional<std::int64_t> batch;     // batch size used for the summary
   std::optional<std::string> optimizer;  // "adamw" …, as detected by carma_summary.py
   std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
   std::optional<std::string> torch;      // PyTorch version of the training: "2.11.0+cu130"

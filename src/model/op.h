@@ -1,4 +1,4 @@
-// The table of layer types. It finds the operation of a summary's row by class name.
+// The table of layer types, which gives the operation of a summary row by class name.
 #pragma once
 
 #include <string_view>
@@ -22,9 +22,9 @@ enum class Op {
   kOther,      // an unknown name
 };
 
-// Decides by class name only. The table has PyTorch's names and variants in libraries; Keras names
-// are translated when a summary is read. A block with an operation in its name ("ConvNormAct") gets
-// this operation too, so call IsOperation first.
+// Decides by class name only. The table has PyTorch's names and the variants that libraries define;
+// Keras names are translated when a summary is read. A block with an operation in its name
+// ("ConvNormAct") gets this operation too, so call IsOperation first.
 Op OpOf(std::string_view type);
 
 // Whether the row itself is an operation. Leaves are operations, and containers are not. A block is

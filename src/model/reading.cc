@@ -262,7 +262,7 @@ Result<Unit> Totals::Read(Lines& lines) {
     number = number.substr(0, number.find(' '));
     this->*(count->second) = ParseCount(number);
     if (!(this->*(count->second))) {
-      return lines.Fail(fmt::format("'{}' after '{}', expected a number of parameters up to 2^48",
+      return lines.Fail(fmt::format("'{}' after '{}', expected a parameter count of at most 2^48",
                                     base::Printable(number, 40), count->first));
     }
   }
@@ -282,7 +282,7 @@ void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum) {
             fmt::format("no totals below the rows, which sum to {} parameters", row_sum));
   } else if (*totals.params != row_sum) {
     AddNote(list, Note::Kind::kFooter,
-            fmt::format("the totals state {} parameters, the rows sum to {}; {} are used",
+            fmt::format("the totals state {} parameters, but the rows sum to {}; {} are used",
                         *totals.params, row_sum, list.params));
   }
   list.trainable = std::min(list.params, totals.trainable.value_or(list.params));

@@ -1,4 +1,4 @@
-// Functions shared by all readers of text summaries: numbers, shapes, totals, batch, order of rows.
+// Functions shared by all readers of text summaries: numbers, shapes, totals, batch, row order.
 #pragma once
 
 #include <cstddef>
@@ -69,8 +69,8 @@ Shape WithoutBatch(const Shape& shape);
 // boxes.
 bool IsRule(std::string_view line);
 
-// Converts the order of rows (parents first) to the order of layer lists (children before their
-// parent). Returns the row indices in finishing order. depths: nesting depth of each row.
+// Converts from row order (parents first) to layer-list order (children before their parent).
+// Returns the row indices in finishing order. depths: nesting depth of each row.
 std::vector<std::size_t> FinishingOrder(std::span<const int> depths);
 inline bool HasChildren(std::span<const int> depths, std::size_t i) {
   return i + 1 < depths.size() && depths[i + 1] > depths[i];
@@ -96,9 +96,10 @@ bool AddParams(std::int64_t& sum, std::int64_t params);
 // are missing.
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
-// Tables of real runs print the batch as a number. The batch is taken to be the frequent first
-// dimension that divides the most first dimensions; in a tie, the largest. Replaces its multiples
-// by -1, -2 …, and adds a note about rows that do not fit. Does nothing if the batch is already -1.
+// Tables made from real runs print the batch as a number. Of the most frequent first dimensions,
+// the one that divides the most first dimensions is taken as the batch; in a tie, the largest.
+// Replaces its multiples by -1, -2 …, and adds a note about rows that do not fit. Does nothing if
+// the batch is already -1.
 void FindBatch(LayerList& list);
 
 // Whether a row with parameters at a table's deepest level seems to be a block with hidden contents

@@ -453,7 +453,7 @@ TEST(Summary, RefusesUnreadableText) {
        std::string(
            Fixture("torchsummary").substr(0, Fixture("torchsummary").find("       ConvNormAct"))),
        "ends without its closing line"},
-      {"a tree without an end", Fixture("tree").substr(0, 300), "which begins in line"},
+      {"a tree without an end", Fixture("tree").substr(0, 300), "which begins on line"},
       {"a table without rows",
        Fixture("torchsummary").substr(0, Fixture("torchsummary").find("            Conv2d-1")) +
            "======\n",
@@ -465,7 +465,7 @@ TEST(Summary, RefusesUnreadableText) {
        "'many' after 'Total params:'"},
       {"a Keras row", Replaced(Fixture("keras2"), "(None, 10) ", "(nothing) "), "model.txt:21: "},
       {"many copies", Replaced(Fixture("tree_plain"), "3 x Enc", "99999999999999 x Enc"),
-       "more than 50000 layers from lines"},
+       "expand to more than 50000 layers"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);

@@ -27,7 +27,7 @@ constexpr std::array kTitles{
 };
 constexpr int kColumnsPerLevel = 5;  // "│    "
 
-// The columns and the format of the rows, read from the header line.
+// The columns and the row format, read from the header line.
 struct Header {
   bool indexed = false;  // "Conv2d: 2-1"
   bool named = false;    // "Conv2d (conv1)"
@@ -37,7 +37,7 @@ struct Header {
 Header ParseHeader(std::string_view line) {
   Header header;
   line = base::Trim(line);
-  // The line begins with "Layer (type (var_name):depth-idx)". The titles of the columns follow.
+  // The line begins with "Layer (type (var_name):depth-idx)". The column titles follow.
   const std::string_view layer = line.substr(0, line.find("  "));
   header.indexed = layer.find("depth-idx") != std::string_view::npos;
   header.named = layer.find("var_name") != std::string_view::npos;
@@ -91,8 +91,8 @@ std::string_view TakeCell(std::string_view& line) {
 
 enum class Label { kModule, kWeight, kNone };
 
-// Splits "Conv2d (conv1): 2-1" into type and attribute. With verbose=2, torchinfo also lists the
-// tensors of a module below the module. These rows have no type and no attribute, and their numbers
+// Splits "Conv2d (conv1): 2-1" into type and attribute. With verbose=2, torchinfo also lists a
+// module's tensors below that module. These rows have no type and no attribute, and their numbers
 // are included in the module's row.
 Label TakeLabel(std::string_view& line, const Header& header, int depth, Layer& layer) {
   const std::size_t end = std::min(line.find_first_of(" :"), line.size());
@@ -171,7 +171,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
   return base::Trim(line).empty();
 }
 
-// The rows of the table, in printed order.
+// The table rows, in printed order.
 struct Table {
   std::vector<Layer> rows;
   std::vector<int> depths;
@@ -179,7 +179,7 @@ struct Table {
   std::size_t repeated = 0;  // rows that repeat a module
 
   bool Fits(int depth) const {
-    // Early versions omit the row of the model itself and start with its children.
+    // Early versions omit the model's own row and start with its children.
     return depth <= kMaxDepth && depth <= (depths.empty() ? 1 : depths.back() + 1);
   }
 };
@@ -211,7 +211,7 @@ Result<Table> TakeTable(Lines& lines, const Header& header) {
     if (header.named) {
       path.resize(static_cast<std::size_t>(depth) + 1);
       path.back() = depth == 0 ? "" : JoinPath(path[path.size() - 2], row.layer.name);
-      if (path.back().size() > kMaxPathBytes) return lines.Fail("names of attributes are too long");
+      if (path.back().size() > kMaxPathBytes) return lines.Fail("attribute names are too long");
       row.layer.name = path.back();
     }
     table.rows.push_back(std::move(row.layer));

@@ -65,7 +65,7 @@ Result<LayerList> ReadTorchSummary(Lines& lines) {
   FindBatch(list);
   UseTotals(list, totals, row_sum);
   AddNote(list, Note::Kind::kMissingShapes,
-          "torchsummary prints no input shapes and replaces every first dimension by the batch: "
+          "torchsummary prints no input shapes and replaces every first dimension with the batch: "
           "layers that work on windows or tokens look too small");
   NoteUnknownTypes(list, {});
   NoteMissingShapes(list);

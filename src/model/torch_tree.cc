@@ -22,7 +22,7 @@ struct Opening {
   std::int64_t copies = 1;
   std::string_view type;
   std::optional<std::string_view> arguments;  // empty: children follow
-  std::optional<std::int64_t> params;         // as printed, if the module ends in this line
+  std::optional<std::int64_t> params;         // as printed, if the module ends on this line
 };
 
 // Parses ", 1,536 params" as 1536, and accepts an empty tail. Returns false for anything else.
@@ -86,7 +86,7 @@ class TreeReader {
   Result<LayerList> Read() {
     do {
       if (lines_.AtEnd()) {
-        return lines_.Fail(fmt::format("the tree ends inside {}, which begins in line {}: cut off?",
+        return lines_.Fail(fmt::format("the tree ends inside {}, which begins on line {}: cut off?",
                                        base::Printable(open_.back().layer.type, 60),
                                        open_.back().line));
       }
@@ -129,7 +129,7 @@ class TreeReader {
     if (module.copies > 1) module.index = module.index.substr(0, module.index.find('-'));
     module.layer.name = JoinPath(module.parent, module.index);
     if (module.layer.name.size() > kMaxPathBytes)
-      return lines_.Fail("names of attributes are too long");
+      return lines_.Fail("attribute names are too long");
     if (open_.size() == kMaxDepth)
       return lines_.Fail(fmt::format("modules nested deeper than {} levels", kMaxDepth));
     open_.push_back(std::move(module));
@@ -173,12 +173,13 @@ class TreeReader {
     return Unit{};
   }
 
-  // "(0-11): 12 x Layer(…)" stands for twelve equal modules.
+  // "(0-11): 12 x Layer(…)" stands for twelve identical modules.
   Result<Unit> Copy(const Open& module) {
     const std::size_t rows = list_.layers.size() - module.first_row;
     const std::size_t copies = static_cast<std::size_t>(module.copies) - 1;
     if (copies > (kMaxCopiedRows - copied_rows_) / rows)
-      return lines_.Fail(fmt::format("more than {} layers from lines 'N x'", kMaxCopiedRows));
+      return lines_.Fail(fmt::format("lines such as '(0-11): 12 x' expand to more than {} layers",
+                                     kMaxCopiedRows));
     const std::size_t copied = rows * copies;
     copied_rows_ += copied;
     if (list_.layers.size() + copied > kMaxLayers)
@@ -236,7 +237,7 @@ class TreeReader {
       tied += bias;
     }
     AddNote(list_, Note::Kind::kInferred,
-            fmt::format("{} has the size of the table {} and is assumed to share its weight, so "
+            fmt::format("{} is the same size as table {} and is assumed to share its weight, so "
                         "{} parameters are subtracted",
                         base::Printable(output->name), base::Printable(table->name), tied));
     return tied;
@@ -267,10 +268,11 @@ class TreeReader {
               "blocks' numbers are used");
     }
     if (totals.params && *totals.params != printed) {
-      AddNote(list_, Note::Kind::kFooter,
-              fmt::format(
-                  "the totals state {} parameters, the model's last line states {}; {} are used",
-                  *totals.params, printed, list_.params));
+      AddNote(
+          list_, Note::Kind::kFooter,
+          fmt::format(
+              "the totals state {} parameters, but the model's last line states {}; {} are used",
+              *totals.params, printed, list_.params));
     }
     if (passed_over_ > 0) {
       AddNote(

@@ -22,7 +22,7 @@ namespace {
 constexpr int kMaxNesting = 3;  // scripts that start scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 
-// Whether this is a valid model name on the Hugging Face Hub. Names that would leave the cache
+// Whether this is a valid model name on the Hugging Face Hub. Names that would escape the cache
 // folder are rejected.
 bool IsHubName(std::string_view name) {
   if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
@@ -131,7 +131,7 @@ class Finder {
     if (path.empty() && is_megatron)
       return Note("Megatron's options describe the model; pass its config.json with --hf-config");
     if (path.empty() && meaning.model.empty()) {
-      if (surely) Note("the training does not name a model");
+      if (surely) Note("the training settings do not name a model");
       return;
     }
     if (path.empty()) path = ConfigOf(meaning, folder, surely, words);
@@ -171,7 +171,8 @@ class Finder {
     const std::string file = name->value.ends_with(".yaml") ? name->value : name->value + ".yaml";
     const std::string whole =
         Below(beside, path == nullptr ? file : fmt::format("{}/{}", path->value, file));
-    // A script without Hydra may also have options with these names, so a missing file is no error.
+    // A script without Hydra may also have options with these names, so a missing file is not an
+    // error.
     if (Read(whole, kMaxConfigBytes)) AddFile(whole, folder, "", settings);
   }
 
@@ -208,7 +209,7 @@ class Finder {
     meaning.model_from = plan.model_from;
     meaning.words = std::move(plan.words);
     if (meaning.model.empty())
-      return Note("the training does not name a folder with the model's files");
+      return Note("the training settings do not name a folder with the model's files");
     const std::string path = ConfigOf(meaning, folder, true, meaning.words);
     if (path.empty()) return;
     AddAllocator(command, meaning.words);
@@ -248,7 +249,7 @@ class Finder {
     }
   }
 
-  // Reads the files that settings refer to: configurations of DeepSpeed, FSDP and adapters.
+  // Reads the files that settings refer to: DeepSpeed, FSDP and adapter configurations.
   void AddNamedFiles(const std::string& folder, std::vector<Setting>& settings,
                      TrainingWords& words) {
     const std::vector<Setting> named = settings;
@@ -303,9 +304,10 @@ class Finder {
         return part;
     }
     if (told)
-      Note(fmt::format(
-          "{}: no config.json of '{}' here or in Hugging Face's cache (pass it with --hf-config)",
-          meaning.model_from, base::Printable(model, 80)));
+      Note(
+          fmt::format("{}: no config.json for '{}' here or in the Hugging Face cache (pass it with "
+                      "--hf-config)",
+                      meaning.model_from, base::Printable(model, 80)));
     return "";
   }
 
@@ -324,8 +326,7 @@ class Finder {
     return found->config;
   }
 
-  // The model's folder in the cache of Hugging Face's hub, where each model has a folder per
-  // revision.
+  // The model's folder in the Hugging Face Hub cache, where each model has one folder per revision.
   std::string CachedFolder(const std::string& name) {
     if (!IsHubName(name)) return "";
     std::string escaped = name;
@@ -349,7 +350,7 @@ class Finder {
     return found == spec_.environment.end() ? "" : found->second;
   }
 
-  // Replaces the best training so far if this training needs more memory.
+  // Replaces the best training run found so far if this one needs more memory.
   void Judge(const std::string& path, Meaning meaning) {
     const Result<std::string> text = Read(path, kMaxConfigBytes);
     if (!text) return;

@@ -1,5 +1,5 @@
-// Finds the settings of a training in a submitted command and in the files that the command refers
-// to.
+// Finds the settings of a training run in a submitted command and in the files that the command
+// refers to.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 namespace carma::estimate {
 
 struct TrainingFound {
-  TrainingWords words;             // in increasing precedence; empty: no training was recognised
+  TrainingWords words;             // in increasing precedence; empty: no training run recognised
   std::string config;              // absolute path of the model's config.json; empty: not found
   std::vector<std::string> notes;  // one sentence per problem
 };
@@ -23,9 +23,9 @@ using FileReader =
     std::function<Result<std::string>(const std::string& path, std::size_t max_bytes)>;
 
 // Reads the task's script or command as text; nothing is executed. With `read` it reads the files
-// that the command refers to: configurations of the training, and the model's config.json in its
-// folder or in Hugging Face's cache. If a script starts several training runs, the run that needs
-// the most memory is used. Reads at most kMaxTrainingFiles files of up to kMaxConfigBytes each.
+// that the command refers to: training configurations, and the model's config.json in its folder or
+// in the Hugging Face cache. If a script starts several training runs, the run that needs the most
+// memory is used. Reads at most kMaxTrainingFiles files of up to kMaxConfigBytes each.
 inline constexpr int kMaxTrainingFiles = 40;
 TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read);
 

@@ -89,7 +89,7 @@ TEST_F(FindTrainingTest, ReadsTheTrainersOptions) {
   EXPECT_EQ(plan.checkpointing, Checkpointing::kFull);
   EXPECT_EQ(plan.weights, Dtype::kFp32) << "what Transformers loads without a dtype";
   EXPECT_EQ(From(found, "seq-len"), "train.sh:4: --max_seq_length");
-  EXPECT_EQ(From(found, "weights"), "the default of Trainer");
+  EXPECT_EQ(From(found, "weights"), "Trainer's default");
   EXPECT_EQ(
       std::ranges::count_if(found.words, [](const auto& word) { return word.name == "batch"; }), 1)
       << "overridden words are dropped";
@@ -365,8 +365,8 @@ TEST_F(FindTrainingTest, IgnoresCommandsWithoutATransformerTraining) {
 TEST_F(FindTrainingTest, ReportsProblems) {
   EXPECT_THAT(
       Script("python t.py --model_name_or_path lab/other --lr 1\n").notes,
-      ElementsAre("train.sh:2: --model_name_or_path: no config.json of 'lab/other' here or in "
-                  "Hugging Face's cache (pass it with --hf-config)"));
+      ElementsAre("train.sh:2: --model_name_or_path: no config.json for 'lab/other' here or in "
+                  "the Hugging Face cache (pass it with --hf-config)"));
   EXPECT_THAT(Script("axolotl train none.yml\n").notes, ElementsAre(HasSubstr("none.yml: none")));
   EXPECT_THAT(Script("python t.py --model small --lr 1 --optim galore --max_length x\n").notes,
               ElementsAre(HasSubstr("train.sh:2: --max_length: seq-len: 'x': expected a number"),

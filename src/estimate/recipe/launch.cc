@@ -42,7 +42,7 @@ std::string OptionName(std::string_view word) {
   return name;
 }
 
-// Whether this launcher option takes no value, so that the next word is a separate argument.
+// Whether this launcher option takes no value, so the next word is a separate argument.
 bool IsLauncherFlag(std::string_view name) {
   return IsOneOf(name, {"standalone",
                         "no_python",
@@ -213,7 +213,7 @@ class CommandReader {
     bool known = true;
     std::vector<std::string> values;
     while (at_ < words_.size() && !IsOption(words_[at_])) {
-      // A word such as "name=value" after an option's value is an override and not another value.
+      // A word such as "name=value" after an option's value is an override, not another value.
       const std::string& value = words_[at_].text;
       if (!values.empty() && value.find('=') != std::string::npos) break;
       known = known && words_[at_].known;

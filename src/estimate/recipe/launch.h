@@ -1,4 +1,4 @@
-// Finds the training that a command starts and reads its settings.
+// Finds the training run that a command starts and reads its settings.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct Launch {
   Framework framework = Framework::kTrainer;
   std::string program;             // the script or module that trains
   std::vector<Setting> launcher;   // options of torchrun, accelerate, deepspeed
-  std::vector<Setting> options;    // options of the program
+  std::vector<Setting> options;    // program options
   std::vector<std::string> files;  // configurations named without an option, as written
 };
 

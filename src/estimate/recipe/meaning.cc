@@ -53,7 +53,7 @@ class Reader {
     Add(name, std::move(value), PlaceOf(setting));
   }
   void AddUsual(std::string_view name, std::string value) {
-    Add(name, std::move(value), fmt::format("the default of {}", base::WordOf(framework_)));
+    Add(name, std::move(value), fmt::format("{}'s default", base::WordOf(framework_)));
   }
   void AddNumber(std::string_view name, SettingNames keys) {
     if (const Setting* setting = said_.Value(keys)) Add(name, setting->value, *setting);
@@ -85,8 +85,8 @@ class Reader {
                       "weight_decay"}) != nullptr;
   }
 
-  // Whether this is an unsupported preference training. PPO and similar methods use a second model,
-  // or generate text between steps.
+  // Whether this is an unsupported kind of preference training. PPO and similar methods use a
+  // second model, or generate text between steps.
   bool IsOfPreferences() {
     constexpr std::string_view kKinds[] = {"ppo", "rm",    "kto",  "orpo",
                                            "ipo", "simpo", "rlhf", "rloo"};
@@ -360,7 +360,7 @@ class Reader {
     const std::string value = base::ToLower(asked->value);
     if (value == "auto") return;
     if (value.contains("offload")) AddOffload("activations", *asked);
-    // Axolotl and Unsloth accept the name of a method in place of true.
+    // Axolotl and Unsloth accept a method name in place of true.
     Add("gradient-checkpointing", TruthOf(value) == false ? "none" : "full", *asked);
   }
 
@@ -470,7 +470,7 @@ class Reader {
     if (name.contains("deepspeed") && name.contains("offload")) AddOffload("optimizer", *strategy);
   }
 
-  // Settings of accelerate that are used instead of a DeepSpeed file.
+  // Accelerate's settings that are used instead of a DeepSpeed file.
   void DeepSpeed() {
     const Setting* stage = said_.Value({"deepspeed_config.zero_stage", "zero_stage"});
     if (stage == nullptr) return;

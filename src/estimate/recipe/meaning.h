@@ -1,4 +1,5 @@
-// Translates the settings of all supported frameworks into words that describe a training's memory.
+// Translates the settings of all supported frameworks into words that determine a training job's
+// memory.
 #pragma once
 
 #include <string>
@@ -27,9 +28,9 @@ inline constexpr std::pair<Framework, std::string_view> kFrameworkWords[] = {
     {Framework::kTorchtune, "torchtune"}, {Framework::kSwift, "ms-swift"}};
 
 struct Meaning {
-  bool trains = false;       // trains weights, in a supported way
+  bool trains = false;       // trains weights in a supported way
   std::string not_modelled;  // why `trains` is false, as a sentence; empty: unknown
-  std::string model;         // name or folder of the model; empty: not named
+  std::string model;         // model name or folder; empty: not named
   std::string model_from;
   TrainingWords words;             // valid for PlanOf; in increasing precedence
   std::vector<std::string> notes;  // one sentence per unsupported or unclear setting

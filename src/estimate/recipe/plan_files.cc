@@ -35,7 +35,7 @@ class Found {
   TrainingWords words_;
 };
 
-// Whether the file has "auto", which Hugging Face's trainer replaces with a value.
+// Whether the value is "auto", which Hugging Face's trainer replaces with a value.
 bool IsAuto(const base::Json* value) {
   return value != nullptr && value->is_string() && *value == "auto";
 }
@@ -165,7 +165,7 @@ Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view wh
 
 namespace {
 
-// The folder of a path, with a trailing slash. Empty for a bare file name.
+// The folder part of a path, with a trailing slash. Empty for a bare file name.
 std::string FolderOf(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash + 1));
@@ -173,8 +173,8 @@ std::string FolderOf(std::string_view path) {
 
 using TextReader = std::function<Result<std::string>(const std::string& path)>;
 
-// The number of parameters of an autoencoder, computed from the widths of its levels. Each level
-// has two residual blocks on the way down, three on the way up, and a convolution that changes the
+// An autoencoder's parameter count, computed from the widths of its levels. Each level has two
+// residual blocks on the way down, three on the way up, and a convolution that changes the
 // resolution. In addition, the encoder and the decoder each have two blocks with an attention layer
 // between them. A residual block has two 3x3 convolutions.
 double AutoencoderParameters(const base::Json& json) {
@@ -199,7 +199,7 @@ std::string WeightIndexBeside(std::string_view config_path) {
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where) {
   const base::Json json = CARMA_TRY(Parsed(text, where));
   Found words(where);
-  // A tokenizer without a limit has a number of thirty digits here.
+  // For a tokenizer without a limit, this number has thirty digits.
   constexpr double kMost = 1e9;
   if (!json.is_object()) return words.Take();
   const auto length = json.find("model_max_length");

@@ -1,4 +1,4 @@
-// Reads the files that contain settings of a transformer's training.
+// Reads files that contain a transformer's training settings.
 #pragma once
 
 #include <functional>
@@ -23,11 +23,11 @@ using TrainingWords = std::vector<task::TrainingWord>;
 Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where);
 
 // Reads PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,
-// modules_to_save. The words describe a training of adapters. Errors: as for ReadDeepSpeed(), and
-// for other kinds of adapters.
+// modules_to_save. The words describe adapter training. Errors: as for ReadDeepSpeed(), and for
+// other kinds of adapters.
 Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
 
-// Reads model.safetensors.index.json, which lies in the folder of a config.json. Converts
+// Reads model.safetensors.index.json, which is in the same folder as config.json. Converts
 // metadata.total_size, which is in bytes, to parameters of the configured type. Empty for quantised
 // weights. Errors: as for ReadDeepSpeed().
 Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,

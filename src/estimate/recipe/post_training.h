@@ -19,7 +19,7 @@ inline constexpr std::string_view kUnsloth = "unsloth";
 std::string_view TrainerKindOf(std::string_view name);
 
 // Words that take precedence over those of MeaningOf. For GRPO: the combined length of prompt and
-// answer, whether there is a reference model, and the memory share of an engine in the same
+// completion, whether there is a reference model, and the memory share of an engine in the same
 // process. For Unsloth: its kernels, how it stores the weights, and whether it offloads block
 // inputs.
 TrainingWords WordsOfPostTraining(const std::vector<Setting>& settings);

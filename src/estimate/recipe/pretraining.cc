@@ -46,7 +46,7 @@ class TitanReader {
 
   void Add(std::string_view name, std::string value, const Setting* setting) {
     TrainingWords word = {{std::string(name), std::move(value),
-                           setting != nullptr ? From(*setting) : "the default of torchtitan"}};
+                           setting != nullptr ? From(*setting) : "torchtitan's default"}};
     if (const auto known = CheckWords(word); !known) {
       plan_.notes.push_back(known.error().message);
       return;
@@ -145,7 +145,8 @@ class TitanReader {
     const std::int64_t parts =
         told ? *stated : std::max<std::int64_t>(1, all / (one_copy * Degree(copies)));
     if (!told && processes == nullptr)
-      plan_.notes.emplace_back("torchtitan shards over all GPUs, but their number is not stated");
+      plan_.notes.emplace_back(
+          "torchtitan shards over all GPUs, but the number of GPUs is not stated");
     const std::int64_t gpus = std::min(parts, kMostGpus / one_copy) * one_copy;
     if (gpus > 1) Add("gpus", std::to_string(gpus), told ? said_.Any(shards) : processes);
     if (parts > 1) Add("dp", "fsdp", said_.Any(shards));

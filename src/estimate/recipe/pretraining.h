@@ -17,7 +17,7 @@ bool IsOfTorchtitan(const std::vector<Setting>& settings);
 
 struct TorchtitanPlan {
   TrainingWords words;
-  std::string model;  // folder of the model's files; empty: not named
+  std::string model;  // folder with the model's files; empty: not named
   std::string model_from;
   std::vector<std::string> notes;  // one sentence each
 };

@@ -162,7 +162,8 @@ class PythonReader {
     if (name == "add_argument") return ReadArgument(open);
     if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
     if (std::ranges::find(kCalls, name) == kCalls.end()) return;
-    // Only from_pretrained of a model counts. Tokenizers and processors have the function too.
+    // Only a model's from_pretrained counts. Tokenizers and processors have a function of this name
+    // too.
     const bool fetches = name == "from_pretrained";
     if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
     if (fetches && dotted.starts_with("Fast")) Emit(std::string(kUnsloth), "true", line);
@@ -205,7 +206,7 @@ class PythonReader {
     for (std::size_t at = open; at < CallEnd(open); ++at) {
       if (Is(at, '(') || Is(at, '[') || Is(at, '{')) ++depth;
       if ((Is(at, ')') || Is(at, ']') || Is(at, '}')) && --depth == 0) return;
-      // TRL accepts a dictionary of the arguments for loading the model.
+      // TRL accepts a dictionary of model-loading arguments.
       if (depth == 2 && tokens_[at].kind == Kind::kText && tokens_[at].text.ends_with("dtype") &&
           Is(at + 1, ':')) {
         if (const auto value = ValueAt(at + 2)) Emit("torch_dtype", *value, tokens_[at].line);

@@ -265,7 +265,7 @@ class YamlReader {
     brackets.Add(text);
     while (!brackets.Closed()) {
       if (++at == lines_.size()) {
-        Complain(first, "expected the end of the brackets or quotes");
+        Complain(first, "expected closing brackets or quotes");
         return lines_.size();
       }
       text += '\n';

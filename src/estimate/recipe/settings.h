@@ -27,7 +27,7 @@ inline constexpr int kMaxSettingDepth = 32;
 // or exceeded limits.
 Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
 
-// Reads a JSON object like ReadYaml(), with the file's name in `from`. Errors: as for
+// Like ReadYaml(), but for a JSON object. `from` is the file's name. Errors: as for
 // base::ParseJson, prefixed with the file's name; kInvalid if the text is not an object or exceeds
 // the limits.
 Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
@@ -40,11 +40,11 @@ Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string
 Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view where);
 
 // Reads settings from the text of a training script. Nothing is executed. Only literals (numbers,
-// quoted words, lists of them) and variables of the file with literal values are used. Returns the
-// named arguments of calls that configure a training (TrainingArguments, SFTConfig, LoraConfig,
+// quoted words, lists of them) and the file's variables with literal values are used. Returns the
+// named arguments of calls that configure training (TrainingArguments, SFTConfig, LoraConfig,
 // BitsAndBytesConfig, from_pretrained …) and the defaults of add_argument. The settings have the
-// names that MeaningOf expects, so LoraConfig's r becomes lora_r. They are returned in the order of
-// the text, at most kMaxSettings. where: the file's name.
+// names that MeaningOf expects, so LoraConfig's r becomes lora_r. At most kMaxSettings are
+// returned, in the order in which they appear. where: the file's name.
 std::vector<Setting> ReadPythonText(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

@@ -42,7 +42,7 @@ TEST(Yaml, ReportsTheLineOfAMistake) {
   EXPECT_EQ(Told(ReadYaml("a: 1\n\tb: 2\n", "f.yaml")),
             "f.yaml:2: expected spaces for indentation, not tabs");
   EXPECT_EQ(Told(ReadYaml("a:\nb: [1,\n  2\n", "f.yaml")),
-            "f.yaml:2: expected the end of the brackets or quotes");
+            "f.yaml:2: expected closing brackets or quotes");
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
   EXPECT_EQ(Told(ReadYaml(deep + std::string(100, ' ') + "b: 1", "f")),

@@ -10,7 +10,7 @@
 namespace carma::estimate {
 namespace {
 
-// Limits the expanded text, because variables that contain variables could grow without end.
+// Limits the expanded text, because variables that contain variables could grow without bound.
 constexpr std::size_t kMaxExpandedBytes = 4 << 20;
 
 bool IsNameStart(char c) {

@@ -1,5 +1,5 @@
-// Reads the commands of a shell script as text. Nothing is executed: values that depend on running
-// the script are marked as unknown.
+// Reads a shell script's commands as text. Nothing is executed: values that depend on running the
+// script are marked as unknown.
 #pragma once
 
 #include <map>
@@ -11,21 +11,21 @@ namespace carma::estimate {
 
 struct ShellWord {
   std::string text;   // without quotes, with variables expanded
-  bool known = true;  // false: a part is the output of a command, a loop's variable …
+  bool known = true;  // false: a part is the output of a command, a loop variable …
   friend bool operator==(const ShellWord&, const ShellWord&) = default;
 };
 
 struct ShellCommand {
-  std::vector<ShellWord> words;                 // at least one; redirections are left out
+  std::vector<ShellWord> words;                 // at least one; without redirections
   std::map<std::string, std::string> settings;  // exported, or NAME=value before it
   std::string folder;                           // set by an earlier `cd`; empty: no `cd`
   int line = 0;                                 // line of the first word, from 1
 };
 
-// Returns simple commands in the order of the text, ignoring the conditions, loops and functions
-// around them. args: the script's arguments; environment: the task's environment. Supports
-// variables, arrays, defaults (${NAME:-word}), here-documents and continued lines. The result is
-// limited to kMaxShellCommands and to a few megabytes of text; the rest is dropped.
+// Returns simple commands in the order in which they appear, ignoring the conditions, loops and
+// functions around them. args: the script's arguments; environment: the task's environment.
+// Supports variables, arrays, defaults (${NAME:-word}), here-documents and continued lines. The
+// result is limited to kMaxShellCommands and to a few megabytes of text; the rest is dropped.
 inline constexpr std::size_t kMaxShellCommands = 2'000;
 std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
                                      const std::map<std::string, std::string>& environment);

@@ -1,4 +1,4 @@
-// Looks up the settings of a training. Each framework has its own names for the settings.
+// Looks up training settings, which each framework names differently.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ std::optional<bool> TruthOf(std::string_view value);
 
 // Where the setting was found, with the setting's name.
 std::string PlaceOf(const Setting& setting);
-// Adds a word of the plan, with the setting as its source.
+// Adds a word to the plan, with the setting as its source.
 void AddWord(std::string_view name, std::string value, const Setting& setting,
              TrainingWords& words);
 

@@ -138,13 +138,13 @@ class TomlReader {
       if (mistake_) return std::unexpected(*mistake_);
     }
     if (!pending.empty() || long_quote_ != 0)
-      Complain("expected the end of a list, table or text before the end of the file");
+      Complain("the last list, table or text is not closed");
     if (mistake_) return std::unexpected(*mistake_);
     return std::move(settings_);
   }
 
  private:
-  // Skips text in triple quotes, which may span lines. No setting of a training has this form.
+  // Skips text in triple quotes, which may span lines. No training setting has this form.
   bool SkipsLongText(std::string_view line) {
     if (long_quote_ != 0) {
       if (line.find(std::string(3, long_quote_)) != std::string_view::npos) long_quote_ = 0;
@@ -227,7 +227,7 @@ class TomlReader {
 
   std::string_view where_;
   int line_ = 0;
-  char long_quote_ = 0;  // quote of an open text in triple quotes
+  char long_quote_ = 0;  // quote character of an unclosed triple-quoted text
   std::string table_;
   std::map<std::string, int> tables_;  // number of tables in each array of tables
   std::vector<Setting> settings_;

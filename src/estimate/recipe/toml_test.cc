@@ -44,8 +44,7 @@ TEST(Toml, ReportsTheLineOfAMistake) {
       {"[open\n", "f:1: expected [table], key = value or a comment"},
       {"a =\n", "f:1: expected a value"},
       {"a = \"x\n", "f:1: expected one quoted string"},
-      {"\na = [1,\n2\n",
-       "f:4: expected the end of a list, table or text before the end of the file"},
+      {"\na = [1,\n2\n", "f:4: the last list, table or text is not closed"},
       {"a = { b }\n", "f:1: expected key = value in a table"},
   };
   for (const auto& each : cases) EXPECT_EQ(TomlText(ReadToml(each.text, "f")), each.expected);

@@ -15,9 +15,8 @@ using Maker = Tensor::Maker;
 
 // ---- readings ----
 
-// Blocks of parallel paths that are merged into one convolution after the training. Every
-// convolution reads the input of the block. A norm reads this input too, unless it follows a
-// convolution.
+// Blocks of parallel paths that are merged into one convolution after training. Every convolution
+// reads the block's input. A norm reads this input too, unless it follows a convolution.
 int ParallelWays(Graph& graph, Row& row, int input) {
   if (!row.ways || input == Tensor::kNobody) return input;
   int& entry = graph.rows()[*row.ways].entry;
@@ -147,7 +146,7 @@ constexpr ReadingCorrection kReadingCorrections[] = {
 
 // ---- bytes ----
 
-// Whether the attention's products have no rows, so that query, key and value are missing from the
+// Whether the attention's products have no rows, so query, key and value are missing from the
 // summary.
 bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
@@ -169,8 +168,8 @@ void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// An attention module whose softmax has its own row does not use a fused kernel, so the input of
-// the softmax is kept as well.
+// An attention module whose softmax has its own row does not use a fused kernel, so the softmax's
+// input is kept as well.
 void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
   kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);
@@ -197,7 +196,7 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
 }
 
 // Positions are added between the products, so no fused kernel can be used. The kept tensors are:
-// query, key and value; the queries with each bias; the keys of positions; the result and its copy;
+// query, key and value; the queries with each bias; the position keys; the result and its copy;
 // softmax's result before and after dropout; and a copy of softmax's result in the order of the
 // last product.
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
@@ -269,10 +268,10 @@ void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A module with parameters computes the scores of positions, [..., queries, keys], from the
-// queries, so no fused kernel is used. Softmax's result is kept, and so are two copies of the
-// queries, for the products with keys and with positions. Queries in blocks also have overlapping
-// copies of their keys and values.
+// A module with parameters computes position scores, [..., queries, keys], from the queries, so no
+// fused kernel is used. Softmax's result is kept, and so are two copies of the queries, for the
+// products with keys and with positions. Queries in blocks also have overlapping copies of their
+// keys and values.
 void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -344,7 +343,7 @@ void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(read.elements);
 }
 
-// A block with one own parameter per channel has a layer scale: x * gamma keeps x.
+// A block that itself holds one parameter per channel has a layer scale: x * gamma keeps x.
 void LayerScale(const Graph&, const Row& row, Kept& kept) {
   const Shape& out = row.layer->out;
   const std::int64_t params = row.layer->params;
@@ -355,7 +354,7 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// Networks without norms scale the input of a block. The activation keeps its result, and the
+// Networks without norms scale a block's input. The activation keeps its result, and the
 // convolution keeps a scaled copy of this result.
 void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);

@@ -23,7 +23,7 @@ struct ReadingCorrection {
   int (*source)(Graph& graph, Row& row, int input);
 };
 std::span<const ReadingCorrection> ReadingCorrections();
-// Applies all reading corrections for the moment `when`, in order.
+// Applies all reading corrections for this `when`, in order.
 int CorrectReading(CorrectsReading when, Graph& graph, Row& row, int input);
 
 // Adds the bytes kept by operations without a row, in the third pass of CountKept.
@@ -31,11 +31,11 @@ struct KeptCorrection {
   std::string_view name;
   std::string_view model;
   std::string_view evidence;
-  Step step;  // kind of rows that it checks
+  Step step;  // kind of row that it checks
   void (*add)(const Graph& graph, const Row& row, Kept& kept);
 };
 std::span<const KeptCorrection> KeptCorrections();
-// Applies all corrections of kept bytes to one row.
+// Applies all kept-bytes corrections to one row.
 void Correct(const Graph& graph, const Row& row, Kept& kept);
 
 }  // namespace carma::estimate

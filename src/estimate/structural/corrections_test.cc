@@ -18,7 +18,7 @@ using model::RowKind;
 
 const model::Shape kSquare = Of({-1, 9, 32});       // 288: tokens of a square
 const model::Shape kBlocks = Of({-1, 2, 5, 32});    // 320: two blocks of five tokens
-const model::Shape kWeights = Of({-1, 2, 10, 10});  // 200: of attention with two heads
+const model::Shape kWeights = Of({-1, 2, 10, 10});  // 200: attention weights with two heads
 
 const Layer kConv = Module("Conv2d", kImage, kMaps, 108);
 const Layer kRelu = Module("ReLU", kMaps, kMaps);
@@ -34,7 +34,7 @@ LayerList Collapsed(LayerList list) {
   return list;
 }
 
-// For each correction of kept bytes, a small model and the bytes that the correction adds.
+// For each kept-bytes correction, a small model and the bytes that the correction adds.
 struct KeptExample {
   const char* correction;
   LayerList list;
@@ -117,7 +117,7 @@ std::vector<KeptExample> KeptExamples() {
   };
 }
 
-// For each correction of an input, a small model whose last operation reads the result of `source`.
+// For each reading correction, a small model whose last operation reads the result of `source`.
 struct ReadingExample {
   const char* correction;
   LayerList list;
@@ -191,7 +191,7 @@ TEST_P(ReadingCorrectionTest, FindsTheInputOfItsModel) {
     if (each.correction != correction.name) continue;
     ++found;
     const Graph graph = MakeGraph(each.list);
-    // Every operation makes one tensor. The model's input is the first tensor.
+    // Every operation produces one tensor. The model's input is the first tensor.
     EXPECT_EQ(graph.rows()[each.row].read, static_cast<int>(each.source) + 1);
     EXPECT_NE(graph.rows()[each.row].read, static_cast<int>(each.row)) << "chosen by size";
   }

@@ -136,8 +136,8 @@ void GraphMaker::Take(Row& row) {
   Operation(row);
 }
 
-// Finds the sizes of the row that the summary does not show. Returns false for sizes that do not
-// grow with the batch.
+// Determines the row sizes that the summary does not show. Returns false for sizes that do not grow
+// with the batch.
 bool GraphMaker::FindSizes(Row& row) {
   if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
   if (row.kind == Kind::kContainer) return true;
@@ -204,7 +204,7 @@ void GraphMaker::Passing(Row& row) {
 
 // ---- operations ----
 
-// A norm that calls its own activation is printed after the activation, although it runs before it.
+// A norm that calls its own activation is printed after the activation, even though it runs first.
 // The norm therefore takes the input that the activation seems to read, and adds no tensor.
 bool GraphMaker::NormAroundActivation(Row& row) {
   if (row.kind != Kind::kBlock || !row.rule->norm_with_activation || !HasCurrent()) return false;
@@ -288,7 +288,7 @@ int GraphMaker::Join(const Row& row) {
   Tensor made{.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction};
   const Shape& out = row.layer->out;
   if (made.shape.empty() && out.rank() == 4) {
-    // Records the channels of the concatenation, so that later rows that read it are recognised.
+    // Records the channels of the concatenation so that later rows that read it are recognised.
     const auto positions = static_cast<double>(out[2] * out[3]);
     made.shape.Push(-1);
     made.shape.Push(std::max<std::int64_t>(1, std::llround(row.in / positions)));

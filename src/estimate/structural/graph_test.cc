@@ -9,8 +9,8 @@ namespace {
 
 using model::RowKind;
 
-// Every operation makes one tensor. Tensor 0 is the model's input. Tensor i + 1 is the result of
-// row i unless code between the modules makes tensors.
+// Every operation produces one tensor. Tensor 0 is the model's input. Tensor i + 1 is the result of
+// row i unless code between the modules creates tensors.
 TEST(Graph, AChainReadsTheLastTensor) {
   const model::LayerList list =
       List({Module("Conv2d", kImage, kMaps, 108), Module("BatchNorm2d", kMaps, kMaps, 8),

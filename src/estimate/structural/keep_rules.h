@@ -33,7 +33,7 @@ struct BesidesRule {
   std::string_view evidence;
 };
 std::span<const BesidesRule> BesidesRules();
-// Adds the additional copies kept by the row, and the bytes of each matching BesidesRule.
+// Adds the extra copies that the row keeps, and the bytes of each matching BesidesRule.
 void AddBesides(const Graph& graph, const Row& row, Kept& kept);
 
 }  // namespace carma::estimate

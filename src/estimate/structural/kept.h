@@ -1,7 +1,7 @@
-// Computes from a list of layers what autograd keeps for the backward pass, in three passes:
+// Computes what autograd keeps for the backward pass of a list of layers, in three passes:
 //   graph.h        finds which row reads which tensor, and which tensors are kept
 //   keep_rules.h   adds bytes by kind of layer, from a table of facts about PyTorch
-//   corrections.h  adds bytes that the first two miss, each with a model that needs them
+//   corrections.h  adds bytes that the first two miss; each entry names a model that needs it
 // docs/inside/estimators.md, section "Kept bytes", explains how to extend the tables.
 #pragma once
 
@@ -36,8 +36,8 @@ struct Kept {
 };
 
 // list: must have output shapes; input shapes make the result more accurate. A list without any
-// shapes is treated as a model of tokens (assumed_shapes.h) if its layers show their widths.
-// per_sample is 0 if nothing is known.
+// shapes is treated as a token model (assumed_shapes.h) if its layers give their widths. per_sample
+// is 0 if nothing is known.
 Kept CountKept(const model::LayerList& list);
 
 }  // namespace carma::estimate

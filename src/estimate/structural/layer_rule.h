@@ -7,8 +7,8 @@ namespace carma::estimate {
 
 enum class Role {
   kTransparent,  // passes its input on: Identity, Flatten, DropPath
-  kDropout,      // keeps a mask and makes a new tensor if its rate is above zero
-  kMatrix,       // convolution or linear layer: keeps its input for the gradient of the weight
+  kDropout,      // keeps a mask and creates a new tensor if its rate is above zero
+  kMatrix,       // convolution or linear layer: keeps its input for the weight's gradient
   kNorm,         // keeps its input
   kKeepsInput,   // activation whose derivative needs the input
   kKeepsOutput,  // activation whose derivative needs the output
@@ -27,11 +27,11 @@ struct LayerRule {
   bool norm_with_activation = false;  // a block that includes the activation: BatchNormAct2d
   bool row_statistics = false;        // keeps mean and deviation of every row: LayerNorm
   bool images = false;                // works on [batch, channels, height, width]
-  bool attention = false;             // an attention module by its name, whatever the role
+  bool attention = false;             // an attention module, judging by its name, whatever the role
   bool gate = false;                  // its result is multiplied by another tensor
   bool softmax = false;
-  bool elementwise = false;   // the output has the shape of the input
-  bool same_padding = false;  // pads a copy of its input if the stride needs it
+  bool elementwise = false;   // the output has the same shape as the input
+  bool same_padding = false;  // pads a copy of its input if the stride requires it
   bool standardized = false;  // uses a normalised copy of its weight
   bool norm_free = false;     // belongs to a network that scales activations instead of normalising
   bool leaky = false;         // keeps the output if in place, else the input

@@ -28,11 +28,11 @@ enum class Step {
 // Which tensor the backward pass of a row needs (keep_rules.h).
 enum class Holds { kNothing, kInput, kOutput, kCopy };
 
-// Facts about the current attention, collected from the operations since the last norm.
+// Facts about the current attention module, collected from the operations since the last norm.
 struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;
-  double matrix = 0;  // elements of a softmax's [tokens, tokens] not yet assigned to an attention
+  double matrix = 0;       // elements of a softmax's [tokens, tokens] not yet assigned to a module
   std::int64_t heads = 0;  // heads of the last [tokens, tokens] matrix, from any row
 };
 
@@ -43,8 +43,8 @@ struct Row {
   const LayerRule* rule = nullptr;
   Kind kind = Kind::kOperation;
   bool knows_input = false;
-  double in = 0, out = 0;           // elements per sample; including windows once the graph is made
-  double dropout = 0;               // rate of a dropout layer
+  double in = 0, out = 0;           // elements per sample; includes windows once the graph is made
+  double dropout = 0;               // dropout rate
   bool before_attention = false;    // the next block to finish is an attention module
   std::optional<std::size_t> ways;  // first row of its block of parallel paths
 

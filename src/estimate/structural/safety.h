@@ -7,14 +7,14 @@
 
 namespace carma::estimate {
 
-// What an estimate is based on. Each basis has its own distribution of errors.
+// What an estimate is based on. Each basis has its own error distribution.
 enum class Evidence {
   kExactBytes,  // a dry run counted the kept bytes
   kCompared,    // rules with input shapes, for module types that several families share
   kShapes,      // rules with input shapes, for layers without their parent modules
   kUncompared,  // 16-bit training, or bytes counted in 16 bits
-  // Several module types are the model's own, and their code has no rows. kOwnAttention: at least
-  // one of these types is an attention module. kOwnBlocks: none is.
+  // Several module types are specific to this model, and their code has no rows. kOwnAttention: at
+  // least one of these types is an attention module. kOwnBlocks: none is.
   kOwnAttention,
   kOwnBlocks,
   kText,     // rules with output shapes only (torchsummary)
@@ -22,9 +22,9 @@ enum class Evidence {
   kTotals,   // most of the model is in blocks: totals below the summary are used
 };
 
-// The value of (measured - context) / (predicted - context) that the share `coverage` (0.5..0.999)
-// of all runs stays below (docs/inside/estimators.md, section "Bound"). At least 1. Interpolated
-// linearly between the coverages in the table.
+// The value that (measured - context) / (predicted - context) does not exceed in a fraction
+// `coverage` (0.5..0.999) of all runs (docs/inside/estimators.md, section "Bound"). At least 1.
+// Interpolated linearly between the coverages in the table.
 double ShippedFactor(Evidence evidence, double coverage);
 
 // ---- modules with which the structural estimator was never compared ----

@@ -1,5 +1,5 @@
-// Predicts the peak of a training step from the structure of the model. The formula and its
-// constants are explained in docs/inside/estimators.md, its errors in docs/evidence/estimators.md.
+// Predicts the peak of a training step from the model's structure. The formula and its constants
+// are explained in docs/inside/estimators.md, its errors in docs/evidence/estimators.md.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -28,9 +28,8 @@ constexpr std::string_view kFullDepth =
 
 constexpr double kMibBytes = 1024.0 * 1024.0;
 
-// Copies of the parameters while activations exist: the weights, and part of the gradients, because
-// not all gradients and all activations exist at the same time. The optimizer's states are not
-// included.
+// Copies of the parameters while activations exist: the weights and part of the gradients, because
+// some activations are freed before all gradients exist. The optimizer's states are not included.
 constexpr double kRunCopies = 1.7;
 // kRunCopies if the gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
@@ -41,7 +40,7 @@ constexpr double kStepCopies = 3.5;
 // gradient and one temporary each need new memory.
 constexpr double kLargeStepCopies = 3.0;
 
-constexpr double kKeptFactor = 1.01;     // rounding and unusable remainders of the allocator
+constexpr double kKeptFactor = 1.01;     // allocator rounding and unusable remainders
 constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
 // Share of kept memory lost in gaps. Tensors of at most 10 MiB share segments of 20 MiB with gaps
@@ -233,8 +232,9 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
           {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
-// How much more the optimizer's step needs than the rest; at most 0 if the step fits into it. If a
-// dry run has counted the step's temporaries, they replace one copy of all gradients.
+// How much more memory the optimizer's step needs than the rest; 0 or less if the step fits into
+// the rest. If a dry run has counted the step's temporaries, they replace one copy of all
+// gradients.
 double StepMib(const Numbers& numbers, double rest_mib) {
   const double copy = numbers.step_mib ? 1 : 0;
   return numbers.frozen_mib + numbers.states_mib + numbers.step_mib.value_or(0) +
@@ -254,7 +254,7 @@ bool HasContainers(const model::LayerList& layers) {
 }
 
 // All measured runs were in fp32, so estimates for other precisions count as uncompared. The same
-// applies to bytes that were counted in another precision than the question's.
+// applies to bytes that were counted in a different precision from the question's.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
   const Precision asked = question.precision.value_or(Precision::kFp32);
@@ -335,9 +335,9 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   return terms;
 }
 
-// The highest need of any smaller batch. A tensor of weights stops counting as large at the batch
-// where an activation becomes larger than it. At this batch, the formula's result falls although
-// the memory does not. The highest need is therefore found just below such a batch.
+// The highest need of any smaller batch. A weight tensor stops counting as large at the batch size
+// where some activation becomes larger. At this batch size, the formula's result falls even though
+// the memory does not. The highest need is therefore found just below such a batch size.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;
@@ -380,7 +380,7 @@ Result<Answer> Structural::Ask(const Question& question) const {
   const Kept kept = by_totals ? *by_totals : CountKept(layers);
   if (!layers.saved && kept.per_sample <= 0) {
     return NotFound(no_shapes ? "the summary gives neither shapes nor the widths of a token model"
-                              : "no layer of the summary grows with the batch");
+                              : "no layer in the summary grows with the batch");
   }
   const double context_mib = ContextMib(question, kept);
   Answer answer;

@@ -156,7 +156,7 @@ TEST(Structural, CountsTheCodeThatEachPyTorchVersionLoads) {
   list.torch = "1.12.1+cu113";
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1712);
   Site site;
-  site.context_shift_mib = -755;  // a shift learned from tasks overrides the constant of a version
+  site.context_shift_mib = -755;  // a shift learned from tasks overrides a version's constant
   question.site = &site;
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 700 + 20);
   list.torch = "2.11.0+cu130";

@@ -1,4 +1,4 @@
-// Helpers to write layer lists in tests.
+// Helpers for writing layer lists in tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ inline model::Shape Of(std::initializer_list<std::int64_t> dimensions) {
   return shape;
 }
 
-// Shapes of the examples.
+// Shapes used in the examples.
 inline const model::Shape kImage = Of({-1, 3, 8, 8});  // 192 elements
 inline const model::Shape kMaps = Of({-1, 4, 8, 8});   // 256
 inline const model::Shape kWide = Of({-1, 16, 8, 8});  // 1024

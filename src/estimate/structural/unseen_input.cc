@@ -49,7 +49,7 @@ Candidates WeightsPerOutput(const model::Layer& layer, const LayerRule& rule) {
   return candidates;
 }
 
-// The number of elements of the image that the model's first convolution reads. The image has 3
+// The number of elements in the image that the model's first convolution reads. The image has 3
 // channels or 1.
 double ImageElements(const model::Layer& layer, const LayerRule& rule) {
   const auto positions = static_cast<double>(layer.out[2] * layer.out[3]);

@@ -1,4 +1,4 @@
-// Infers the input of a row if the summary does not show it (torchsummary, some torchinfo output).
+// Infers a row's input if the summary does not show it (torchsummary, some torchinfo output).
 #pragma once
 
 #include "estimate/structural/layer_rule.h"

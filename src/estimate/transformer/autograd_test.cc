@@ -1,4 +1,4 @@
-// Compares the closed form with what autograd keeps of one block. The kept bytes were counted with
+// Compares the closed form with what autograd keeps for one block. The kept bytes were counted with
 // saved_tensors_hooks on blocks in plain PyTorch that match those of Transformers and diffusers.
 // Weights and duplicate tensors are excluded; for fused attention, the tensors kept by its kernels
 // are included. The numbers are bytes per token and element of the width, in fp32, in bf16 and

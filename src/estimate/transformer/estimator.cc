@@ -31,7 +31,7 @@ std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
   return terms;
 }
 
-// Replaces the shipped context by the context measured in finished tasks on this server.
+// Replaces the shipped context with the context measured in finished tasks on this server.
 void SuitSite(const Site& site, TransformerEstimate& estimate) {
   const double shipped_mib = ShippedMib({Loading::kLazy, Libraries::kSequences});
   const double shift_mib = site.ContextMib(shipped_mib) - shipped_mib;
@@ -78,7 +78,7 @@ class Transformer : public Estimator {
  public:
   Result<Answer> Ask(const Question& question) const override {
     if (question.transformer == nullptr || !question.plan) {
-      return NotFound(question.summary_trouble.empty() ? "there is no config.json of a transformer"
+      return NotFound(question.summary_trouble.empty() ? "there is no transformer config.json"
                                                        : question.summary_trouble);
     }
     TrainingPlan plan = *question.plan;

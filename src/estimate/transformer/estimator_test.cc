@@ -64,7 +64,7 @@ TEST(TransformerEstimator, UsesTheContextMeasuredOnTheServer) {
   Site site;
   site.gpu_type = "H100";
   site.taught_by = "A100";
-  site.context_shift_mib = -1000;  // 455 MiB without further libraries
+  site.context_shift_mib = -1000;  // 455 MiB without additional libraries
   question.site = &site;
   const auto learned = transformer->Ask(question);
   ASSERT_TRUE(learned);

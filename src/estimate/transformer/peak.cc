@@ -1,4 +1,4 @@
-// Computes the peak of each rank at each moment of a step, and the bounds of the estimate.
+// Computes each rank's peak at each moment of a step, and the estimate's bounds.
 #include "estimate/transformer/peak.h"
 
 #include <fmt/format.h>
@@ -21,8 +21,8 @@ constexpr double kGibMib = 1024;
 
 // CUDA context, libraries and their workspaces in a training process.
 const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
-// Extra memory of collective operations and their streams on a GPU with sharded weights. It is a
-// share of the moved bytes, up to a limit.
+// Extra memory for collective operations and their streams on a GPU with sharded weights: a
+// fraction of the bytes moved, up to a limit.
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
 // Reserved bytes per byte of logits and activations, because blocks of changing sizes leave gaps.
@@ -40,8 +40,8 @@ constexpr double kSpreadVariable = 2.7;
 constexpr double kSpreadExpandable = 1.1;
 constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: one block dominates
 
-// Quantiles of measured / predicted over the runs, raised slightly from coverage 0.9 on. The last
-// column is an educated guess.
+// Quantiles of measured / predicted over the runs, raised slightly for coverage 0.9 and above. The
+// last column is an educated guess.
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
@@ -144,7 +144,7 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
                     std::max(0.0, all.waiting - all.gradients) / kMib;
   }
   // When memory is short, the allocator releases cached blocks. The peak is then between the needed
-  // memory and the size of the GPU.
+  // memory and the GPU's size.
   if (plan.gpu_mib && free_running + kContextMib > *plan.gpu_mib) {
     const double room = std::max(*plan.gpu_mib - kContextMib, needed);
     return (needed + room) / 2;
@@ -217,7 +217,7 @@ double InFlight(const TrainingPlan& plan) {
   return parts > 0 ? std::min(most, parts) : most;
 }
 
-// The first stage keeps the most micro-batches. The last stage has the loss.
+// The first stage keeps the most micro-batches. The last stage computes the loss.
 std::vector<Stage> StagesOf(const TransformerConfig& config, const TrainingPlan& plan) {
   const auto layers = static_cast<double>(config.layers);
   if (plan.pipeline == 1) return {{.layers = layers}};
@@ -243,7 +243,7 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   if (plan.ranks < 1 || plan.tensor_parallel < 1 || plan.pipeline < 1 || plan.context_parallel < 1)
     return wrong("expected at least one GPU for each kind of parallelism");
   if (plan.pipeline > config.layers)
-    return wrong(fmt::format("{} pipeline stages: expected at most one for each of the {} layers",
+    return wrong(fmt::format("{} pipeline stages: expected at most one per layer ({} layers)",
                              plan.pipeline, config.layers));
   if ((config.blocks || !config.towers.empty()) &&
       plan.tensor_parallel * plan.pipeline * plan.context_parallel > 1)
@@ -255,15 +255,15 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   return Unit{};
 }
 
-// Whether parts outside the stack are counted only by their weights. Models with samples of one
+// Whether only the weights of parts outside the stack are counted. Models with samples of one
 // length or with other kinds of blocks are counted completely.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&
          config.usual_length == 0;
 }
 
-// Lists properties of the training that no measured run had, or that only runs from a source with
-// few details had. Empty if the runs cover all properties of the training.
+// Lists properties of this training run that no measured run had, or that only runs from a source
+// with few details had. Empty if the measured runs cover all its properties.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
@@ -294,7 +294,7 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   return base::Join(unseen, ", ");
 }
 
-// Counts the parts of the model that config.json does not describe, but only by their weights.
+// Adds the parts of the model that config.json does not describe. Only their weights are counted.
 TransformerConfig WithAllParameters(const TransformerConfig& described, const TrainingPlan& plan) {
   TransformerConfig config = described;
   if (plan.parameters == 0) return config;

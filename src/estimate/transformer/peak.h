@@ -1,4 +1,4 @@
-// Computes the memory of a transformer's training with a closed form (docs/inside/estimators.md,
+// Computes the memory for training a transformer with a closed form (docs/inside/estimators.md,
 // "Transformers").
 #pragma once
 
@@ -36,8 +36,8 @@ struct MemoryParts {
   double optimizer = 0;  // states, including fp32 masters
   double logits = 0;     // tensors that the loss makes from the scores
   double activations = 0;
-  double working = 0;  // unsharded copies, temporaries of the step, buckets
-  double beside = 0;   // a reference model, an engine that writes answers
+  double working = 0;  // unsharded copies, step temporaries, buckets
+  double beside = 0;   // a reference model, an engine that generates answers
   double Sum() const;  // "allocated" in PyTorch's terms
 };
 
@@ -49,14 +49,14 @@ struct MemoryBound {
 
 // The estimate for the rank that needs the most memory.
 struct TransformerEstimate {
-  TrainingPhase phase = TrainingPhase::kStep;  // the moment of the highest memory
+  TrainingPhase phase = TrainingPhase::kStep;  // the moment of peak memory
   MemoryParts parts;                           // at that moment
   double fragmentation_mib = 0;                // reserved by PyTorch's allocator but not allocated
   double context_mib = 0;                      // CUDA context and libraries
   MemoryBound needed;                          // allocated: the sum of the parts
   MemoryBound reserved;                        // allocated plus fragmentation
   MemoryBound shown;      // reserved plus context, as shown by nvidia-smi and as promised
-  double parameters = 0;  // parameters of the model, without adapters
+  double parameters = 0;  // model parameters, without adapters
   double trained_parameters = 0;
   double coverage = 0;                // coverage of the bounds
   std::vector<std::string> warnings;  // one sentence each

@@ -1,4 +1,4 @@
-// Computes the memory of one rank that stays on its GPU between steps.
+// Computes the memory that one rank keeps on its GPU between steps.
 #include "estimate/transformer/rank.h"
 
 #include <algorithm>
@@ -88,7 +88,7 @@ bool Pipelines(const TrainingPlan& plan) {
   return plan.pipeline > 1 && plan.in_flight != 1;
 }
 
-// Adds the memory of collective operations and of unsharded weights. held: as for UseDeepSpeed().
+// Adds the memory for collective operations and unsharded weights. held: as for UseDeepSpeed().
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
   // The buckets exist even on one GPU. They hold trained parameters, so a small model fills only
@@ -204,8 +204,8 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 namespace {
 
 // The reference model is sharded like the trained model, and has no gradients or states. The engine
-// keeps its memory reserved. Other frozen models are not sharded. They are stored in 16 bits if any
-// part of the training is.
+// keeps its memory reserved. Other frozen models are not sharded. They are stored in 16 bits if
+// training uses 16 bits anywhere.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
   constexpr double kBytesPerMib = 1 << 20;
   const bool on_host = plan.offload_parameters;

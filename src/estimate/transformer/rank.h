@@ -1,5 +1,5 @@
-// Computes which part of a model one rank holds in a transformer's training, and the bytes that
-// stay on its GPU between steps. peak.cc adds the memory that grows with the tokens (tokens.h).
+// Computes which part of a transformer one rank holds during training, and the bytes that stay on
+// its GPU between steps. peak.cc adds the memory that grows with the tokens (tokens.h).
 #pragma once
 
 #include "estimate/training_plan.h"
@@ -33,7 +33,7 @@ struct Sizes {
   double elsewhere = 0;  // part of `matrices` on other GPUs: experts of one block
   double rest = 0;       // embedding, head, norms
   double tables = 0;     // only embedding and head
-  double tokens = 0;     // tokens of one micro-batch
+  double tokens = 0;     // tokens per micro-batch
   double sequence = 0;
   double in_flight = 1;
   bool has_loss = true;
@@ -59,11 +59,11 @@ struct Static {
   double waiting = 0;  // accumulated gradients during the next pass
   double optimizer = 0;
   double step = 0;       // temporaries of the optimizer's step
-  double buckets = 0;    // permanent buckets of collective operations
+  double buckets = 0;    // permanent buckets for collective operations
   double root = 0;       // embedding and head, unsharded while blocks run
   double one_block = 0;  // an unsharded block
   double whole = 0;      // all weights unsharded, for saving
-  double beside = 0;     // a frozen reference model, an engine that writes answers
+  double beside = 0;     // a frozen reference model, an engine that generates answers
   double trained = 0;    // parameters
   bool shares_weights = false;
 };

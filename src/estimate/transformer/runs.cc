@@ -165,7 +165,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
 
 Result<Unit> SetPrecision(const base::CsvRow& row, Library library, TrainingPlan& plan) {
   const std::optional<Dtype> dtype = base::FromWord<Dtype>(row.Text("wdtype"));
-  if (!dtype) return TooLittle("the precision of the weights is not stated");
+  if (!dtype) return TooLittle("the weight precision is not stated");
   plan.weights = *dtype;
   const std::string_view amp = row.Text("amp");
   plan.amp = !amp.empty() && !amp.ends_with("-true");
@@ -302,7 +302,7 @@ bool IsOfTrainer(std::string_view framework) {
          std::ranges::any_of(kNames, [&](std::string_view each) { return Has(name, each); });
 }
 
-// Sets the options of tensor parallelism and pipelines from the row's columns or the framework's
+// Sets the tensor and pipeline parallelism options from the row's columns or the framework's
 // defaults.
 void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, TrainingPlan& plan) {
   const std::string_view framework = row.Text("framework");
@@ -386,7 +386,7 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
   // passes.
   plan.accumulates = steps > 1 || (!stated && plan.variable_length);
   tokens = tokens || SetLengths(lengths, plan);
-  if (!tokens) return TooLittle("the length of the samples is not stated");
+  if (!tokens) return TooLittle("the sample length is not stated");
   if (!batch) return TooLittle("the batch size is not stated");
   plan.unties_head = library == Library::kLitGpt;
   plan.expandable_segments = row.Text("expandable") == "1";

@@ -1,4 +1,4 @@
-// Reads tables of measured training runs of transformers, for the evaluation.
+// Reads tables of measured transformer training runs, for evaluation.
 #pragma once
 
 #include <cstdint>
@@ -43,14 +43,14 @@ struct TrainingRun {
 struct TrainingRuns {
   std::vector<TransformerConfig> configs;
   std::vector<TrainingRun> runs;
-  std::size_t without_model = 0;      // rows whose model is not in the table of models
+  std::size_t without_model = 0;      // rows whose model is not in the model table
   std::vector<std::string> troubles;  // rows with an unreadable cell: place and reason
 };
 
 // runs, models: at least one file each. `models` contains the sizes of the runs' models.
 // docs/inside/estimators.md, "Tables of runs", describes the columns. Unreadable rows of `runs` get
 // no answer and are listed in `troubles`. Errors: as for base::ReadFile; kInvalid with file and
-// line for a table of models; kInvalid if no row has a model.
+// line for a model table; kInvalid if no row has a model.
 Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                       const std::vector<std::string>& models);
 

@@ -7,7 +7,7 @@ namespace carma::estimate {
 namespace {
 
 // With sequence parallelism, a norm's result is gathered over all tokens before the matrices that
-// read it. The backward pass of these matrices makes a gradient of the same size before it is
+// read it. In the backward pass, these matrices produce a gradient of the same size, which is then
 // scattered. Both tensors are in 16 bits. Returns the bytes of one such tensor, less the part of
 // the residual stream that a GPU keeps anyway.
 double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
@@ -71,9 +71,9 @@ double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& 
   return plan.weights == Dtype::kFp32 || wide ? 8 : 4;
 }
 
-// Without checkpointing, tensors that only the gradients of PEFT's frozen weights would need are
-// not kept. This rule is not used for adapters of other libraries (in 16 bits), because the formula
-// for them was fitted without it.
+// Without checkpointing, tensors that are needed only for the gradients of PEFT's frozen weights
+// are not kept. This rule is not applied to other libraries' adapters (in 16 bits), because the
+// formula for them was fitted without it.
 bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }

@@ -1,5 +1,5 @@
-// Computes the memory of a transformer's training that grows with the tokens: activations,
-// temporaries, the loss.
+// Computes the part of a transformer's training memory that grows with the number of tokens:
+// activations, temporaries, the loss.
 #pragma once
 
 #include "estimate/transformer/rank.h"
@@ -34,8 +34,8 @@ struct Stack {
 // shares_weights: as in Static.
 PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
                     const Adapters& adapters, const Stack& stack, bool shares_weights);
-// Bytes of an encoder and a decoder together, per token of the decoder. tokens: the decoder's
-// tokens; the encoder has sizes.tokens.
+// Bytes of an encoder and a decoder together, per decoder token. tokens: the decoder's tokens; the
+// encoder has sizes.tokens.
 PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& plan,
                         const Sizes& sizes, const Adapters& adapters, double tokens,
                         bool shares_weights);

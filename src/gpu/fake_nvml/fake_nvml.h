@@ -80,13 +80,13 @@ struct FakeNvml {
   std::vector<FakeNvmlGpu> gpus;
   std::deque<FakeNvmlEvent> events;            // delivered to the only event set
   nvml::Return gpm_lists = nvml::kSuccess;     // the answer to a request for several metrics
-  std::map<std::string, int> calls;            // by function name, only of counted functions
+  std::map<std::string, int> calls;            // by function name, counted functions only
   std::map<std::string, nvml::Return> errors;  // by function name, for all GPUs; absent: success
   int init_calls = 0;
   int samples = 0;     // GPM samples allocated and not freed
-  int event_sets = 0;  // made and not freed
+  int event_sets = 0;  // created and not freed
   bool initialised = false;
-  int users = 0;  // calls of nvmlInit not yet followed by nvmlShutdown
+  int users = 0;  // calls to nvmlInit not yet followed by nvmlShutdown
 };
 
 inline constexpr const char* kFakeNvmlSymbol = "carma_fake_nvml";

@@ -15,13 +15,13 @@ using std::chrono::milliseconds;
 
 std::unexpected<ReadError> NoSuchAnswer() {
   return std::unexpected(
-      ReadError(ErrorCode::kUnavailable, "carma-reader gave an unexpected answer"));
+      ReadError(ErrorCode::kUnavailable, "carma-reader sent an unexpected response"));
 }
 
 }  // namespace
 
 std::string GuardedProbe::WhyOf(const NoAnswer& none) const {
-  if (!none.late) return "carma-reader ended during a driver call";
+  if (!none.late) return "carma-reader exited during a driver call";
   return fmt::format("the driver has not answered for more than {}",
                      base::FormatSpan(options_.patience));
 }
@@ -92,8 +92,7 @@ void GuardedProbe::Take(ReaderListing listing) {
       places_.push_back({number, i});
       continue;
     }
-    // The listing has a single entry for a GPU that was left out, even if the GPU was divided
-    // before.
+    // The listing has a single entry for an excluded GPU, even if it was a MIG GPU before.
     const auto before = known_.find(number);
     const std::vector<DeviceInfo>& as_known =
         before != known_.end() ? before->second : told[number];
@@ -174,7 +173,7 @@ void GuardedProbe::LeaveAlone(const std::set<std::size_t>& devices) {
   std::set<std::uint32_t> wanted, alone;
   for (std::size_t i = 0; i < places_.size(); ++i)
     (devices.contains(i) ? alone : wanted).insert(places_[i].number);
-  // A divided GPU is left alone only if all its instances are.
+  // A MIG GPU is left alone only if all its instances are.
   std::erase_if(alone, [&](std::uint32_t number) { return wanted.contains(number); });
   if (alone == alone_) return;
   const std::set<std::uint32_t> before = LeftOut();

@@ -1,10 +1,10 @@
 // Runs NVML in a separate process. If a driver call for a GPU does not return, this GPU is set
 // aside, and a new process reads the other GPUs without touching it.
 //
-// If a call hangs in the kernel, neither its thread nor its process can be ended, so not even a
+// If a call hangs in the kernel, neither its thread nor its process can be killed, so not even a
 // restart of carmad would help. A separate process, however, can be abandoned. NVML opens a GPU
 // only when the GPU's handle is requested by number, so a new process does not touch a GPU that it
-// leaves out. If the driver holds one lock for all GPUs, no call returns, and the whole driver is
+// skips. If the driver holds one lock for all GPUs, no call returns, and the whole driver is
 // reported as hung. All GPUs share one process, because each process costs memory and opens the
 // driver.
 #pragma once
@@ -41,10 +41,10 @@ class GuardedProbe : public Probe {
   // TroubleCause::kHangs. Errors: also kUnavailable if neither the driver nor any of its GPUs
   // answers.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // Returns kUnavailable at once for a GPU that is set aside, and for all GPUs if the driver's list
-  // has changed.
+  // Returns kUnavailable immediately for a GPU that is set aside, and for all GPUs if the driver's
+  // list has changed.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
-  // Also closes these devices in the driver, so that they can be reset.
+  // Also closes these devices in the driver so that they can be reset.
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 
  private:
@@ -61,14 +61,14 @@ class GuardedProbe : public Probe {
     Clock::time_point answered;  // when the GPU answered again
   };
   struct Place {
-    std::uint32_t number = 0;            // NVML's number of the whole GPU
+    std::uint32_t number = 0;            // NVML's number for the whole GPU
     std::optional<std::size_t> current;  // the device's number in the current reader
   };
 
   ReadResult<Unit> Open();
   void Take(ReaderListing listing);
   ReadResult<Unit> OpenAgain();
-  // again: whether this request has already caused one reader to end.
+  // again: whether this request has already caused one reader to exit.
   ReadResult<Reading> ReadWith(std::size_t device, base::Time now, bool again);
   void SetAside(std::uint32_t number, const std::string& why);
   bool AnswersAgain(std::uint32_t number, Aside& aside);

@@ -9,7 +9,7 @@
 namespace carma::gpu {
 namespace {
 
-// The shortest period of `dcgmi`, because DCGM averages its counters over at least this time.
+// The shortest `dcgmi` period, because DCGM averages its counters over at least this time.
 constexpr base::Duration kShortestDmonPeriod{100};
 
 CombinedOptions Combine(const ProbeOptions& options) {

@@ -1,4 +1,4 @@
-// Loads the probe for the daemon and `carma doctor`, so that both read the same data.
+// Loads the probe for the daemon and `carma doctor` so that both read the same data.
 #pragma once
 
 #include <functional>
@@ -23,13 +23,13 @@ struct ProbeOptions {
   ActivitySource source = ActivitySource::kAuto;
   base::Duration period{1'000};     // real time between two readings of a GPU
   base::Duration patience{10'000};  // real time to wait for the driver's answer about one GPU
-  // How long Devices() may wait for the first rows of DCGM, in real time.
+  // How long Devices() may wait for DCGM's first rows, in real time.
   base::Duration first_answer{4'000};
 };
 
 struct LoadedProbe {
   std::unique_ptr<SteadyProbe> probe;
-  // Returns why DCGM gives no data, in one line. Empty if DCGM works or is not needed. Must be
+  // Returns why DCGM provides no data, in one line. Empty if DCGM works or is not needed. Must be
   // called after Devices(), on the reading thread. The function itself is empty if DCGM is never
   // used.
   std::function<std::string()> dcgm_trouble;

@@ -1,6 +1,6 @@
 // The program that calls the driver for the daemon (carma-reader). A process can be abandoned if a
-// call never returns from the kernel. A hanging thread would prevent the daemon from ending and
-// keep its locks and sockets.
+// call never returns from the kernel. A hanging thread would prevent the daemon from exiting and
+// would keep its locks and sockets open.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kLastWaitMs = 200;
 
-// Readers that were killed but have not ended yet. Each is reaped after its end.
+// Readers that were killed but have not exited yet. Each is reaped once it exits.
 class LeftBehind {
  public:
   void Add(pid_t pid) {
@@ -36,7 +36,7 @@ class LeftBehind {
 };
 
 // Never destroyed, because a thread that hangs in the driver may release its reader while the
-// program ends.
+// program exits.
 LeftBehind& TheLeftBehind() {
   static auto& left_behind = *new LeftBehind;
   return left_behind;

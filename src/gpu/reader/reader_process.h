@@ -1,4 +1,4 @@
-// The client's side of a carma-reader process.
+// The client side of a carma-reader process.
 #pragma once
 
 #include <sys/types.h>
@@ -22,16 +22,16 @@ struct ReaderProgram {
 
 // Why there is no answer.
 struct NoAnswer {
-  bool late = false;  // true: may still come; false: the reader ended or sent nonsense
-  std::optional<std::uint32_t> asking;  // NVML's number of the GPU in question
+  bool late = false;  // true: may still come; false: the reader exited or sent garbage
+  std::optional<std::uint32_t> asking;  // NVML's number for the GPU in question
 };
 
 // For use by one thread, with one request at a time. Unusable after a NoAnswer with late = false.
 class ReaderProcess {
  public:
-  // Errors: those of the system calls.
+  // Errors: system errors.
   static Result<std::unique_ptr<ReaderProcess>> Start(const ReaderProgram& program);
-  // Kills the process and waits briefly for its end. A process that hangs in the kernel is
+  // Kills the process and waits briefly for it to exit. A process that hangs in the kernel is
   // abandoned.
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;

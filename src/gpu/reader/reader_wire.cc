@@ -16,7 +16,7 @@ namespace {
 using base::Json;
 
 constexpr std::size_t kMaxDevices = 4'096;
-constexpr std::int64_t kMaxNumber = 1'024;  // of GPUs in NVML's list
+constexpr std::int64_t kMaxNumber = 1'024;  // highest GPU number in NVML's list
 
 template <class... Calls>
 struct Overloaded : Calls... {
@@ -28,7 +28,7 @@ Result<ReaderRequest> ParseList(const std::vector<std::string_view>& words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::optional<std::int64_t> number = base::ParseInt(words[i]);
     if (!number || *number < 0 || *number > kMaxNumber)
-      return Invalid("list: expected numbers of GPUs");
+      return Invalid("list: expected GPU numbers");
     request.leave_out.insert(static_cast<std::uint32_t>(*number));
   }
   return request;
@@ -57,7 +57,7 @@ Result<ReaderAnswer> ListingFromJson(const Json& devices, const Json* numbers) {
     listing.devices.push_back(CARMA_TRY(DeviceFromJson(each, "/devices")));
   for (const Json& each : *numbers) {
     if (!each.is_number_unsigned() || each.get<std::uint64_t>() > kMaxNumber)
-      return Invalid("/numbers: expected numbers of GPUs");
+      return Invalid("/numbers: expected GPU numbers");
     listing.numbers.push_back(each.get<std::uint32_t>());
   }
   return listing;

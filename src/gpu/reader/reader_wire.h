@@ -36,7 +36,7 @@ struct Asking {
 };
 struct ReaderListing {
   std::vector<DeviceInfo> devices;
-  std::vector<std::uint32_t> numbers;  // NVML's number of each device's GPU
+  std::vector<std::uint32_t> numbers;  // NVML's number for each device's GPU
 };
 using ReaderAnswer = std::variant<Asking, ReaderListing, Reading, ReadError>;
 
