@@ -251,7 +251,7 @@ TEST(TorchTree, CountsATiedOutputLayerOnce) {
   // The last line states 2'108. The word table (800) and the bias that is counted twice (100) are
   // subtracted.
   EXPECT_EQ(list.params, 1'208);
-  EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("lm_head.decoder has the size of"));
+  EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("lm_head.decoder is the same size as"));
   EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("the totals state 9999"));
   EXPECT_EQ(Row(list, "LMHead").kind, RowKind::kBlock);
   const LayerList untied =
@@ -349,7 +349,7 @@ TEST(Keras, ReadsBoxesWithWrappedCells) {
 TEST(Keras, CompletesTruncatedTypes) {
   const LayerList list = Parse(Fixture("keras1"));
   EXPECT_EQ(list.layers[1].type, "BatchNorm2d");
-  EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("cut off"));
+  EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("truncated"));
   EXPECT_TRUE(list.layers[2].out.empty()) << "an unknown length";
   EXPECT_THAT(Notes(list, Note::Kind::kMissingShapes), HasSubstr("1 of 3 layers"));
 }
