@@ -357,7 +357,7 @@ TEST(SpecJson, RefusesWithThePlace) {
        "/dependencies/0/kind: expected afterok"},
       {R"({"command":["x"],"workdir":"/w","time_limit_s":-3})", "/time_limit_s: expected"},
       {R"({"command":["x"],"workdir":"/w","sm_share":30})", "/sm_share: expected"},
-      {R"({"command":["x"],"workdir":"/w","name":"a","name":"b"})", "key 'name' twice"},
+      {R"({"command":["x"],"workdir":"/w","name":"a","name":"b"})", "duplicate key 'name'"},
   };
   for (const auto& [text, error] : cases) {
     const auto spec = SpecFromJsonText(text);

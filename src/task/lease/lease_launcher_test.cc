@@ -308,7 +308,7 @@ TEST_F(LeaseLauncherTest, AWaitingProcessThatEndsEndsItsLease) {
   const ShimEvent failed = Next();
   EXPECT_EQ(failed.kind, ShimEventKind::kLaunchFailed);
   EXPECT_FALSE(failed.retryable);
-  EXPECT_THAT(failed.text, HasSubstr("has ended"));
+  EXPECT_THAT(failed.text, HasSubstr("has exited"));
 }
 
 // The kernel removes a process step by step, so two checks of it may differ.
