@@ -139,7 +139,7 @@ TEST(Recording, ReportsMistakesWithTheirLine) {
   } cases[] = {
       {"nothing", "", "line 1"},
       {"something else", "{\"tasks\":[]}\n", "not a recording"},
-      {"another version", "{\"carma_recording\":2,\"devices\":[]}\n", "another version"},
+      {"another version", "{\"carma_recording\":2,\"devices\":[]}\n", "a different version"},
       {"no GPUs", "{\"carma_recording\":1}\n", "/devices"},
       {"a GPU without memory", "{\"carma_recording\":1,\"devices\":[{\"uuid\":\"GPU-a\"}]}\n",
        "total_mib"},

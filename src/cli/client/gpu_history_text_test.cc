@@ -31,7 +31,7 @@ api::GpuHistoryView SomeHistory() {
 
 TEST_F(GpuHistoryTextTest, HistoryHasBlanksForUnknownSpans) {
   EXPECT_EQ(HistoryTitle(kSomeSpan) + HistoryBars(SomeHistory(), 40'960, kSomeSpan), R"(
-From 2026-03-01 12:50:00 to 2026-03-01 13:00:00, 1:00 a character
+From 2026-03-01 12:50:00 to 2026-03-01 13:00:00, 1:00 per character
 GPU 1 H100
   SM mean   ▁▂▃  ▅   █ 38%
   SM peak   ▁▂▃  ▅     56%

@@ -76,7 +76,7 @@ TEST_F(DoctorCommand, ChecksTheMachine) {
 TEST_F(DoctorCommand, MeasuresAContextInAChild) {
   ::setenv("LD_LIBRARY_PATH", CARMA_FAKE_CUDA_DIR "/whole", 1);
   const Ran ran = Doctor({});
-  EXPECT_THAT(ran.out, HasSubstr("the process with the context"))
+  EXPECT_THAT(ran.out, HasSubstr("the process that holds the context"))
       << "the child's context is unknown to the scripted driver";
   ::setenv("CARMA_FAKE_CUDA", "fail=cuInit:802", 1);
   const Ran refused = Doctor({});

@@ -143,7 +143,7 @@ TEST_F(DoctorMps, ReportsTheTrialOfAControlDaemon) {
   trial_ = Unavailable("it exited with code 100");
   EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstMachineTrouble(Check()).text,
-              HasSubstr("exit code 100: all tasks share GPUs through streams"));
+              HasSubstr("exited with code 100: all tasks share GPUs through streams"));
 }
 
 TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNothing) {
