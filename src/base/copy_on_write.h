@@ -18,7 +18,7 @@ class CopyOnWrite {
  public:
   CopyOnWrite() = default;
   CopyOnWrite(T value) : kept_(value == kEmpty ? nullptr : new Kept{.value = std::move(value)}) {}
-  // Implicit, so a string literal or the value of an optional can be passed directly.
+  // Implicit, so a literal can be passed for a string, and a plain value for an optional.
   template <class U>
   requires(!std::derived_from<U, CopyOnWrite> && !std::same_as<U, T> &&
            std::convertible_to<const U&, T>) CopyOnWrite(const U& value)

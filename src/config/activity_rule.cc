@@ -6,7 +6,7 @@ namespace carma::config {
 
 std::string RuleWithoutActivity(const core::PolicyConfig& policy) {
   if (!core::Shares(policy)) return "";
-  if (!policy.sm_cap) return "tasks share it based on memory alone (policy.sm_cap = false)";
+  if (!policy.sm_cap) return "tasks share this GPU based on memory alone (policy.sm_cap = false)";
   switch (policy.without_activity) {
     case core::WithoutActivity::kUtilization:
       return fmt::format(
@@ -14,11 +14,11 @@ std::string RuleWithoutActivity(const core::PolicyConfig& policy) {
           "SM activity (policy.without_sm_activity = \"utilization\")",
           *policy.sm_cap * 100);
     case core::WithoutActivity::kMemory:
-      return "tasks share it based on memory alone (policy.without_sm_activity = \"memory\")";
+      return "tasks share this GPU based on memory alone (policy.without_sm_activity = \"memory\")";
     case core::WithoutActivity::kNever:
       break;
   }
-  return "tasks never share it (policy.without_sm_activity = \"never\")";
+  return "tasks never share this GPU (policy.without_sm_activity = \"never\")";
 }
 
 }  // namespace carma::config

@@ -380,8 +380,8 @@ std::vector<Key> MakeKeys() {
          Choice<task::MpsScope>({{"user", kUser}, {"gpu", kGpu}, {"shared", kShared}}),
          AT(mps_servers), kRestart),
       Of("collocation.sm_partitions",
-         "Reserve the SMs requested by --sm-share (CUDA 13.1 or newer).", Flag(), AT(sm_partitions),
-         kRestart),
+         "Reserve the SMs requested by --sm-share (MPS, CUDA 13.1 or newer).", Flag(),
+         AT(sm_partitions), kRestart),
       Of("collocation.mps_clients", "An MPS server with this many processes accepts no more tasks.",
          Count(1, 60), AT(mps_clients), kRestart),
       Of("collocation.mps_memory_limit",
@@ -415,7 +415,7 @@ std::vector<Key> MakeKeys() {
          "read.",
          PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.gpu_speeds",
-         "GPU type speeds relative to an A100-40GB; default: built in "
+         "GPU type speeds relative to an A100-40GB; others: built in "
          "(docs/server/policies.md, by work).",
          Texts("list of strings like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
          AT(gpu_speeds), kRestart),

@@ -142,7 +142,7 @@ TEST_F(TaskTextTest, SharingShowsTheEnforcedLimits) {
       {{.sharing = "mps", .partition_sms = 56}, "  Sharing       MPS, 56 SMs of its own\n"},
       {{.sharing = "streams", .group_limit_mib = 12'288},
        "  Sharing       streams (in turns); the kernel limits its processes to a total of "
-       "12.0G of each GPU\n"},
+       "12.0G on each GPU\n"},
       {{.sharing = "mig"},
        "  Sharing       a MIG instance; the hardware enforces its memory and SMs\n"},
       {{.sharing = "streams", .sharing_note = "no MPS for root", .sm_share = 0.3},

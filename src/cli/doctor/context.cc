@@ -22,7 +22,7 @@ constexpr KnownCode kCodes[] = {
     {100, "CUDA sees no GPUs: check that /dev/nvidia* and /dev/nvidia-uvm exist and can be opened"},
     {101, "CUDA does not find the GPU that NVML shows: do both libraries belong to one driver?"},
     {802, "start the fabric manager (nvidia-fabricmanager): GPUs behind NVSwitch need it"},
-    {803, "libcuda and the loaded kernel driver do not match: reboot, or reload the driver"},
+    {803, "libcuda and the loaded kernel driver have different versions: reboot, or reload it"},
     {804, "libcuda is too new for this driver: remove the CUDA compatibility package"},
     {999, "load the module nvidia-uvm (nvidia-modprobe -u), and see the kernel log (dmesg)"},
 };
