@@ -24,7 +24,7 @@ constexpr EstimatorEntry kEstimators[] = {
     {"structural", "memory kept by the model, computed layer by layer", &MakeStructural},
     {"transformer", "formula for training a model described by a config.json", &MakeTransformer},
     {"given", "memory stated by the user or the task file", &MakeGiven},
-    {"horus", "published formula: parameters, and activations times the batch size", &MakeHorus},
+    {"horus", "published formula: parameters + batch size * (activations + gradients)", &MakeHorus},
     {"faketensor", "parameters and tensors kept for the backward pass", &MakeFakeTensor},
     {"gpumemnet-mlp", "published classifier that reads layer counts and sizes", &MakeGpuMemNetMlp},
     {"gpumemnet-transformer", "published classifier that reads the sequence of layers",

@@ -18,8 +18,9 @@ namespace carma::estimate {
 inline constexpr base::Duration kLeastWatched{60'000};
 
 // Whether the attempt that has just released its GPUs shows how much memory its task needs. An
-// attempt that ran to completion shows it if the memory was observed long enough to include the
-// peak. An attempt that ran out of memory shows it too, because the memory it had was not enough.
+// attempt that succeeded or reached its time limit shows it if the memory was observed long enough
+// to include the peak. An attempt that ran out of memory shows it too, because the memory it had
+// was not enough.
 bool Teaches(const core::TaskRecord& record, base::Duration watched);
 
 struct RanOn {

@@ -161,8 +161,8 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   config.feed_forward = (config.hidden * 8 / 3 + kStep - 1) / kStep * kStep;
 }
 
-// Reads an audio encoder whose two convolutions turn each clip into a fixed number of spectrogram
-// frames.
+// Reads an audio encoder whose two convolutions turn each clip's spectrogram into a fixed number of
+// tokens.
 void GetSound(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t bands = 80;
   config.positions = 1500;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxRow = 8'192;
 constexpr std::size_t kNoColumn = static_cast<std::size_t>(-1);
 // DCGM reports special values ("not found", "not supported" and so on) as numbers that are at least
-// this large, both for doubles and for integers.
+// this large, both for doubles and for 64-bit integers.
 constexpr double kBlank = 140'737'488'355'328.0;
 constexpr double kMaxWatts = 100'000;
 

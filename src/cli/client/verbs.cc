@@ -457,7 +457,7 @@ Program ServerProgram() {
       {"version", &AddVersion},
       {"demo", nullptr, "See CARMA at work on simulated GPUs: 60 tasks in under two minutes"},
       {"trace", nullptr, "Inspect, cut, generate, replay and export traces"},
-      {"simulate", nullptr, "Simulate this workload under other policies, in seconds"},
+      {"simulate", nullptr, "Simulate this load under other policies, in seconds"},
       {"report", &AddReportCommand},
       {"config", &AddConfigCommand},
       {"init", &AddInitCommand},

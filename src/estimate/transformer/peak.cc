@@ -312,7 +312,7 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
     warnings.push_back(fmt::format("few measured runs use {}, so the bound is wider", unseen));
   if (plan.rollout_share > 0 && !plan.gpu_mib)
     warnings.emplace_back(
-        "the engine that generates completions is not counted: the GPU's memory is unknown");
+        "the engine that generates answers is not counted: the GPU's memory is unknown");
   if (plan.variable_length)
     warnings.emplace_back(
         "lengths vary: the sequence length is taken as the maximum, and varying lengths leave "
@@ -337,9 +337,8 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
   if (CountsBeside(config)) {
     warnings.emplace_back(
         "only the weights of the parts outside the text stack are counted: add their tokens to "
-        "the sequence length; the activations of these parts are unknown (carma_summary.py "
-        "measures "
-        "them)");
+        "the sequence length; the activations of these parts are unknown "
+        "(carma_summary.py measures them)");
   }
   if (config.experts > 1 && plan.method == Method::kLora)
     warnings.emplace_back("adapters of experts are not counted separately");

@@ -275,7 +275,7 @@ TEST(Above, RefusesTasksThatAllServersTogetherCannotRun) {
   for (const Case& c : {Case{"3 * 2xA100-40GB", Placing::kQueue, "the largest server has 2"},
                         Case{"3 * 2xA100-40GB", Placing::kAsked, ""},
                         Case{"2 * 2xA100-40GB + 2xH100-80GB", Placing::kSlurm,
-                             "all servers of one kind have at most 4"}}) {
+                             "servers of one kind have at most 4 in total"}}) {
     const auto result = Simulate(*ParseCluster(c.servers),
                                  std::vector<Arrival>{{Duration{0}, &gang}}, Placed(c.placing));
     EXPECT_EQ(result.has_value(), c.says.empty()) << c.servers;

@@ -151,8 +151,7 @@ Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
   std::vector<GpuType> gpus;
   for (const ShapedGpu& gpu : shaped) {
     if (gpu.mig)
-      return Invalid("shape '" + base::Printable(shape, 60) +
-                     "': expected GPUs without MIG instances");
+      return Invalid("shape '" + base::Printable(shape, 60) + "': expected GPUs without MIG");
     gpus.push_back(gpu.type);
   }
   return gpus;

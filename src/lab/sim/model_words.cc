@@ -17,7 +17,7 @@ bool SetMemory(std::int64_t& target_mib, std::string_view value) {
   return mib.has_value();
 }
 
-// Sets the run option selected by kFind; the value must be a number from 0 to kMost.
+// Sets the run option selected by kFind. A plain number must be between 0 and kMost.
 template <auto kFind, int kMost = 0>
 bool Sets(RunOptions& options, std::string_view value) {
   auto& target = kFind(options);

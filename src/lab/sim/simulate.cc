@@ -162,8 +162,8 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     if (gpus > most && above.placing == Placing::kQueue)
       return wrong(fmt::format("needs {} GPUs, but the largest server has {}", gpus, most));
     if (gpus > most && gpus > MostOfOneKind(cluster)) {
-      return wrong(fmt::format("needs {} GPUs, but all servers of one kind have at most {}", gpus,
-                               MostOfOneKind(cluster)));
+      return wrong(fmt::format("needs {} GPUs, but servers of one kind have at most {} in total",
+                               gpus, MostOfOneKind(cluster)));
     }
     const double solo_s = arrival.solo_s.value_or(arrival.workload->solo_s);
     if (!(solo_s >= 0 && solo_s <= kMaxSoloS))

@@ -330,10 +330,8 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "model, batch, measured_mib and optionally censored, optimizer, precision, family.\n"
       "Catalogue: CSV with batch_size, gpus, summary_file and memory_mib_run60, _thesis or _rad2.\n"
       "Transformer runs: CSV with the columns of docs/inside/estimators.md, \"Tables of "
-      "runs\"; they "
-      "need a\n"
-      "model table, but no summaries. Batch sweeps (gpu, benchmark, batch, "
-      "mem_mib_median)\n"
+      "runs\"; they need a\n"
+      "model table, but no summaries. Batch sweeps (gpu, benchmark, batch, mem_mib_median)\n"
       "need neither and take --by benchmark.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EvaluateFlags>();

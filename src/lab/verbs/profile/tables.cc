@@ -340,8 +340,7 @@ std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const
                          std::string_view title) {
   std::string body =
       "<p>U: solo SM activity; S, P: sensitivity and pressure under MPS; TIME: solo computing "
-      "time; "
-      "ERROR: mean error of the predicted slowdowns. See docs/server/profile.md in "
+      "time; ERROR: mean error of the predicted slowdowns. See docs/server/profile.md in "
       "CARMA.</p>\n";
   for (const TypeFindings& type : findings) PutType(body, type);
   const auto failures = Failures(runs);

@@ -212,8 +212,8 @@ constexpr Word kWords[] = {
      Sets<AT(above.placing)>},
     {{"gres", "carma, gpu or shard",
       "what Slurm allocates: carma = GiB of a server's GPU memory (CARMA places the tasks); gpu = "
-      "whole GPUs; shard = GiB on each GPU (gpu and shard: Slurm without CARMA, sharing by streams "
-      "unless a later word changes it)"},
+      "whole GPUs; shard = GiB on each GPU, shared by streams unless a later word changes it "
+      "(gpu and shard: Slurm without CARMA)"},
      SetGres},
     {{"spread", "true or false", "Slurm chooses the least loaded server, not the first"},
      Sets<AT(above.spread)>},
