@@ -355,8 +355,8 @@ std::vector<Key> MakeKeys() {
       Of("recovery.max_node_failures", "Maximum restarts of a task lost with its machine or GPU.",
          Count(0, 1'000), AT(policy.max_node_failures)),
       Of("recovery.max_victim_restarts",
-         "Maximum restarts of a task killed by a neighbour's fault under MPS.", Count(0, 1'000),
-         AT(policy.max_victim_restarts)),
+         "Maximum restarts of a task that failed because of a neighbour's fault under MPS.",
+         Count(0, 1'000), AT(policy.max_victim_restarts)),
       Of("collocation.method",
          "How tasks share a GPU; \"exclusive\": not at all; \"auto\": MPS if its daemon responds, "
          "else streams.",
