@@ -149,7 +149,7 @@ TEST_F(Transformers, ReportAMistakeInOneLineWithExitCodeTwo) {
       {{"--hf-config", Path("config.json"), "--lora-targets", "x"}, "--lora-targets: 'x'"},
       {{"--hf-config", Path("config.json"), "--gpus", "3", "--tp", "2"}, "--gpus: '3'"},
       {{"--hf-config", Path("config.json"), "--deepspeed", Path("none.json")}, "none.json"},
-      {{"--hf-config", Path("config.json"), "--packed", "--variable-length"}, "--packed: expected"},
+      {{"--hf-config", Path("config.json"), "--packed", "--variable-length"}, "--packed: cannot be combined with"},
       {{"--hf-config", Path("config.json"), "--pp", "17"}, "17 pipeline stages"},
       {{"--hf-config", Path("config.json"), "--offload", "x"}, "--offload: 'x'"},
       {{"--hf-config", Path("config.json"), Path("models.csv")}, "expected a file or --hf-config"},

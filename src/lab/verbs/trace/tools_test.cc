@@ -318,7 +318,7 @@ TEST_F(TraceTools, RefusesInvalidRequests) {
       {{"sample", jobs, "--tasks", "3", "--load", "2"},
        "--tasks and --load can be combined only with"},
       {{"sample", jobs, "--gpus", "0"}, "--gpus"},
-      {{"map", jobs, "--mix", "light"}, "mix 'light': expected shares"},
+      {{"map", jobs, "--mix", "light"}, "mix 'light': expected class shares"},
       {{"export", jobs, "--as", "pdf"}, "--as: expected jobs, tasks or script, not 'pdf'"},
       {{"export", jobs, "--from", "daemon"}, "excludes"},
       {{"export", jobs, "--as", "script", "--command", "a\nb"}, "--command: expected one line"},
