@@ -100,7 +100,7 @@ TEST_F(Run, SubmitReportsWaitingAndStartAtATerminal) {
   AtTerminal person(site, {"submit", "--hold", "-W", "--", "cat", gate});
   EXPECT_TRUE(person.Shows("carma: waiting for task 1 to end")) << person.screen();
   ASSERT_TRUE(site.Carma({"release", "1"}).Ok());
-  EXPECT_TRUE(person.Shows("carma: task 1 runs")) << person.screen();
+  EXPECT_TRUE(person.Shows("carma: task 1 is running")) << person.screen();
   ASSERT_TRUE(site.Carma({"cancel", "1"}).Ok());
   EXPECT_NE(person.ExitCode(), 0);
   const Ran script = site.Carma({"submit", "-W", "true"});
