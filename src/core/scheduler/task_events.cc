@@ -30,10 +30,9 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kHostMemory) {
     const std::string limit =
         fmt::format(" (the task was promised {})", base::FormatMib(host.memory_mib));
-    return {ReasonCode::kHostMemory,
-            Told(fmt::format("Killed because the server ran out of memory{}",
-                             host.memory_mib > 0 ? limit : ""),
-                 exit.detail)};
+    return {ReasonCode::kHostMemory, Told(fmt::format("Killed because main memory ran out{}",
+                                                      host.memory_mib > 0 ? limit : ""),
+                                          exit.detail)};
   }
   if (!exit.detail.empty()) return {code, AsSentence(exit.detail)};
   if (exit.signal != 0) return {code, fmt::format("Ended by signal {}.", exit.signal)};

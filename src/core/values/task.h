@@ -76,7 +76,7 @@ struct TaskRecord {
 
 // Resets a task so that it starts from the beginning. What its attempts have shown is kept (their
 // number, the peak, the last exit), but their failures no longer count. A final task also loses its
-// estimate and its hold. The caller sets the reason for waiting and its start time.
+// estimate and its hold. The caller sets `reason` and `queued_since`.
 TaskRecord AsSubmitted(TaskRecord task);
 
 }  // namespace carma::core

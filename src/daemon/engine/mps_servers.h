@@ -56,7 +56,7 @@ class MpsServers {
   // Takes the processes of an attempt that the driver now lists on its GPUs. Unknown attempts are
   // ignored.
   virtual void Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) = 0;
-  // One sentence for each server that last failed to start and for each process that bypasses its
+  // One sentence for each server whose last start failed and for each process that bypasses its
   // task's server.
   virtual std::vector<std::string> Troubles() const = 0;
   // Called when the GPU is closed. Servers without tasks exit immediately.

@@ -87,7 +87,7 @@ constexpr SometimesGauge kSometimesGauges[] = {
     {"carma_gpu_utilization_ratio", "Fraction of the last sampling period in which a kernel ran.",
      &LastRead<&gpu::Reading::utilization>},
     {"carma_gpu_memory_unattributed_bytes",
-     "Memory not used by any listed process; absent if a process's memory is not reported.",
+     "Memory in use by no listed process; absent if a process's memory is not reported.",
      &Unattributed},
     {"carma_gpu_sm_active_ratio", "Mean SM activity over the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowMean(gpu); }},
