@@ -52,7 +52,7 @@ class FairShare {
   // Decayed usage, and how fast it currently grows.
   struct Use {
     double seconds = 0;  // whole-GPU seconds
-    double rate = 0;     // of the running tasks, in whole GPUs
+    double rate = 0;     // total rate of the running tasks, in whole GPUs
   };
 
   explicit FairShare(const FairRules& rules) { Follow(rules); }
@@ -61,7 +61,8 @@ class FairShare {
   // Charges the task at this rate from `from` (not later than `now`) until Release. Call it once
   // per task.
   void Take(const TaskRecord& task, double rate, Time from, Time now);
-  // The task is charged until `ended`, not later than `now`. Ignored if the task is not charged.
+  // Stops charging the task as of `ended` (not later than `now`). Ignored if the task is not being
+  // charged.
   void Release(TaskId task, Time ended, Time now);
   void Past(const Taken& taken, Time now);
 
@@ -84,7 +85,7 @@ class FairShare {
     Holder holder;
     double rate = 0;
   };
-  double Half(Duration age) const;  // weight of usage that old
+  double Half(Duration age) const;  // weight of usage of this age
   // The value at `now`, after decay, of usage at a constant rate from `from` to `to`.
   double Sum(double rate, Time from, Time to, Time now) const;
   Use At(const Decaying& use, Time now) const;

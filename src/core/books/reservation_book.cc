@@ -57,7 +57,7 @@ bool ReservationBook::IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) c
   });
 }
 
-// keep: replace GPUs that are already chosen only if necessary.
+// keep: keep the GPUs that are already chosen unless one must be replaced.
 void ReservationBook::Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus,
                              const Look& look) {
   const Reservation& booking = slot.period.booking;

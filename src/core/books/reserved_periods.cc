@@ -18,7 +18,7 @@ bool IsWeekend(int day_of_week) {
   return day_of_week == 0 || day_of_week == 6;
 }
 
-// Days from the first period to the earliest period that may not have ended yet.
+// Days from the first period to the earliest period that might not have ended yet.
 int FirstDay(const Reservation& booking, Time now, int step) {
   const auto days = (now - booking.from - booking.length) / kDay - 2;
   if (days <= 0) return 0;

@@ -201,7 +201,7 @@ bool CheckSettled(const Question& q) {
   });
 }
 
-// Less than half a core is no burden, even if no core is idle.
+// Using less than half a core does not burden the machine, even if no core is idle.
 constexpr double kFewCpus = 0.5;
 
 // An idle GPU is always taken, because using it is worth more than the cores that the task takes

@@ -80,8 +80,9 @@ struct PolicyConfig {
   // Once other tasks have passed the head of the queue for this long, GPUs are kept for it; empty:
   // never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
-  // For a mapper that chooses the task: how many possible starts to simulate to the end and compare
-  // (Future), in addition to starting nothing. Used only if all run times are known. 0: off.
+  // Only for mappers that choose the task: the number of possible starts that are simulated to the
+  // end and compared (Future), in addition to starting nothing. Used only if all run times are
+  // known. 0: off.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
@@ -107,7 +108,7 @@ struct PolicyConfig {
   bool share_mig = false;  // a MIG instance takes several tasks, like a GPU
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
-  // Cores and memory promised per GPU to a task that states no need of its own; 0: not counted.
+  // Cores and memory promised per GPU to a task that does not request any; 0: not counted.
   int cpus_per_gpu = 0;
   std::int64_t host_memory_per_gpu_mib = 0;
   bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
@@ -142,8 +143,9 @@ struct HostNeed {
   bool own_cpus = false;        // no other task may use its threads
   friend bool operator==(const HostNeed&, const HostNeed&) = default;
 };
-// The cores and memory that the request states, or else the server's default. A task without GPUs
-// that states nothing needs one CPU, because otherwise a thousand such tasks could start at once.
+// The cores and memory that the task requests, or else the server's default. A task without GPUs
+// that requests neither counts as needing one CPU; otherwise a thousand such tasks could start at
+// once.
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 
 // What a task currently needs, both on each of its GPUs and from the machine.
@@ -164,7 +166,7 @@ struct Need {
   Duration waited{};                // time since its submission
   // Whether the task has waited for kTurnsAfter and may therefore take turns with other tasks.
   bool takes_turns = false;
-  bool nobody_behind = false;  // no other task waits for GPUs
+  bool nobody_behind = false;  // no other task is waiting for GPUs
   HostNeed host;
   TaskId task{};
   // The GPUs that the task's request allows; null: any. Computed once per task and shared by all
@@ -174,7 +176,7 @@ struct Need {
   // The task's time limit and the reservations that admit it. Used to check reserved GPUs.
   std::optional<Duration> runs_at_most;
   std::vector<ReservationId> own_reservations;
-  std::uint32_t uid = 0;  // its user if the site has its own rules, else 0
+  std::uint32_t uid = 0;  // its user's UID if the site has its own rules, else 0
 };
 
 // How a task with this profile affects its neighbours, and its maximum slowdown. The maximum is the

@@ -41,7 +41,7 @@ class LineUp {
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // How fast FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
-    // The rules that may keep all tasks of the task's line from starting. The span must stay valid
+    // The rules that can keep all tasks of the task's line from starting. The span must stay valid
     // during the pass. IsLimited returns whether one of these rules applies now.
     virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
     virtual bool IsLimited(const TaskRecord& task,
@@ -59,7 +59,7 @@ class LineUp {
   struct Rules {
     QueueOrder order = QueueOrder::kFifo;
     Duration patience{};
-    bool limited = false;  // some task may be limited (Host::IsLimited)
+    bool limited = false;  // some task might be limited (Host::IsLimited)
   };
   // A task that is not in the queue yet. It goes behind all tasks of its line that have the same
   // priority.

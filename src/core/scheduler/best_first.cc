@@ -252,7 +252,7 @@ void Rate(const State& state, Group& group, const LineUp& line) {
   group.score = ScoreOf(group, state.gpus.links) - kExcessCosts * line.Excess(group.line);
 }
 
-// opened: for each GPU, whether it may now take a task of Passes::unplaceable.
+// opened: for each GPU, whether it might now take a task of Passes::unplaceable.
 void ScoreFirst(const State& state, Group& group, const std::vector<GpuView>& views,
                 const std::vector<bool>& opened, const LineUp& line) {
   for (std::size_t gpu = 0; gpu < views.size(); ++gpu) {
@@ -301,8 +301,8 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
-// A task may gain more beside the new neighbours on the GPUs that were just taken. Returns whether
-// some task may start there now that could not start before.
+// A task might gain more beside the new neighbours on the GPUs that were just taken. Returns
+// whether some task that could not start there before might start there now.
 bool AskAgainOn(const State& state, const std::set<std::size_t>& taken,
                 const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   bool any = false;

@@ -183,8 +183,8 @@ struct ReservationsChanged {
 // are ended.
 struct PolicyChanged {
   PolicyConfig policy;
-  // If limits of gpu_hours now cover longer periods: all attempts that count, ordered by end time.
-  // If empty, the core already has all attempts that count.
+  // All attempts that count towards gpu_hours limits, ordered by end time. Set only if a limit now
+  // covers a longer period; otherwise the core already has all of them.
   std::optional<std::vector<Taken>> ended = {};
 };
 struct WakeUp {};  // the time of the last WakeAt has come

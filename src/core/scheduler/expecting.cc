@@ -35,7 +35,7 @@ GpuView EmptyView(const State& state, GpuIndex index) {
           .pace = gpu.pace};
 }
 
-// Whether another task may preempt the task. A preempted task returns to its old place in the
+// Whether another task can preempt the task. A preempted task returns to its old place in the
 // queue.
 bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine& line) {
   const std::int64_t priority = PriorityOf(state.config, task.request);
@@ -44,7 +44,7 @@ bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine&
          line.preempting.value_or(priority) > priority;
 }
 
-// Whether the task may return to the queue with its full time limit. With kInOrder, a task whose
+// Whether the task can return to the queue with its full time limit. With kInOrder, a task whose
 // time slice has ended goes behind all tasks of at least its priority.
 bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& line) {
   const bool in_order = line.pass == Pass::kInOrder;
@@ -85,7 +85,7 @@ ExpectedTask ExpectedOf(const State& state, const TaskRecord& task, const WholeL
   return expected;
 }
 
-// The running tasks that may return to the queue.
+// The running tasks that can return to the queue.
 std::vector<ExpectedReturn> Returning(const State& state, const WholeLine& line) {
   std::vector<ExpectedReturn> returning;
   for (const auto& [id, held] : state.ledger.Tasks()) {
@@ -154,7 +154,7 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
     line.lowest = std::min(line.lowest, PriorityOf(state.config, task->request));
     note_preempting(*task);
   }
-  // Running tasks may preempt other tasks once they have returned to the queue.
+  // Running tasks can preempt other tasks once they have returned to the queue.
   for (const auto& [id, held] : state.ledger.Tasks()) {
     if (TakesTurns(state.config.slots, state.tasks.at(id))) note_preempting(state.tasks.at(id));
   }

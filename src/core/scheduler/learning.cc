@@ -293,7 +293,7 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
 
 // If the bound were promised, the first task of a kind would wait for an empty GPU while by-work
 // fills every gap with other tasks. Such a task hardly ever needs that much memory. The prediction
-// no longer counts after a lesson of the task's kind or after a failure.
+// is no longer used once there is a lesson for the task's kind, or after a failure.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate)

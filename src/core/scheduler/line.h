@@ -52,9 +52,10 @@ void NoteHead(State& state, PassLine& pass);
 // Changes whenever another task may have become the head.
 std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// Whether, since the snapshot, no GPU has become more suitable for the tasks considered then.
+// Whether no GPU has become more suitable, since the snapshot, for the tasks that were considered
+// then.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
-// For each GPU, whether it may now take a task that did not fit on any GPU at the time of the
+// For each GPU, whether it might now take a task that did not fit on any GPU at the time of the
 // snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
 // Whether the tasks considered now are the same as at the snapshot.

@@ -29,7 +29,7 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   return "";
 }
 
-// Averaging time for used cores, because a task may be busy loading data for a moment.
+// Averaging time for used cores, because a task may briefly be busy loading data.
 constexpr Duration kUsualCpusOver{60'000};
 
 // Moves waiting tasks that can never fit to Place::kUnfit.

@@ -21,7 +21,7 @@ namespace {
 // Minimum time between two plans for the whole server. Without it, every sample of every GPU would
 // cause a new plan.
 constexpr Duration kLooksApart{1'000};
-// Running tasks are asked to leave for at most this many queued tasks.
+// Maximum number of queued tasks for which running tasks are asked to make room.
 constexpr std::size_t kRoomLooks = 32;
 // How long freed GPUs are kept for a task after the last GPU has become free. The task may have to
 // wait for a sample, or for an activity window that no longer includes the task that left.
@@ -134,7 +134,7 @@ bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& w
   if (state.config.order == QueueOrder::kFifo ||
       HolderOf(running.request) == HolderOf(waiting.request))
     return true;
-  // Once it is requeued, the running task uses nothing.
+  // Once requeued, the running task no longer uses anything.
   return ShareOf(state, running.request, RateNow(state, running)) >=
          ShareOf(state, waiting.request, 0);
 }
@@ -300,7 +300,7 @@ void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
   if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
-// The record that the task was asked is kept, because the task may still respond by saving.
+// The record that the task was asked is kept, because the task might still respond by saving.
 void CancelPreemption(State& state, TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   state.preemptions.leaving.erase(task.id);
