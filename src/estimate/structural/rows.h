@@ -32,7 +32,7 @@ enum class Holds { kNothing, kInput, kOutput, kCopy };
 struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;
-  double matrix = 0;       // elements of a softmax's [tokens, tokens] not yet assigned to a module
+  double matrix = 0;       // elements of a softmax matrix not yet assigned to a module
   std::int64_t heads = 0;  // heads of the last [tokens, tokens] matrix, from any row
 };
 
@@ -69,7 +69,7 @@ struct Rows {
   std::vector<Row> rows;       // one per layer, in the same order
 };
 
-// The result borrows the list.
+// The list must outlive the result.
 Rows RowsOf(const model::LayerList& list);
 
 // Whether the shape is [..., tokens, tokens].

@@ -25,7 +25,7 @@ const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
 // fraction of the bytes moved, up to a limit.
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
-// Reserved bytes per byte of logits and activations, because blocks of changing sizes leave gaps.
+// Reserved bytes per byte of logits and activations, because blocks of varying sizes leave gaps.
 // There is one factor for each cause. All but the last were fitted to runs of fixed length; the
 // last is for sizes that never repeat.
 constexpr double kSpreadLayer = 1.2;
