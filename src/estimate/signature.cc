@@ -129,7 +129,7 @@ bool IsDay(const std::string& text) {
          IsWithin(text.substr(4, 2), 1, 12) && IsWithin(text.substr(6), 1, 31);
 }
 
-// Whether the part may follow a date: a time ("11", "1144", "114455") or a unique suffix
+// Whether the part can follow a date: a time ("11", "1144", "114455") or a unique suffix
 // ("9f86d0").
 bool FollowsDay(std::string_view part) {
   if (part.size() > 5 && AreHex(part)) return true;

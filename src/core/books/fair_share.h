@@ -2,7 +2,8 @@
 //
 // For each of its GPUs, a task is charged the larger of its promised memory share and its predicted
 // SM share, or the whole GPU if no other task may join it. Usage is measured in whole-GPU seconds,
-// from the decision to start until the attempt ends. Usage from one half-life ago counts half.
+// from the decision to start until the attempt ends. Usage from one half-life ago counts half as
+// much.
 #pragma once
 
 #include <cstdint>

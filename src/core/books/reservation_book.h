@@ -22,7 +22,7 @@ struct ReservationStatus {
   Time from{};
   Time to{};
   std::vector<GpuIndex> gpus;  // reserved now or later
-  std::vector<TaskId> others;  // running tasks without access that may still be running at `from`
+  std::vector<TaskId> others;  // running tasks without access that might still be running at `from`
 };
 
 class ReservationBook {

@@ -11,7 +11,8 @@ namespace {
 constexpr Duration kDay = std::chrono::hours(24);
 // Maximum number of periods of one reservation.
 constexpr std::size_t kMostPeriods = 100;
-// An upper bound that is never reached, because every week has days when a reservation may repeat.
+// An upper bound that is never reached, because every week has days on which a reservation can
+// repeat.
 constexpr int kMostSkipped = 14;
 
 bool IsWeekend(int day_of_week) {

@@ -100,8 +100,8 @@ TEST(ExpectedStart, TheWidestTaskCountsIfTheHeadBlocksOthers) {
             (std::vector{70, 50}));
 }
 
-// No task may start later than predicted, even if tasks are shorter than their limits or run on
-// other GPUs.
+// No task starts later than predicted, even if tasks are shorter than their limits or run on other
+// GPUs.
 TEST(ExpectedStart, NoTaskStartsLaterIfTasksEndEarlier) {
   std::mt19937 random(7);
   const auto upto = [&](int most) {

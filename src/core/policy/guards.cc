@@ -10,7 +10,7 @@
 namespace carma::core {
 namespace {
 
-// Memory that the driver and the MPS server may hold on a GPU without tasks. It must not keep a
+// Memory that the driver and the MPS server can hold on a GPU without tasks. It must not keep a
 // task that needs the whole GPU waiting for ever. v2 of the original system subtracts the same
 // amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;

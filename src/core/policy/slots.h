@@ -41,7 +41,7 @@ bool TakesTurns(const SlotRules& rules, const TaskRecord& task);
 Duration TurnOf(const SlotRules& rules, const TaskRecord& task);
 
 // When a running task's time slice ends. The task must have left its GPUs by then if another task
-// waits for them. Empty: never, for example because the task may not be requeued
+// waits for them. Empty: never, for example because the task must not be requeued
 // (TaskRequest::requeue).
 std::optional<Time> TurnEnds(const SlotRules& rules, const TaskRecord& task);
 

@@ -384,11 +384,11 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
   std::set<GpuIndex> checked;  // taken in the first round and already checked for its tasks
   bool first = true;
-  // If the queue is longer than `backfill`, other tasks may be considered after a start.
+  // If the queue is longer than `backfill`, a start allows other tasks to be considered.
   const bool same_tasks =
       state.queue.Main().size <= static_cast<std::size_t>(state.config.backfill) ||
       (state.config.order == QueueOrder::kFifo && !state.limits.Concerns());
-  // After each start, tasks further back in the queue may be considered.
+  // Each start allows tasks further back in the queue to be considered.
   for (std::size_t places = static_cast<std::size_t>(state.config.backfill); places > 0;) {
     FindGroups(state, passed_on, places, state.passes.memory);
     if (state.passes.memory.groups.empty()) break;

@@ -73,7 +73,8 @@ ExpectedTask ExpectedOf(const State& state, const TaskRecord& task, const WholeL
   ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request->gpus))};
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
     expected.may.push_back(FitOf(state.config, need, EmptyView(state, GpuIndex{i})) == Fit::kFits);
-  // The GPUs must be linked, so the task may have to wait until all GPUs that it may use are empty.
+  // The GPUs must be linked, so the task might have to wait until all GPUs that it may use are
+  // empty.
   if (need.linked) expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
   expected.runs_into = task.request->time_limit.value_or(state.config.booking_lead);
   expected.own_reservations = std::move(need.own_reservations);
@@ -162,8 +163,8 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
 }
 
 // The starts that become possible when time slices end. Empty if GPUs are shared, because then
-// several tasks may have to leave, perhaps for a start on other GPUs. Also empty if GPUs are
-// reserved or linked, or if tasks wait for recovery.
+// several tasks might have to leave, perhaps to let a task start on other GPUs. Also empty if GPUs
+// are reserved or linked, or if tasks wait for recovery.
 std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                                                const std::vector<const TaskRecord*>& in_line,
                                                WholeLine line) {
@@ -270,7 +271,7 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   if (by_host != line.end() && pass != Pass::kInOrder) return {};
   line.erase(by_host, line.end());
   // If the queue is served in order, a task is not delayed by the tasks behind it. Otherwise it may
-  // be delayed by any task, but `line` may not contain all tasks.
+  // be delayed by any task, but `line` might not contain all tasks.
   const bool all_known = line.size() <= kLongestTold;
   if (pass == Pass::kInOrder || !all_known) line.resize(std::min(line.size(), most));
   if (line.empty()) return {};

@@ -15,7 +15,7 @@ namespace {
 // instead of the bound (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.5;
 
-// How long after its start a task is assumed to use all its cores.
+// For this long after its start, a task is assumed to use all the cores that it is expected to use.
 constexpr Duration kSeenWithin{60'000};
 
 // A task with a higher activity than this might use more SMs if it had them.
@@ -66,7 +66,8 @@ void NoteActivity(State& state, TaskId id) {
 }
 
 // The number of hardware threads that the task is expected to keep busy. It is taken from running
-// tasks of its kind, or else from earlier runs, or else from the mean of all running tasks per GPU.
+// tasks of its kind, or else from earlier runs, or else from the mean per GPU over all running
+// tasks.
 double UsesCpus(const State& state, const TaskRecord& task) {
   if (!state.machine.use || task.request->gpus < 1) return 0;
   const Lesson* lesson = state.lessons.Of(task);

@@ -22,8 +22,8 @@ class Order {
   LineUp line_;
   std::vector<LineUp::Next> popped_;
 };
-// The order of Line(state, kWithGpus) for the steps of one pass. It is recomputed only after it may
-// have changed.
+// The order of Line(state, kWithGpus) for the steps of one pass. It is recomputed only when it
+// might have changed.
 class PassLine {
  public:
   explicit PassLine(const State& state) : state_(state) {}
@@ -49,7 +49,7 @@ int TimesPassed(const State& state);
 // keeps the task from starting.
 void PauseLimitedHeads(State& state, LineKind kind);
 void NoteHead(State& state, PassLine& pass);
-// Changes whenever another task may have become the head.
+// Changes whenever another task might have become the head.
 std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
 // Whether no GPU has become more suitable, since the snapshot, for the tasks that were considered

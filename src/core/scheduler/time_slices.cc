@@ -412,7 +412,7 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
   return gpu.kept_place->task;
 }
 
-// The reason to show for a task that was requeued or that other tasks are asked to make room for.
+// The reason to show for a task that was requeued, or for which other tasks are asked to make room.
 Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
   const auto made = std::ranges::find(state.preemptions.room_for, task.id,
                                       &std::pair<const TaskId, TaskId>::second);
@@ -460,7 +460,7 @@ void EmptyServer(State& state) {
   }
 }
 
-// A task that may not be requeued is lost with the machine, as if it had received no notice.
+// A task that must not be requeued is lost with the machine, as if it had received no notice.
 Reason ReasonOfShutdown(const State& state, const TaskRecord& task) {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
           fmt::format("It had to leave by {} because the server is {}.",

@@ -198,8 +198,8 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
 
 // Positions are added between the products, so no fused kernel can be used. The kept tensors are:
 // query, key and value; the queries with each bias; the position keys; the result and its copy; the
-// softmax's result before and after dropout; and a copy of this result in the order of the last
-// product.
+// softmax's result before and after dropout; and a copy of the softmax's result in the order of the
+// last product.
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   constexpr double kVectors = 8;
   constexpr double kMatrices = 3;

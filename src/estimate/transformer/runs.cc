@@ -143,7 +143,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   const Result<std::optional<double>> dropout = row.Number("lora_dropout", 0, 1);
   plan.lora_dropout = dropout && dropout->value_or(0) > 0;
   // Reduces "DEFAULT (qkv)", "q,v,o + mlp" or a Python list to words. The head's adapter is dropped
-  // because it is too small to count.
+  // because it is too small to matter.
   std::string words;
   for (const char c : row.Text("lora_targets")) {
     if (c == '(') words.clear();
