@@ -83,8 +83,7 @@ struct Teachings {
 
 // A kind with at least this many runs gets its own factor for the bound.
 constexpr std::size_t kEnoughOfKind = 20;
-// By how much the safety margin (factor - 1) of a kind is widened if too few of its runs are in
-// other groups.
+// Multiplier for the safety margin (factor - 1) of a kind that has too few runs in other groups.
 constexpr double kWiderUnseen = 2;
 
 // The conformal quantile: the ceil((n + 1) coverage)-th of n values.

@@ -55,8 +55,8 @@ enum class Pass {
 // In every set of GPUs, a task that can return is assumed to take the GPUs that become free first,
 // in addition to those that it holds there.
 //
-// asked_for (kInOrder only): the time between two starts when running tasks are asked to leave
-// their GPUs for the task at the head of the queue.
+// asked_for (kInOrder only): the time between two starts if running tasks are asked to leave their
+// GPUs for the task at the head of the queue.
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
                                               std::span<const ExpectedTask> line, Pass pass,
                                               std::span<const ExpectedReturn> returning = {},

@@ -148,7 +148,7 @@ struct HostNeed {
 // once.
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 
-// What a task currently needs, both on each of its GPUs and from the machine.
+// What a task currently needs on each of its GPUs and from the machine.
 struct Need {
   std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
   // Expected peak on every GPU except the first, if it is known to be lower than the first GPU's

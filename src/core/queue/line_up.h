@@ -27,8 +27,8 @@ namespace carma::core {
 
 // A running task is charged as if it kept running for this much longer.
 inline constexpr Duration kRunsOn{3'600'000};
-// When the order can next change without an event. Shares are computed for the end of the current
-// minute, so the order changes at most once a minute.
+// The next time at which the order can change without an event. Shares are computed for the end of
+// the current minute, so the order changes at most once a minute.
 Time SharesChange(Time now);
 
 class LineUp {

@@ -20,7 +20,7 @@ namespace {
 // Look-ahead is used for at most this many tasks.
 constexpr std::size_t kLongestLine = 48;
 // Mappers that score by added work subtract this from the score of a task whose line exceeds its
-// fair share by the whole server.
+// fair share by the usage of the whole server.
 constexpr double kExcessCosts = 1;
 // A multiplier that spreads consecutive numbers over the hash table.
 constexpr std::size_t kScatter = 0x9e3779b97f4a7c15;

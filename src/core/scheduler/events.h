@@ -119,7 +119,7 @@ struct TaskExited {
   ExitInfo exit;
   // For kOutOfMemory: the size of the failed allocation, from the task's output; 0: unknown.
   std::int64_t tried_mib = 0;
-  // When its process exited, perhaps while carmad was down. Empty: now.
+  // Time at which its process exited, possibly while carmad was down. Empty: now.
   std::optional<Time> ended = {};
 };
 struct CancelRequested {
@@ -242,7 +242,8 @@ struct AskToSave {
   int attempt = 0;
   friend bool operator==(const AskToSave&, const AskToSave&) = default;
 };
-// When the core next needs a WakeUp. Replaces the previous WakeAt. Additional WakeUps are harmless.
+// Time at which the core next needs a WakeUp. Replaces the previous WakeAt. Additional WakeUps are
+// harmless.
 struct WakeAt {
   Time when{};
   friend bool operator==(const WakeAt&, const WakeAt&) = default;

@@ -103,7 +103,7 @@ std::vector<ExpectedReturn> Returning(const State& state, const WholeLine& line)
   return returning;
 }
 
-// When all tasks on the GPU will have ended; empty: unknown.
+// The time by which all tasks on the GPU will have ended; empty: unknown.
 std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const WholeLine& line) {
   const GpuState& gpu = state.gpus.all[Number(index)];
   const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;

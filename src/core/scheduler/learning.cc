@@ -15,7 +15,8 @@ namespace {
 // instead of the bound (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.5;
 
-// For this long after its start, a task is assumed to use all the cores that it is expected to use.
+// For this long after its start, a task is assumed to use as many cores as expected, even if it
+// does not use them yet.
 constexpr Duration kSeenWithin{60'000};
 
 // A task with a higher activity than this might use more SMs if it had them.

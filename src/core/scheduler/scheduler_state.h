@@ -72,8 +72,9 @@ struct Life {
   std::optional<Time> stop_sent;  // when carmad stopped the current attempt
   std::optional<Time> ended;      // when the last attempt's process exited
   int repeats = 0;                // early requeues in a row (repeats.h)
-  // When the task first became the head of its queue, shifted by the total time for which a limit
-  // has kept it from starting. overtakes_before is the value of Heads::overtakes at that time.
+  // Time at which the task first became the head of its queue, shifted by the total time for which
+  // a limit has kept it from starting. overtakes_before is the value of Heads::overtakes at that
+  // time.
   std::optional<Time> head_since;
   std::optional<Time> limited_since;  // a limit keeps it from starting now
   int overtakes_before = 0;

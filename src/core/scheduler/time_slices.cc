@@ -275,7 +275,7 @@ void KeepPlaces(State& state) {
   }
 }
 
-// When running tasks are asked to checkpoint before the server shuts down.
+// Time at which running tasks are asked to checkpoint before the server shuts down.
 Time AskedBeforeShutdown(const State& state) {
   return state.closing->empty_by -
          std::max(state.config.slots.notice, state.config.slots.shutdown_notice);

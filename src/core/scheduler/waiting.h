@@ -13,7 +13,7 @@ void PutInQueue(State& state, const TaskRecord& task, Place place, Time due, Tim
 // Gives the task's place in its array to the next task of the array.
 void LeaveArray(State& state, const TaskRecord& task);
 Time EarliestStart(const TaskRecord& task);
-// When the queue order can next change without an event. Empty: never.
+// The next time at which the queue order can change without an event. Empty: never.
 std::optional<Time> NextOrder(const State& state);
 void AskForWake(State& state);
 

@@ -55,7 +55,7 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
     config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
   if (*parameters) config.stated_parameters = **parameters * 1e9;
   config.family = row.Text("family");
-  // Adds properties of the family's code if the family is one of Transformers' own.
+  // Adds properties of the family's code if the family belongs to the Transformers library.
   if (const TransformerFamily* known = FindFamily(config.family)) {
     config.norms_heads = known->norms_heads;
     config.norms = known->norms;
