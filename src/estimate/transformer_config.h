@@ -80,7 +80,7 @@ struct TransformerConfig {
   std::int64_t token_pixels = 0;  // height and width of a token's patch; 0: no image
   std::int64_t frames = 1;        // frames of a video, in tokens
   std::int64_t text_tokens = 0;   // text tokens in the sequence, in addition to image tokens
-  std::int64_t usual_length = 0;  // tokens if no length is stated; 0: 2048
+  std::int64_t usual_length = 0;  // number of tokens if no length is stated; 0: 2048
   std::optional<BlockList> blocks;  // blocks of other kinds; the sizes above are then meaningless
   std::vector<TransformerConfig> towers;     // stacks for the sample's other inputs (CLIP's text)
   std::vector<std::string> remarks;          // assumptions, one sentence each

@@ -59,7 +59,7 @@ struct PolicyConfig {
   double floor_share = 0;  // share of the GPU's memory, replaces floor_mib; 0: floor_mib applies
   // How long a task that never appears in its GPU's samples can keep other tasks off the GPU.
   Duration settle_timeout{180'000};
-  Duration stale_after{5'000};  // a GPU is closed if its last sample is older
+  Duration stale_after{5'000};  // a GPU is closed if its last sample is older than this
   // Once a task's memory has not risen for this long, its promise drops to what the task has used.
   // Waiting tasks of its kind then request that amount, or more if one of them ran out of memory.
   // Empty: claims and estimates stay as they are.
@@ -96,9 +96,10 @@ struct PolicyConfig {
   std::int64_t recovery_step_mib = 5120;
   // Delay before the first retry. It doubles with each further retry, up to 10 min.
   Duration recovery_backoff{10'000};
-  Duration recovery_patience{600'000};  // GPUs are kept for a recovery task that waits longer
-  bool recovery_blocks = false;         // the main queue stops while a task waits in recovery
-  bool every_failure_is_oom = false;    // after any abnormal end a task goes to recovery
+  Duration recovery_patience{
+      600'000};                  // GPUs are kept for a recovery task that waits longer than this
+  bool recovery_blocks = false;  // the main queue stops while a task waits in recovery
+  bool every_failure_is_oom = false;  // after any abnormal end a task goes to recovery
   int max_launch_failures = 3;
   int max_node_failures = 1;
   int max_victim_restarts = 5;  // restarts allowed after neighbours' faults; then the task fails
@@ -154,7 +155,7 @@ struct Need {
   // Expected peak on every GPU except the first, if it is known to be lower than the first GPU's
   // peak.
   std::optional<std::int64_t> others_mib;
-  std::int64_t retry_free_mib = 0;  // after an OOM: at least this much free, margin included
+  std::int64_t retry_free_mib = 0;  // after an OOM: required free memory, margin included
   bool idle_gpu = false;            // only empty GPUs may be used
   bool exclusive = false;           // no task may join later
   int gpus = 1;                     // number of GPUs that the whole task needs

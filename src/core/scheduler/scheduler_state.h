@@ -173,7 +173,7 @@ struct Passed {
 
 struct Heads {
   Passed passed;
-  int overtakes = 0;        // how many tasks have started before a head of the main queue
+  int overtakes = 0;        // number of tasks that have overtaken a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
   // A head of the main queue that waits only for the machine's cores and memory, and whether it is
   // still the head. Tasks in front of it may use the cores and memory kept for it.

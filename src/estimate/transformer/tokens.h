@@ -14,7 +14,7 @@ struct PerToken {
   double temporaries = 0;  // temporaries of one block's backward pass
   double loss = 0;         // memory of the logits at the loss
   double held = 0;         // memory of the logits while the first blocks run backward
-  double above = 0;        // around the loss, except for the logits
+  double above = 0;        // memory around the loss, except for the logits
   double stays = 0;        // kept until the loss by FSDP with frozen weights
   // In the middle of a U-Net's backward pass: the bytes that are still kept, and the share of all
   // gradients that already exists. 0: not considered.
