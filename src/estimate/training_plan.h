@@ -131,8 +131,8 @@ struct LoraTargets {
   bool query = false, key = false, value = false, output = false;
   bool gate = false, up = false, down = false;
 };
-// Parses a list of "q,k,v,o,gate,up,down", each with or without "_proj", and "qkv", "attention",
-// "mlp", "all". Errors: kInvalid with the invalid word.
+// Parses a comma-separated list of q, k, v, o, gate, up and down (each with or without "_proj"),
+// qkv, attention, mlp and all. Errors: kInvalid with the invalid word.
 Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {

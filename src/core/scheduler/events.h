@@ -94,9 +94,9 @@ struct LaunchFailed {
   // The machine is certainly at fault, because the daemon itself got no descriptor, process or
   // memory.
   bool exhausted = false;
-  // A lease's process exists but did not take its GPUs, for example because it is suspended. Or the
-  // user was not found, perhaps because a directory server is down. The task waits again, any
-  // number of times, with growing delays.
+  // True if a lease's process exists but did not take its GPUs, for example because it is
+  // suspended, or if the user was not found, perhaps because a directory server is down. The task
+  // waits again, any number of times, with growing delays.
   bool waits = false;
 };
 // The sharing method of this attempt, chosen by the shell. It is recorded with the task. Comes
