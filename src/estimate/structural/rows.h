@@ -32,7 +32,7 @@ enum class Holds { kNothing, kInput, kOutput, kCopy };
 struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;
-  double matrix = 0;       // elements of a softmax matrix not yet assigned to a module
+  double matrix = 0;       // elements of a softmax's [tokens, tokens] not yet assigned to attention
   std::int64_t heads = 0;  // heads of the last [tokens, tokens] matrix, from any row
 };
 
