@@ -228,7 +228,7 @@ TEST(Appraiser, LearnsTheAllocatorsGaps) {
   auto history = std::make_shared<History>();
   const Appraiser appraiser(Rules(history));
   const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
-  // A run with a different length ran out of memory. The gaps took half as much memory as the
+  // A run with a different length ran out of memory. Fragmentation took half as much memory as the
   // tensors.
   task::TaskSpec other = spec;
   other.training = {{"seq-len", "4096", ""}};

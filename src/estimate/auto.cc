@@ -218,7 +218,7 @@ std::vector<double> GapsOf(const Question& question, double context_mib) {
   return gaps;
 }
 
-// Mixes the measured share of the reserve with the built-in share. The weight of the measured share
+// Mixes the measured fragmentation share with the built-in share. The weight of the measured share
 // is 1/2 after one run and 3/4 after three runs.
 void LearnGaps(const Question& question, Answer& answer) {
   const double* const context_mib = TermOf(answer, kContextTerm);

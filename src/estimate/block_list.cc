@@ -20,7 +20,7 @@ constexpr double kScanBytes = 3 * 4;
 constexpr double kScanCopyBytes = 2;
 // Additional elements for each channel: input and output of two activations (after the convolution,
 // and of the time steps), the sum that the gate multiplies, and the activated gate. With 16-bit
-// weights, also an fp32 copy of the input.
+// weights, there is also an fp32 copy of the input.
 constexpr double kLoopElements = 6;
 
 constexpr std::size_t kMaxLevels = 16;

@@ -30,7 +30,8 @@ struct Site {
   // shipped constant (kEager, kPlain). 0: the shipped constant is used. Set only if the shift
   // improves predictions for the site's own tasks.
   double context_shift_mib = 0;
-  // The ratio measured / predicted of each task, with the constant in use, in ascending order.
+  // The measured/predicted ratio of each task, computed with the constant in use, in ascending
+  // order.
   std::vector<double> ratios;
   // Which constant is used and why, as a clause: "as shipped: fewer than 5 …".
   std::string reason;

@@ -56,8 +56,8 @@ struct Question {
   const History* history = nullptr;
 };
 
-// Name of the term for the memory that a process uses before its first tensor. The site's
-// calibration shifts this term.
+// Name of the term for the memory that a process uses before it allocates its first tensor. The
+// site's calibration shifts this term.
 inline constexpr std::string_view kContextTerm = "context";
 
 // Name of the term for memory that PyTorch's allocator reserves beyond its tensors.

@@ -83,7 +83,7 @@ struct Teachings {
 
 // A kind with at least this many runs gets its own factor for the bound.
 constexpr std::size_t kEnoughOfKind = 20;
-// Multiplies the factor's excess over 1 if the kind has too few runs in other groups.
+// Multiplier for the safety margin (factor - 1) of a kind that has too few runs in other groups.
 constexpr double kWiderUnseen = 2;
 
 // The conformal quantile: the ceil((n + 1) coverage)-th of n values.

@@ -96,7 +96,7 @@ struct LeftOut {
   std::string kind = {};  // runs of one kind are predicted about equally well
 };
 
-// Corrects each run's answer with the runs of all other groups. The point is multiplied by the
+// Corrects each run's answer using the runs of all other groups. The point is multiplied by the
 // median of measured / point over these runs. The bound is multiplied by the conformal quantile of
 // measured / bound at `coverage` over the runs of the same kind. If too few runs are of the same
 // kind, the bound is instead the point times a factor: the quantile of measured / point over all

@@ -25,7 +25,7 @@ std::int64_t Scaled(std::int64_t mib, double factor) {
 }
 
 // The peaks of runs that had enough memory, newest first. too_little_mib: the largest amount of
-// memory with which a run newer than all of these still ran out.
+// memory that was not enough for a run newer than all of these.
 struct Peaks {
   std::vector<std::int64_t> mib;
   std::optional<std::int64_t> too_little_mib;

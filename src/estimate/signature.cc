@@ -15,10 +15,10 @@
 namespace carma::estimate {
 namespace {
 
-// Options whose value does not affect memory, without leading dashes and with '-' for '_'. All
-// other options are part of the signature. If a name is missing here, earlier runs are not found. A
-// name that does not belong here causes a wrong promise. Names that some programs use for their
-// model ("name", "experiment", "checkpoint", "data") are therefore not listed.
+// Options whose values do not affect memory. They are written without leading dashes, and with '-'
+// for '_'. All other options are part of the signature. If a name is missing here, earlier runs are
+// not found. A name that does not belong here causes a wrong promise. Names that some programs use
+// for their model ("name", "experiment", "checkpoint", "data") are therefore not listed.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
     " lr learning-rate base-lr min-lr max-lr warmup-lr weight-decay wd momentum "
@@ -129,7 +129,7 @@ bool IsDay(const std::string& text) {
          IsWithin(text.substr(4, 2), 1, 12) && IsWithin(text.substr(6), 1, 31);
 }
 
-// Whether the part may follow a date: a time ("11", "1144", "114455") or a unique suffix
+// Whether the part can follow a date: a time ("11", "1144", "114455") or a unique suffix
 // ("9f86d0").
 bool FollowsDay(std::string_view part) {
   if (part.size() > 5 && AreHex(part)) return true;

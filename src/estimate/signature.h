@@ -32,8 +32,8 @@ std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
 // The signature as a number, for the core. Never KindId{}.
 core::KindId KindOf(const std::string& signature);
 
-// Identifies a wider group as "1000-<32 hex digits>": runs by the same user, of the same program
-// (its words before the first option or value), with the same number of GPUs.
+// Identifies a wider group of runs as "1000-<32 hex digits>": runs by the same user, of the same
+// program (the command's words before the first option or value), with the same number of GPUs.
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
 // Amounts that users change to fit a GPU.

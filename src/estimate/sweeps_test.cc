@@ -25,7 +25,7 @@ TEST(Sweeps, PredictsStraightLinesExactly) {
   int asked[4] = {};
   for (const SweepAnswer& each : AskSweeps(points)) {
     ++asked[static_cast<int>(each.question)];
-    // The line may bend below the smallest measured batch, but here it does not.
+    // The line could bend below the smallest measured batch, but here it does not.
     EXPECT_EQ(each.point, each.measured)
         << base::WordOf(each.question) << " " << each.benchmark << " " << each.measured;
   }

@@ -105,14 +105,14 @@ enum class Attention { kFlash, kEager };  // kFlash includes PyTorch's own fused
 inline constexpr std::pair<Attention, std::string_view> kAttentionWords[] = {
     {Attention::kFlash, "flash"}, {Attention::kEager, "eager"}, {Attention::kFlash, "sdpa"}};
 
-// How the loss processes the scores over the vocabulary.
+// How the loss processes the logits over the vocabulary.
 enum class Loss {
   kStock,    // Hugging Face: an fp32 copy, its log-softmax, the gradients of both
   kInPlace,  // one kernel that overwrites the copy (Triton cross entropy)
-  kSplit,    // 16-bit scores, cast piece by piece (LitGPT)
+  kSplit,    // 16-bit logits, cast piece by piece (LitGPT)
   kChunked,  // head and loss for a chunk of tokens at a time (torchtune)
-  kFused,    // head and loss in one kernel, so the scores are never stored (Liger)
-  kNone      // a head of a few classes: no scores over the vocabulary
+  kFused,    // head and loss in one kernel, so the logits are never stored (Liger)
+  kNone      // a head of a few classes: no logits over the vocabulary
 };
 inline constexpr std::pair<Loss, std::string_view> kLossWords[] = {
     {Loss::kStock, "stock"},     {Loss::kInPlace, "in-place"}, {Loss::kSplit, "split"},
@@ -131,8 +131,8 @@ struct LoraTargets {
   bool query = false, key = false, value = false, output = false;
   bool gate = false, up = false, down = false;
 };
-// Parses a list of "q,k,v,o,gate,up,down", each with or without "_proj", and "qkv", "attention",
-// "mlp", "all". Errors: kInvalid with the invalid word.
+// Parses a comma-separated list of q, k, v, o, gate, up and down (each with or without "_proj"),
+// qkv, attention, mlp and all. Errors: kInvalid with the invalid word.
 Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {

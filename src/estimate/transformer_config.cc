@@ -77,7 +77,7 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
 void GetHeads(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   bool one_key_head = family.one_key_head;
   bool new_decoder = false;  // Falcon's new architecture, which states the number of key heads
-  bool grouped = true;       // ChatGLM: multi_query_group_num counts only with multi_query on
+  bool grouped = true;       // ChatGLM: multi_query_group_num is used only if multi_query is on
   if (family.one_key_head) in.Get("multi_query", one_key_head);
   if (family.one_key_head) in.Get("new_decoder_architecture", new_decoder);
   in.Get("multi_query_attention", grouped);

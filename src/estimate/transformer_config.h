@@ -52,7 +52,7 @@ struct TransformerConfig {
   bool classifies = false;             // the head has a few classes instead of the vocabulary
   bool sees_images = false;            // its tokens are patches
   bool one_length = false;             // each sample has as many tokens as there are positions
-  bool capped_scores = false;          // tanh is applied to the scores
+  bool capped_scores = false;          // tanh is applied to the logits
   bool written_out_gelu = false;       // activation made of operations with separate results
   bool quick_gelu = false;             // x * sigmoid(1.702 x); also keeps the sigmoid's result
   bool drops_out = false;              // dropout after attention and after the feed-forward part
@@ -62,7 +62,7 @@ struct TransformerConfig {
   bool wide_scores = false;            // softmax in fp32 even though the norms are LayerNorm
   bool unfused_attention = false;      // attention uses matrix products even if fused kernels exist
   bool one_projection = false;         // queries, keys and values come from one matrix
-  bool plain_loss = false;             // the loss reads the scores without an fp32 copy
+  bool plain_loss = false;             // the loss reads the logits without an fp32 copy
   double latent_parameters = 0;        // parameters of factored attention matrices; 0: none
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;  // experts per token
@@ -80,7 +80,7 @@ struct TransformerConfig {
   std::int64_t token_pixels = 0;  // height and width of a token's patch; 0: no image
   std::int64_t frames = 1;        // frames of a video, in tokens
   std::int64_t text_tokens = 0;   // text tokens in the sequence, in addition to image tokens
-  std::int64_t usual_length = 0;  // tokens if no length is stated; 0: 2048
+  std::int64_t usual_length = 0;  // number of tokens if no length is stated; 0: 2048
   std::optional<BlockList> blocks;  // blocks of other kinds; the sizes above are then meaningless
   std::vector<TransformerConfig> towers;     // stacks for the sample's other inputs (CLIP's text)
   std::vector<std::string> remarks;          // assumptions, one sentence each

@@ -29,7 +29,7 @@ consteval Transformer Like(std::string_view name, Transformer family,
   return family;
 }
 
-// From the modelling code of Transformers 4.30 to 4.57.
+// Taken from the modelling code of Transformers 4.30 to 4.57.
 constexpr Transformer kTransformers[] = {
     // Decoders similar to Llama, with RMSNorm, a gated feed-forward part and rotary positions.
     {.name = "llama", .sizes = {32, 4096, 32, 0, 11008, 32000}},

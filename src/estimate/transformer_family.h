@@ -17,7 +17,7 @@ struct FamilySizes {
 struct TransformerFamily {
   std::string_view name;        // model_type of config.json
   bool one_projection = false;  // queries, keys and values come from one matrix
-  bool plain_loss = false;      // the loss reads the scores without an fp32 copy
+  bool plain_loss = false;      // the loss reads the logits without an fp32 copy
   bool quick_gelu = false;      // x * sigmoid(1.702 x), unless an activation is named
   bool drops_forward = false;   // dropout after the activation, unless its rate is 0
   bool gated = true;            // three matrices in a feed-forward part

@@ -2,7 +2,8 @@
 //
 // For each of its GPUs, a task is charged the larger of its promised memory share and its predicted
 // SM share, or the whole GPU if no other task may join it. Usage is measured in whole-GPU seconds,
-// from the decision to start until the attempt ends. Usage from one half-life ago counts half.
+// from the decision to start until the attempt ends. Usage from one half-life ago counts half as
+// much.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,7 @@ class FairShare {
   // Decayed usage, and how fast it currently grows.
   struct Use {
     double seconds = 0;  // whole-GPU seconds
-    double rate = 0;     // of the running tasks, in whole GPUs
+    double rate = 0;     // total rate of the running tasks, in whole GPUs
   };
 
   explicit FairShare(const FairRules& rules) { Follow(rules); }
@@ -61,7 +62,8 @@ class FairShare {
   // Charges the task at this rate from `from` (not later than `now`) until Release. Call it once
   // per task.
   void Take(const TaskRecord& task, double rate, Time from, Time now);
-  // The task is charged until `ended`, not later than `now`. Ignored if the task is not charged.
+  // Stops charging the task as of `ended` (not later than `now`). Ignored if the task is not being
+  // charged.
   void Release(TaskId task, Time ended, Time now);
   void Past(const Taken& taken, Time now);
 
@@ -84,7 +86,7 @@ class FairShare {
     Holder holder;
     double rate = 0;
   };
-  double Half(Duration age) const;  // weight of usage that old
+  double Half(Duration age) const;  // weight of usage of this age
   // The value at `now`, after decay, of usage at a constant rate from `from` to `to`.
   double Sum(double rate, Time from, Time to, Time now) const;
   Use At(const Decaying& use, Time now) const;

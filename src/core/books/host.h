@@ -73,7 +73,7 @@ class HostBooks {
   const std::map<int, TaskId>& owners() const { return owners_; }
   // The larger of the CPU share and the memory share, 0..1.
   double PartOf(int cpus, std::int64_t memory_mib) const;
-  // Incremented whenever more cores or memory may have become free.
+  // Incremented whenever more cores or memory might have become free.
   std::uint64_t changes() const { return changes_; }
 
  private:

@@ -38,7 +38,7 @@ class LaunchTrouble {
   bool on() const { return !why_.empty(); }
   // Returns false while the machine is at fault and the last trial is too recent.
   bool MayTry(Time now) const { return !on() || now >= next_trial_; }
-  // When the next trial may start; empty unless the machine is at fault.
+  // Time at which the next trial may start; empty unless the machine is at fault.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }
   // Whether a task of this user has failed. Tasks of other users make better trials, because the
   // failure may have been caused by the user's own files.

@@ -23,9 +23,9 @@ struct Lesson {
 };
 
 // Tasks are of the same kind if they have the same user and KindId. The highest memory of all runs
-// counts, and only at_least_mib can fall again. A lesson is dropped with the last task of its kind,
-// because estimates of later tasks are based on the estimator's history. Tasks of unknown kind are
-// ignored.
+// is kept, and only at_least_mib can decrease again. A lesson is dropped with the last task of its
+// kind, because estimates of later tasks are based on the estimator's history. Tasks of unknown
+// kind are ignored.
 class Lessons {
  public:
   // Called when a task enters the core (Join) and when the core drops it (Leave).

@@ -199,7 +199,7 @@ std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, const Wants
                                              Time now) const {
   const Names names = NamesOf(task.request);
   const auto at = bound_.find(names);
-  // The request may be hypothetical, so its names may not be in the cache.
+  // The request may be hypothetical, so its names might not be in the cache.
   return Against(at == bound_.end() ? RulesAbout(names) : at->second, wants, now);
 }
 

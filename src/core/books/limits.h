@@ -42,7 +42,7 @@ class Limits {
     std::int64_t promised_mib = 0;  // promised on each of these GPUs
     HostNeed host;
   };
-  // A rule that may keep a task from starting, and its current usage.
+  // A rule that can keep a task from starting, and its current usage.
   struct BoundBy {
     const LimitRule* rule = nullptr;
     const Count* count = nullptr;
@@ -67,7 +67,7 @@ class Limits {
   // Drops attempts that ended before the period of every rule began. Call it before each decision.
   void Advance(Time now);
 
-  // Whether any task in the core is subject to a rule that may keep it from starting.
+  // Whether any task in the core is subject to a rule that can keep it from starting.
   bool Concerns() const { return concerned_ > 0; }
   // Whether any rule limits promised memory. If not, Wants::promised_mib is unused.
   bool CountMemory() const { return count_memory_; }
@@ -77,13 +77,13 @@ class Limits {
   // request.
   static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
                                          Time now);
-  // Whether starting a task under the rules `one` may affect whether the rules `other` let a task
+  // Whether starting a task under the rules `one` can affect whether the rules `other` let a task
   // start.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
   // The rules that apply to a request with these values. Valid until Follow. Empty if no task with
   // these values has ever been in the core.
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
-  // Whether any rule may keep a request with these values from starting.
+  // Whether any rule can keep a request with these values from starting.
   bool MayKeep(const TaskRequest& request) const;
   // The limit that forbids submitting `more` tasks like this one; empty: none. If `more` is 0, only
   // limits that can never be satisfied by waiting are checked. counted: when a task is edited, its
@@ -91,15 +91,15 @@ class Limits {
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more,
                                           const TaskRequest* counted = nullptr) const;
-  // When gpu_hours next change without an event, because old usage drops out of the period or
-  // running tasks use them up. Empty: never.
+  // The next time at which gpu_hours usage changes without an event, because old usage drops out of
+  // the period or running tasks use up a limit. Empty: never.
   std::optional<Time> NextChange(Time now) const;
   // The longest time limit that the rules allow for a task like this one; empty: any.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks
-  // Incremented whenever a task that could not start before may now start, or a task has become
-  // unable to start merely because time has passed.
+  // Incremented whenever a task that could not start before might now start, or when a task has
+  // become unable to start merely because time has passed.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -115,8 +115,8 @@ class Limits {
     bool used_up = false;                      // gpu_hours are used up; set by Advance
     std::deque<std::pair<Time, double>> past;  // end time and GPU seconds of each attempt
   };
-  // A rule, with the user, account and class that it counts separately. An empty name means that
-  // all are counted together.
+  // A rule, and the user, account and class that the count is for. An empty name means that all of
+  // them are counted together.
   using Key = std::tuple<std::size_t, std::string, std::string, std::string>;
   struct Names {
     std::string user;
@@ -152,7 +152,7 @@ class Limits {
   std::unordered_map<Names, std::vector<BoundBy>, HashOfNames> bound_;
   bool count_memory_ = false;
   std::unordered_map<std::uint64_t, Running> running_;  // by task; for look-up only
-  std::deque<Taken> ended_;                             // within the longest period of gpu_hours
+  std::deque<Taken> ended_;                             // ended within the longest gpu_hours period
   Duration longest_{};
   std::size_t concerned_ = 0;
   std::uint64_t changes_ = 0;

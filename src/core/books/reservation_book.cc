@@ -14,7 +14,7 @@ bool Meet(const ReservedPeriod& a, const ReservedPeriod& b) {
   return a.from < b.to && b.from < a.to;
 }
 
-// The GPUs that the reservation may choose from.
+// The GPUs that the reservation can choose from.
 std::vector<GpuIndex> GpusOf(const Reservation& booking, std::span<const GpuInfo> gpus) {
   const GpuChoice choice({.gpu_type = booking.gpu_type, .on_gpus = booking.on_gpus}, gpus);
   std::vector<GpuIndex> found;
@@ -50,14 +50,14 @@ void ReservationBook::Follow(std::vector<ReservedPeriod> periods) {
 
 bool ReservationBook::IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const {
   return std::ranges::any_of(std::span(slots_).first(among), [&](const Slot& each) {
-    // Periods of the same reservation never conflict. Two of them may overlap on a day when the
+    // Periods of the same reservation never conflict. Two of them can overlap on a day when the
     // clocks change.
     return each.period.booking.id != by.period.booking.id && each.chosen &&
            Meet(each.period, by.period) && std::ranges::find(each.gpus, gpu) != each.gpus.end();
   });
 }
 
-// keep: replace GPUs that are already chosen only if necessary.
+// keep: keep the GPUs that are already chosen unless one must be replaced.
 void ReservationBook::Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus,
                              const Look& look) {
   const Reservation& booking = slot.period.booking;

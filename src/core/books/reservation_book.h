@@ -22,7 +22,7 @@ struct ReservationStatus {
   Time from{};
   Time to{};
   std::vector<GpuIndex> gpus;  // reserved now or later
-  std::vector<TaskId> others;  // running tasks without access that may still be running at `from`
+  std::vector<TaskId> others;  // running tasks without access that might still be running at `from`
 };
 
 class ReservationBook {
@@ -51,7 +51,7 @@ class ReservationBook {
   std::span<const ReservedPeriod* const> On(GpuIndex gpu) const;
   // The reservations that admit the task (IsFor).
   std::vector<ReservationId> Of(const TaskRequest& request) const;
-  // The GPUs of the reservations in `own` that are in force now, in order.
+  // The GPUs, in order, of those reservations in `own` that are now in force.
   std::vector<GpuIndex> GpusFor(std::span<const ReservationId> own, Time now) const;
   // The state of all periods, without ReservationStatus::others.
   std::vector<ReservationStatus> Standings() const;

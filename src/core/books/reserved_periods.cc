@@ -11,14 +11,15 @@ namespace {
 constexpr Duration kDay = std::chrono::hours(24);
 // Maximum number of periods of one reservation.
 constexpr std::size_t kMostPeriods = 100;
-// An upper bound that is never reached, because every week has days when a reservation may repeat.
+// An upper bound that is never reached, because every week has days on which a reservation can
+// repeat.
 constexpr int kMostSkipped = 14;
 
 bool IsWeekend(int day_of_week) {
   return day_of_week == 0 || day_of_week == 6;
 }
 
-// Days from the first period to the earliest period that may not have ended yet.
+// Days from the first period to the earliest period that might not have ended yet.
 int FirstDay(const Reservation& booking, Time now, int step) {
   const auto days = (now - booking.from - booking.length) / kDay - 2;
   if (days <= 0) return 0;

@@ -11,18 +11,19 @@ namespace carma::core {
 
 // True if the sample's window begins after every resident was first seen holding memory. An earlier
 // window includes time without one of the tasks, so its means are too low. A task that never
-// appears counts as seen `timeout` after its launch.
+// appears is considered to have been seen `timeout` after its launch.
 bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Time now,
                 Duration timeout);
 
-// When all residents will have appeared, and the share of the window that shows all of them.
+// The time by which all residents will have appeared, and the share of the window that shows all of
+// them.
 struct Settled {
   std::optional<Time> by;  // the latest time; empty: all have appeared
   double share = 1;        // share of the window since the last resident appeared
 };
-// A resident counts as having appeared by HasSettled's rule, or once its memory has been stable for
-// 15 s. Residents marked in `known` (by position) need not appear; in that case means over the
-// window must be divided by `share`.
+// A resident is considered to have appeared according to HasSettled's rule, or once its memory has
+// been stable for 15 s. Residents marked in `known` (by position) need not appear; in that case
+// means over the window must be divided by `share`.
 Settled LookWhetherSettled(const GpuSample& sample, std::span<const Resident> residents,
                            const std::vector<bool>& known, Time now, Duration timeout);
 

@@ -26,9 +26,9 @@ struct ExpectedTask {
   std::vector<ReservationId> own_reservations;
 };
 
-// A running task that may be preempted and return to the queue ahead of other tasks, so its end is
+// A running task that can be preempted and return to the queue ahead of other tasks, so its end is
 // unknown. While it runs, ExpectedGpu::free_at of its GPUs is unknown. After returning to the queue
-// it may start on other GPUs.
+// it can start on other GPUs.
 struct ExpectedReturn {
   std::size_t gpus = 1;
   std::vector<bool> may;    // per GPU, as for a waiting task
@@ -39,7 +39,7 @@ struct ExpectedReturn {
 enum class Pass {
   kInOrder,     // no task starts before those ahead of it
   kFreely,      // any task that fits starts
-  kAnyOrder,    // the order may change, and the head blocks all others
+  kAnyOrder,    // the order can change, and the head blocks all others
   kOneAtATime,  // like kAnyOrder, and GPUs stay empty until the head has all it needs
 };
 
@@ -52,11 +52,11 @@ enum class Pass {
 // busy. The total work divided by that number is the longest wait. kAnyOrder: the divisor is the
 // smallest such number of all waiting tasks. kOneAtATime: the divisor is one GPU.
 //
-// In every set of GPUs, a task that may return is assumed to take the GPUs that become free first,
+// In every set of GPUs, a task that can return is assumed to take the GPUs that become free first,
 // in addition to those that it holds there.
 //
-// asked_for (kInOrder only): the time between two starts when running tasks are asked to leave
-// their GPUs for the task at the head of the queue.
+// asked_for (kInOrder only): the time between two starts if running tasks are asked to leave their
+// GPUs for the task at the head of the queue.
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
                                               std::span<const ExpectedTask> line, Pass pass,
                                               std::span<const ExpectedReturn> returning = {},

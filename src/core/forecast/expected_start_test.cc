@@ -48,7 +48,7 @@ TEST(ExpectedStart, TasksThatMayUseSomeGpusWaitForEarlierTasksOnThem) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {.free_at = At(20)}};
   const std::vector<ExpectedTask> line{Task(1, 100, {true, true}), Task(1, 5, {false, true}),
                                        Task(1, 5, {true, false})};
-  // By then the first task may be on either GPU.
+  // By then the first task could be on either GPU.
   EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, line, Pass::kInOrder)),
             (std::vector{10, 110, 110}));
 }
@@ -100,8 +100,8 @@ TEST(ExpectedStart, TheWidestTaskCountsIfTheHeadBlocksOthers) {
             (std::vector{70, 50}));
 }
 
-// No task may start later than predicted, even if tasks are shorter than their limits or run on
-// other GPUs.
+// No task starts later than predicted, even if tasks are shorter than their limits or run on other
+// GPUs.
 TEST(ExpectedStart, NoTaskStartsLaterIfTasksEndEarlier) {
   std::mt19937 random(7);
   const auto upto = [&](int most) {

@@ -236,7 +236,7 @@ class Course {
   std::vector<std::vector<double>> scores_;  // by task and GPU, as of the last check
   // Indexed by task and GPU. Filled in only for tasks with Need::others_mib.
   std::vector<std::vector<bool>> may_be_first_;
-  std::vector<double> slowdowns_;  // temporary values of one GPU
+  std::vector<double> slowdowns_;  // scratch values for one GPU
   std::vector<bool> stale_;        // GPUs that have changed since the last check
 };
 

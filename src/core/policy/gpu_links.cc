@@ -19,7 +19,7 @@ void SortByScore(std::vector<GpuLinks::Candidate>& candidates) {
   });
 }
 
-// The best of the chosen GPUs that may be the task's first GPU.
+// The best of the chosen GPUs that can be the task's first GPU.
 auto FirstOf(std::vector<GpuIndex>& chosen, std::span<const GpuLinks::Candidate> candidates) {
   return std::ranges::find_if(chosen, [&](GpuIndex gpu) {
     return std::ranges::find(candidates, gpu, &GpuLinks::Candidate::gpu)->may_be_first;

@@ -10,7 +10,7 @@
 namespace carma::core {
 namespace {
 
-// Memory that the driver and the MPS server may hold on a GPU without tasks. It must not keep a
+// Memory that the driver and the MPS server can hold on a GPU without tasks. It must not keep a
 // task that needs the whole GPU waiting for ever. v2 of the original system subtracts the same
 // amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
@@ -183,9 +183,9 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Whether the predicted gain decides, so that the GPU need not settle first. This requires that the
-// task's memory is promised and its activity is known. If the activity is unknown, the GPU's
-// samples are better evidence than a gain computed from an assumed activity.
+// Whether the predicted gain decides, in which case the GPU need not settle first. This requires
+// that the task's memory is promised and its activity is known. If the activity is unknown, the
+// GPU's samples are better evidence than a gain computed from an assumed activity.
 bool IsJudgedByGain(const Question& q) {
   return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }
@@ -201,7 +201,7 @@ bool CheckSettled(const Question& q) {
   });
 }
 
-// Less than half a core is no burden, even if no core is idle.
+// Using less than half a core does not burden the machine, even if no core is idle.
 constexpr double kFewCpus = 0.5;
 
 // An idle GPU is always taken, because using it is worth more than the cores that the task takes

@@ -59,7 +59,7 @@ struct PolicyConfig {
   double floor_share = 0;  // share of the GPU's memory, replaces floor_mib; 0: floor_mib applies
   // How long a task that never appears in its GPU's samples can keep other tasks off the GPU.
   Duration settle_timeout{180'000};
-  Duration stale_after{5'000};  // a GPU is closed if its last sample is older
+  Duration stale_after{5'000};  // a GPU is closed if its last sample is older than this
   // Once a task's memory has not risen for this long, its promise drops to what the task has used.
   // Waiting tasks of its kind then request that amount, or more if one of them ran out of memory.
   // Empty: claims and estimates stay as they are.
@@ -80,8 +80,9 @@ struct PolicyConfig {
   // Once other tasks have passed the head of the queue for this long, GPUs are kept for it; empty:
   // never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
-  // For a mapper that chooses the task: how many possible starts to simulate to the end and compare
-  // (Future), in addition to starting nothing. Used only if all run times are known. 0: off.
+  // Only for mappers that choose the task: the number of possible starts that are simulated to the
+  // end and compared (Future), in addition to starting nothing. Used only if all run times are
+  // known. 0: off.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
@@ -95,9 +96,10 @@ struct PolicyConfig {
   std::int64_t recovery_step_mib = 5120;
   // Delay before the first retry. It doubles with each further retry, up to 10 min.
   Duration recovery_backoff{10'000};
-  Duration recovery_patience{600'000};  // GPUs are kept for a recovery task that waits longer
-  bool recovery_blocks = false;         // the main queue stops while a task waits in recovery
-  bool every_failure_is_oom = false;    // after any abnormal end a task goes to recovery
+  Duration recovery_patience{
+      600'000};                  // GPUs are kept for a recovery task that waits longer than this
+  bool recovery_blocks = false;  // the main queue stops while a task waits in recovery
+  bool every_failure_is_oom = false;  // after any abnormal end a task goes to recovery
   int max_launch_failures = 3;
   int max_node_failures = 1;
   int max_victim_restarts = 5;  // restarts allowed after neighbours' faults; then the task fails
@@ -107,7 +109,7 @@ struct PolicyConfig {
   bool share_mig = false;  // a MIG instance takes several tasks, like a GPU
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
-  // Cores and memory promised per GPU to a task that states no need of its own; 0: not counted.
+  // Cores and memory promised per GPU to a task that does not request any; 0: not counted.
   int cpus_per_gpu = 0;
   std::int64_t host_memory_per_gpu_mib = 0;
   bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
@@ -142,17 +144,18 @@ struct HostNeed {
   bool own_cpus = false;        // no other task may use its threads
   friend bool operator==(const HostNeed&, const HostNeed&) = default;
 };
-// The cores and memory that the request states, or else the server's default. A task without GPUs
-// that states nothing needs one CPU, because otherwise a thousand such tasks could start at once.
+// The cores and memory that the task requests, or else the server's default. A task without GPUs
+// that requests neither counts as needing one CPU; otherwise a thousand such tasks could start at
+// once.
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 
-// What a task currently needs, both on each of its GPUs and from the machine.
+// What a task currently needs on each of its GPUs and from the machine.
 struct Need {
   std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
   // Expected peak on every GPU except the first, if it is known to be lower than the first GPU's
   // peak.
   std::optional<std::int64_t> others_mib;
-  std::int64_t retry_free_mib = 0;  // after an OOM: at least this much free, margin included
+  std::int64_t retry_free_mib = 0;  // after an OOM: required free memory, margin included
   bool idle_gpu = false;            // only empty GPUs may be used
   bool exclusive = false;           // no task may join later
   int gpus = 1;                     // number of GPUs that the whole task needs
@@ -164,7 +167,7 @@ struct Need {
   Duration waited{};                // time since its submission
   // Whether the task has waited for kTurnsAfter and may therefore take turns with other tasks.
   bool takes_turns = false;
-  bool nobody_behind = false;  // no other task waits for GPUs
+  bool nobody_behind = false;  // no other task is waiting for GPUs
   HostNeed host;
   TaskId task{};
   // The GPUs that the task's request allows; null: any. Computed once per task and shared by all
@@ -174,7 +177,7 @@ struct Need {
   // The task's time limit and the reservations that admit it. Used to check reserved GPUs.
   std::optional<Duration> runs_at_most;
   std::vector<ReservationId> own_reservations;
-  std::uint32_t uid = 0;  // its user if the site has its own rules, else 0
+  std::uint32_t uid = 0;  // its user's UID if the site has its own rules, else 0
 };
 
 // How a task with this profile affects its neighbours, and its maximum slowdown. The maximum is the

@@ -40,12 +40,12 @@ bool TakesTurns(const SlotRules& rules, const TaskRecord& task);
 // eventually.
 Duration TurnOf(const SlotRules& rules, const TaskRecord& task);
 
-// When a running task's time slice ends. The task must have left its GPUs by then if another task
-// waits for them. Empty: never, for example because the task may not be requeued
+// Time at which a running task's time slice ends. The task must have left its GPUs by then if
+// another task waits for them. Empty: never, for example because the task must not be requeued
 // (TaskRequest::requeue).
 std::optional<Time> TurnEnds(const SlotRules& rules, const TaskRecord& task);
 
-// When the task is asked to checkpoint: the notice period before TurnEnds.
+// Time at which the task is asked to checkpoint: TurnEnds minus the notice period.
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task);
 
 // Whether a task that was asked to checkpoint has saved and must be requeued. It has saved if it

@@ -12,8 +12,8 @@ namespace carma::core {
 
 class Deadlines {
  public:
-  // Starts watching a running task, whose time counts from Attempt::started. A task without a time
-  // limit is ignored.
+  // Starts watching a running task, whose run time is measured from Attempt::started. A task
+  // without a time limit is ignored.
   void Watch(const TaskRecord& task);
   // Stops watching the task. Does nothing if it is not watched. Call it before the task's attempt
   // ends, because the entry is found by the attempt's start time.

@@ -20,8 +20,8 @@ std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords&
 // never existed.
 std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks);
 // Like NeverMetDependency, but for a task that is not submitted yet. Only dependencies with a
-// known_final are checked. Other dependencies are skipped, because `TaskRecords` may not contain a
-// task that was accepted a moment ago.
+// known_final are checked. Other dependencies are skipped, because `TaskRecords` might not yet
+// contain a task that has just been accepted.
 std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies);
 
 // When a task ends, fills in Dependency::known_final of the waiting tasks that depend on it.
@@ -30,8 +30,8 @@ class Dependencies {
   // Adds a new task, whose dependencies are looked up by the next Register.
   void Arrive(TaskId id) { arrivals_.push_back(id); }
   // Looks up the dependencies of the tasks added by Arrive, so that the ends of their dependencies
-  // are recorded. Ends since the last Close also count, because a task and its dependency may
-  // arrive and end in one batch of events.
+  // are recorded. Ends since the last Close are considered too, because a task and its dependency
+  // may arrive and end in one batch of events.
   void Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 

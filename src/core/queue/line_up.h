@@ -27,8 +27,8 @@ namespace carma::core {
 
 // A running task is charged as if it kept running for this much longer.
 inline constexpr Duration kRunsOn{3'600'000};
-// When the order may next change without an event. Shares are computed for the end of the current
-// minute, so the order changes at most once a minute.
+// The next time at which the order can change without an event. Shares are computed for the end of
+// the current minute, so the order changes at most once a minute.
 Time SharesChange(Time now);
 
 class LineUp {
@@ -41,7 +41,7 @@ class LineUp {
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // How fast FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
-    // The rules that may keep all tasks of the task's line from starting. The span must stay valid
+    // The rules that can keep all tasks of the task's line from starting. The span must stay valid
     // during the pass. IsLimited returns whether one of these rules applies now.
     virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
     virtual bool IsLimited(const TaskRecord& task,
@@ -59,7 +59,7 @@ class LineUp {
   struct Rules {
     QueueOrder order = QueueOrder::kFifo;
     Duration patience{};
-    bool limited = false;  // some task may be limited (Host::IsLimited)
+    bool limited = false;  // some task might be limited (Host::IsLimited)
   };
   // A task that is not in the queue yet. It goes behind all tasks of its line that have the same
   // priority.

@@ -20,7 +20,7 @@ namespace {
 // Look-ahead is used for at most this many tasks.
 constexpr std::size_t kLongestLine = 48;
 // Mappers that score by added work subtract this from the score of a task whose line exceeds its
-// fair share by the whole server.
+// fair share by the usage of the whole server.
 constexpr double kExcessCosts = 1;
 // A multiplier that spreads consecutive numbers over the hash table.
 constexpr std::size_t kScatter = 0x9e3779b97f4a7c15;
@@ -252,7 +252,7 @@ void Rate(const State& state, Group& group, const LineUp& line) {
   group.score = ScoreOf(group, state.gpus.links) - kExcessCosts * line.Excess(group.line);
 }
 
-// opened: for each GPU, whether it may now take a task of Passes::unplaceable.
+// opened: for each GPU, whether it might now take a task of Passes::unplaceable.
 void ScoreFirst(const State& state, Group& group, const std::vector<GpuView>& views,
                 const std::vector<bool>& opened, const LineUp& line) {
   for (std::size_t gpu = 0; gpu < views.size(); ++gpu) {
@@ -301,8 +301,8 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
-// A task may gain more beside the new neighbours on the GPUs that were just taken. Returns whether
-// some task may start there now that could not start before.
+// A task might gain more beside the new neighbours on the GPUs that were just taken. Returns
+// whether some task that could not start there before might start there now.
 bool AskAgainOn(const State& state, const std::set<std::size_t>& taken,
                 const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   bool any = false;
@@ -384,11 +384,11 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
   std::set<GpuIndex> checked;  // taken in the first round and already checked for its tasks
   bool first = true;
-  // If the queue is longer than `backfill`, other tasks may be considered after a start.
+  // If the queue is longer than `backfill`, a start allows other tasks to be considered.
   const bool same_tasks =
       state.queue.Main().size <= static_cast<std::size_t>(state.config.backfill) ||
       (state.config.order == QueueOrder::kFifo && !state.limits.Concerns());
-  // After each start, tasks further back in the queue may be considered.
+  // Each start allows tasks further back in the queue to be considered.
   for (std::size_t places = static_cast<std::size_t>(state.config.backfill); places > 0;) {
     FindGroups(state, passed_on, places, state.passes.memory);
     if (state.passes.memory.groups.empty()) break;

@@ -130,7 +130,7 @@ class World {
 
   GpuIndex Gpu() { return GpuIndex{static_cast<std::uint32_t>(rng_.Below(gpus_))}; }
 
-  // Most values are plausible. Some are late or wrong, or lack memory or activity.
+  // Most samples are plausible. Some are late or wrong, or lack memory or activity.
   std::vector<Event> Sample() {
     std::vector<Event> events;
     for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) {

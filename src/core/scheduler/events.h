@@ -94,9 +94,9 @@ struct LaunchFailed {
   // The machine is certainly at fault, because the daemon itself got no descriptor, process or
   // memory.
   bool exhausted = false;
-  // A lease's process exists but did not take its GPUs, for example because it is suspended. Or the
-  // user was not found, perhaps because a directory server is down. The task waits again, any
-  // number of times, with growing delays.
+  // True if a lease's process exists but did not take its GPUs, for example because it is
+  // suspended, or if the user was not found, perhaps because a directory server is down. The task
+  // waits again, any number of times, with growing delays.
   bool waits = false;
 };
 // The sharing method of this attempt, chosen by the shell. It is recorded with the task. Comes
@@ -119,7 +119,7 @@ struct TaskExited {
   ExitInfo exit;
   // For kOutOfMemory: the size of the failed allocation, from the task's output; 0: unknown.
   std::int64_t tried_mib = 0;
-  // When its process exited, perhaps while carmad was down. Empty: now.
+  // Time at which its process exited, possibly while carmad was down. Empty: now.
   std::optional<Time> ended = {};
 };
 struct CancelRequested {
@@ -183,8 +183,8 @@ struct ReservationsChanged {
 // are ended.
 struct PolicyChanged {
   PolicyConfig policy;
-  // If limits of gpu_hours now cover longer periods: all attempts that count, ordered by end time.
-  // If empty, the core already has all attempts that count.
+  // All attempts that count towards gpu_hours limits, ordered by end time. Set only if a limit now
+  // covers a longer period; otherwise the core already has all of them.
   std::optional<std::vector<Taken>> ended = {};
 };
 struct WakeUp {};  // the time of the last WakeAt has come
@@ -242,7 +242,8 @@ struct AskToSave {
   int attempt = 0;
   friend bool operator==(const AskToSave&, const AskToSave&) = default;
 };
-// When the core next needs a WakeUp. Replaces the previous WakeAt. Additional WakeUps are harmless.
+// Time at which the core next needs a WakeUp. Replaces the previous WakeAt. Additional WakeUps are
+// harmless.
 struct WakeAt {
   Time when{};
   friend bool operator==(const WakeAt&, const WakeAt&) = default;

@@ -35,7 +35,7 @@ GpuView EmptyView(const State& state, GpuIndex index) {
           .pace = gpu.pace};
 }
 
-// Whether another task may preempt the task. A preempted task returns to its old place in the
+// Whether another task can preempt the task. A preempted task returns to its old place in the
 // queue.
 bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine& line) {
   const std::int64_t priority = PriorityOf(state.config, task.request);
@@ -44,7 +44,7 @@ bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine&
          line.preempting.value_or(priority) > priority;
 }
 
-// Whether the task may return to the queue with its full time limit. With kInOrder, a task whose
+// Whether the task can return to the queue with its full time limit. With kInOrder, a task whose
 // time slice has ended goes behind all tasks of at least its priority.
 bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& line) {
   const bool in_order = line.pass == Pass::kInOrder;
@@ -73,7 +73,8 @@ ExpectedTask ExpectedOf(const State& state, const TaskRecord& task, const WholeL
   ExpectedTask expected{.gpus = static_cast<std::size_t>(std::max(0, task.request->gpus))};
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
     expected.may.push_back(FitOf(state.config, need, EmptyView(state, GpuIndex{i})) == Fit::kFits);
-  // The GPUs must be linked, so the task may have to wait until all GPUs that it may use are empty.
+  // The GPUs must be linked, so the task might have to wait until all GPUs that it may use are
+  // empty.
   if (need.linked) expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
   expected.runs_into = task.request->time_limit.value_or(state.config.booking_lead);
   expected.own_reservations = std::move(need.own_reservations);
@@ -85,7 +86,7 @@ ExpectedTask ExpectedOf(const State& state, const TaskRecord& task, const WholeL
   return expected;
 }
 
-// The running tasks that may return to the queue.
+// The running tasks that can return to the queue.
 std::vector<ExpectedReturn> Returning(const State& state, const WholeLine& line) {
   std::vector<ExpectedReturn> returning;
   for (const auto& [id, held] : state.ledger.Tasks()) {
@@ -102,7 +103,7 @@ std::vector<ExpectedReturn> Returning(const State& state, const WholeLine& line)
   return returning;
 }
 
-// When all tasks on the GPU will have ended; empty: unknown.
+// The time by which all tasks on the GPU will have ended; empty: unknown.
 std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const WholeLine& line) {
   const GpuState& gpu = state.gpus.all[Number(index)];
   const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;
@@ -154,7 +155,7 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
     line.lowest = std::min(line.lowest, PriorityOf(state.config, task->request));
     note_preempting(*task);
   }
-  // Running tasks may preempt other tasks once they have returned to the queue.
+  // Running tasks can preempt other tasks once they have returned to the queue.
   for (const auto& [id, held] : state.ledger.Tasks()) {
     if (TakesTurns(state.config.slots, state.tasks.at(id))) note_preempting(state.tasks.at(id));
   }
@@ -162,8 +163,8 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
 }
 
 // The starts that become possible when time slices end. Empty if GPUs are shared, because then
-// several tasks may have to leave, perhaps for a start on other GPUs. Also empty if GPUs are
-// reserved or linked, or if tasks wait for recovery.
+// several tasks might have to leave, perhaps to let a task start on other GPUs. Also empty if GPUs
+// are reserved or linked, or if tasks wait for recovery.
 std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                                                const std::vector<const TaskRecord*>& in_line,
                                                WholeLine line) {
@@ -270,7 +271,7 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   if (by_host != line.end() && pass != Pass::kInOrder) return {};
   line.erase(by_host, line.end());
   // If the queue is served in order, a task is not delayed by the tasks behind it. Otherwise it may
-  // be delayed by any task, but `line` may not contain all tasks.
+  // be delayed by any task, but `line` might not contain all tasks.
   const bool all_known = line.size() <= kLongestTold;
   if (pass == Pass::kInOrder || !all_known) line.resize(std::min(line.size(), most));
   if (line.empty()) return {};

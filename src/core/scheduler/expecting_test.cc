@@ -163,7 +163,8 @@ class Play {
   Scheduler core_;
   std::mt19937 random_;
   bool classes_;
-  // The time limit applies to each time slice, so a task may take this many limits in total.
+  // The time limit applies to each time slice, so a task can run for this many time limits in
+  // total.
   int parts_;
   Time now_ = base::FromMs(1'000'000'000);
   std::uint64_t last_ = 0;

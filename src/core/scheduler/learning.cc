@@ -15,7 +15,8 @@ namespace {
 // instead of the bound (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.5;
 
-// How long after its start a task is assumed to use all its cores.
+// For this long after its start, a task is assumed to use as many cores as expected, even if it
+// does not use them yet.
 constexpr Duration kSeenWithin{60'000};
 
 // A task with a higher activity than this might use more SMs if it had them.
@@ -66,7 +67,8 @@ void NoteActivity(State& state, TaskId id) {
 }
 
 // The number of hardware threads that the task is expected to keep busy. It is taken from running
-// tasks of its kind, or else from earlier runs, or else from the mean of all running tasks per GPU.
+// tasks of its kind, or else from earlier runs, or else from the mean per GPU over all running
+// tasks.
 double UsesCpus(const State& state, const TaskRecord& task) {
   if (!state.machine.use || task.request->gpus < 1) return 0;
   const Lesson* lesson = state.lessons.Of(task);
@@ -293,7 +295,7 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
 
 // If the bound were promised, the first task of a kind would wait for an empty GPU while by-work
 // fills every gap with other tasks. Such a task hardly ever needs that much memory. The prediction
-// no longer counts after a lesson of the task's kind or after a failure.
+// is no longer used once there is a lesson for the task's kind, or after a failure.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate)

@@ -35,7 +35,7 @@ void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
 // of the bound, which remains the limit under MPS. Empty: the bound, or a lesson from other tasks,
 // is promised.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task);
-// When the waiting task may begin to take turns with others (kTurnsAfter). Empty: it may already.
+// Time from which the waiting task may take turns with others (kTurnsAfter). Empty: it already may.
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
 // Records which changes could allow this task, which cannot start now, to start: Passes::next_turns
 // and Passes::lacks_cores.

@@ -22,8 +22,8 @@ class Order {
   LineUp line_;
   std::vector<LineUp::Next> popped_;
 };
-// The order of Line(state, kWithGpus) for the steps of one pass. It is recomputed only after it may
-// have changed.
+// The order of Line(state, kWithGpus) for the steps of one pass. It is recomputed only when it
+// might have changed.
 class PassLine {
  public:
   explicit PassLine(const State& state) : state_(state) {}
@@ -49,12 +49,13 @@ int TimesPassed(const State& state);
 // keeps the task from starting.
 void PauseLimitedHeads(State& state, LineKind kind);
 void NoteHead(State& state, PassLine& pass);
-// Changes whenever another task may have become the head.
+// Changes whenever another task might have become the head.
 std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// Whether, since the snapshot, no GPU has become more suitable for the tasks considered then.
+// Whether no GPU has become more suitable, since the snapshot, for the tasks that were considered
+// then.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
-// For each GPU, whether it may now take a task that did not fit on any GPU at the time of the
+// For each GPU, whether it might now take a task that did not fit on any GPU at the time of the
 // snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
 // Whether the tasks considered now are the same as at the snapshot.

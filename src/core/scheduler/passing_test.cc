@@ -118,7 +118,7 @@ TEST(Passing, TheHeadStartsWithinTwoLimitsAndTheLongestRun) {
       longest = std::max(longest, first);
     }
   }
-  // At least one task was passed until GPUs were kept for it.
+  // At least one task was overtaken until GPUs were kept for it.
   EXPECT_GT(longest, kPassLimit);
 }
 

@@ -160,7 +160,7 @@ Reason TooFewFit(const Need& need, int fitting, int chosen, std::int64_t largest
 
 }  // namespace
 
-// An exclusive task that does not use its GPUs may have to share them (IdleAction::kShare).
+// An exclusive task that does not use its GPUs can be made to share them (IdleAction::kShare).
 bool IsExclusive(const State& state, const Resident& resident) {
   if (!resident.exclusive || state.config.idle_action != IdleAction::kShare)
     return resident.exclusive;
@@ -462,7 +462,7 @@ void StartWhatFits(State& state, PassLine& line) {
   const bool after_start = !state.passes.taken_since.empty();
   if (opens_nothing && !after_start && SameLineSince(state, look)) return;
   const std::vector<bool> opened = OpenedSince(state, look);
-  // A task may gain more beside new neighbours.
+  // A task might gain more beside new neighbours.
   const bool may_gain = state.mapper_entry->chooses_task || state.config.min_gain;
   if (!opens_nothing || (after_start && may_gain)) state.passes.refused.Clear();
   state.passes.taken_since.clear();

@@ -1,5 +1,5 @@
 // Slows down tasks that are requeued, or submit another task, as soon as they have started. From
-// the second time in a row on, there is a pause before the next start. The pause doubles each time.
+// the second time in a row, there is a pause before the next start. The pause doubles each time.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

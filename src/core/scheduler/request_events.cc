@@ -28,7 +28,8 @@ TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
   return after;
 }
 
-// The task is stored as submitted first, so that the estimate is requested again after a restart.
+// The task is first stored in the submitted state, so that the estimate is requested again after a
+// restart.
 void AskEstimateAgain(State& state, TaskRecord& task) {
   LeaveArray(state, task);
   state.queue.Remove(task.id);

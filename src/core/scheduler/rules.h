@@ -19,7 +19,7 @@ class Rules {
   virtual void Begin() {}
   // Called after simultaneous events. Starts the tasks that may start.
   virtual void Decide();
-  // When to decide again without an event. Empty: only events trigger decisions.
+  // Time of the next decision that needs no event. Empty: only events trigger decisions.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }
 
   // Adjusts a GPU's view before guards and mappers get it.

@@ -23,7 +23,7 @@ struct Promise {
   std::int64_t claim_mib = 0;
   std::int64_t promised_mib = 0;
   std::int64_t observed_mib = 0;  // in the last sample
-  bool plateau = false;           // its memory is on a plateau and counts instead of the claim
+  bool plateau = false;           // its memory is on a plateau and replaces the claim
 };
 
 // Why one GPU can or cannot take a task now.
@@ -99,9 +99,9 @@ class Scheduler {
   // user, a time, another task or their array do not count.
   std::size_t AheadOf(const TaskRequest& request) const;
 
-  // The limit that forbids submitting `more` tasks like this one. Either the tasks can never
-  // satisfy the limit, or it limits the number of unfinished tasks. Other limits only make a task
-  // wait (kLimit). counted: as in Limits::AgainstQueueing.
+  // The limit that rejects submitting `more` tasks like this one: a limit that can never be
+  // satisfied by waiting, or a limit on the number of unfinished tasks. Other limits only make a
+  // task wait (kLimit). counted: as in Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                             const TaskRequest* counted = nullptr) const;
   // The longest time limit that the limits of the request's user, account and class allow. Empty:
@@ -123,8 +123,8 @@ class Scheduler {
   // can start.
   std::string MachineTrouble() const;
 
-  // Queued tasks in the order that a decision made now would consider them, at most `most` of each
-  // queue.
+  // Queued tasks in the order in which a decision made now would consider them, at most `most` of
+  // each queue.
   TasksInLine InLine(std::size_t most) const;
   // The expected starts of the first `most` queued tasks. Tasks whose start cannot be estimated are
   // omitted.

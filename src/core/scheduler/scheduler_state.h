@@ -43,8 +43,8 @@
 
 namespace carma::core {
 
-// Maximum number of recovery tasks to consider, because each costs time in every decision. Further
-// tasks wait until some of the first have started.
+// Maximum number of recovery tasks to consider. It is limited because each of them costs time in
+// every decision. Further tasks wait until some of the first have started.
 inline constexpr std::size_t kRecoveryLooks = 64;
 
 // Notes about a task that are not needed after a restart. Most tasks that have never started have
@@ -72,8 +72,9 @@ struct Life {
   std::optional<Time> stop_sent;  // when carmad stopped the current attempt
   std::optional<Time> ended;      // when the last attempt's process exited
   int repeats = 0;                // early requeues in a row (repeats.h)
-  // When the task first became the head of its queue, shifted by the time that a limit has kept it
-  // from starting. overtakes_before is the value of Heads::overtakes at that time.
+  // Time at which the task first became the head of its queue, shifted by the total time for which
+  // a limit has kept it from starting. overtakes_before is the value of Heads::overtakes at that
+  // time.
   std::optional<Time> head_since;
   std::optional<Time> limited_since;  // a limit keeps it from starting now
   int overtakes_before = 0;
@@ -154,7 +155,7 @@ struct NoStartSnapshot {
   std::uint64_t limits = 0;         // Limits::changes
   std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
-  std::optional<Time> order_until;  // when the order may next change without an event
+  std::optional<Time> order_until;  // when the order can next change without an event
   std::vector<GpuFingerprint> gpus;
 };
 
@@ -172,7 +173,7 @@ struct Passed {
 
 struct Heads {
   Passed passed;
-  int overtakes = 0;        // how many tasks have started before a head of the main queue
+  int overtakes = 0;        // number of tasks that have overtaken a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
   // A head of the main queue that waits only for the machine's cores and memory, and whether it is
   // still the head. Tasks in front of it may use the cores and memory kept for it.
@@ -188,13 +189,13 @@ struct Passes {
   // Tasks that were considered and could not start. Used only for look-ups.
   TaskSet refused;
   TaskSet unplaceable;  // refused tasks that did not fit on any GPU
-  // GPUs where a task has started since all GPUs were last checked. A waiting task may now have
-  // better neighbours on these GPUs, and the start may allow tasks further back in the queue to be
-  // considered.
+  // GPUs where a task has started since all GPUs were last checked. A waiting task might now have
+  // better neighbours on these GPUs, and the start might allow tasks further back in the queue to
+  // be considered.
   std::set<GpuIndex> taken_since;
   bool gave_up_place = false;  // a start in this pass freed GPUs that were kept for its task
   bool waiting_pays = false;   // look-ahead starts no task even though some fit
-  // When one of the considered tasks may next begin to take turns (TakesTurnsAt).
+  // The next time at which one of the considered tasks can begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
   // Whether one of the considered tasks waits for idle cores. Its expected use changes with each
   // sample.
@@ -215,7 +216,7 @@ struct Preemptions {
   std::set<TaskId> leaving;           // tasks asked to checkpoint that are still running
   std::map<TaskId, TaskId> room_for;  // the task that each leaving task makes room for
   std::optional<Time> planned;        // when the plan was last made
-  std::optional<Time> next_turn;      // when the next task may have to leave
+  std::optional<Time> next_turn;      // when the next task might have to leave
 };
 
 struct ServerGpus {
@@ -284,7 +285,7 @@ struct Scheduler::State : LineUp::Host {
   Heads heads;
   Passes passes;
   Preemptions preemptions;
-  // The earliest time at which a plateau may become a new lesson.
+  // The earliest time at which a plateau can become a new lesson.
   std::optional<Time> next_plateau;
 
   Output out;

@@ -29,7 +29,7 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   return "";
 }
 
-// Averaging time for used cores, because a task may be busy loading data for a moment.
+// Core usage is averaged over this time, because a task may briefly be busy loading data.
 constexpr Duration kUsualCpusOver{60'000};
 
 // Moves waiting tasks that can never fit to Place::kUnfit.
@@ -128,7 +128,7 @@ void State::On(const ProgressSeen& event) {
     const double span_s = base::Seconds(now - task->attempt->launched.value_or(now));
     const double speed = span_s > 0 && !life.restored ? done_s / span_s : life.speed;
     life.alone_s = done_s + std::max(0.0, base::Seconds(left)) * speed;
-    // A later attempt may have continued from a checkpoint, so only the first counts.
+    // A later attempt may have continued from a checkpoint, so only the first attempt is used.
     if (!life.restored && task->attempt->number == 1) lessons.Alone(*task, *life.alone_s);
   }
 }

@@ -79,7 +79,7 @@ void CutToGpus(const State& state, TaskRecord& task) {
   task.estimate = std::optional<Estimate>(std::move(cut));
 }
 
-// The reported end, which may precede the start if both are reported late and together.
+// The reported end, which can precede the start if both are reported late and together.
 Time EndOf(const TaskRecord& task, Time reported, Time now) {
   const Attempt& attempt = *task.attempt;
   const Time begun = attempt.started.value_or(attempt.launched.value_or(now));

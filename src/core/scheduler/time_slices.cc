@@ -21,7 +21,7 @@ namespace {
 // Minimum time between two plans for the whole server. Without it, every sample of every GPU would
 // cause a new plan.
 constexpr Duration kLooksApart{1'000};
-// Running tasks are asked to leave for at most this many queued tasks.
+// Maximum number of queued tasks for which running tasks are asked to make room.
 constexpr std::size_t kRoomLooks = 32;
 // How long freed GPUs are kept for a task after the last GPU has become free. The task may have to
 // wait for a sample, or for an activity window that no longer includes the task that left.
@@ -134,7 +134,7 @@ bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& w
   if (state.config.order == QueueOrder::kFifo ||
       HolderOf(running.request) == HolderOf(waiting.request))
     return true;
-  // Once it is requeued, the running task uses nothing.
+  // Once requeued, the running task no longer uses anything.
   return ShareOf(state, running.request, RateNow(state, running)) >=
          ShareOf(state, waiting.request, 0);
 }
@@ -275,7 +275,7 @@ void KeepPlaces(State& state) {
   }
 }
 
-// When running tasks are asked to checkpoint before the server shuts down.
+// Time at which running tasks are asked to checkpoint before the server shuts down.
 Time AskedBeforeShutdown(const State& state) {
   return state.closing->empty_by -
          std::max(state.config.slots.notice, state.config.slots.shutdown_notice);
@@ -300,7 +300,7 @@ void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
   if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
-// The record that the task was asked is kept, because the task may still respond by saving.
+// The record that the task was asked is kept, because the task might still respond by saving.
 void CancelPreemption(State& state, TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   state.preemptions.leaving.erase(task.id);
@@ -412,7 +412,7 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
   return gpu.kept_place->task;
 }
 
-// The reason to show for a task that was requeued or that other tasks are asked to make room for.
+// The reason to show for a task that was requeued, or for which other tasks are asked to make room.
 Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
   const auto made = std::ranges::find(state.preemptions.room_for, task.id,
                                       &std::pair<const TaskId, TaskId>::second);
@@ -460,7 +460,7 @@ void EmptyServer(State& state) {
   }
 }
 
-// A task that may not be requeued is lost with the machine, as if it had received no notice.
+// A task that must not be requeued is lost with the machine, as if it had received no notice.
 Reason ReasonOfShutdown(const State& state, const TaskRecord& task) {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
           fmt::format("It had to leave by {} because the server is {}.",

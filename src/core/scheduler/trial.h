@@ -13,9 +13,9 @@ struct Trial {
   Reason reason;  // why it could not start now, or never
 };
 
-// Runs the guards for the machine and for every GPU. The result is kNotNow if at least as many
-// tasks are ahead of the new task (AheadOf) as are considered (backfill). Every task that `request`
-// depends on must exist, and known_final must be set for those that have ended.
+// Runs the guards for the machine and for every GPU. Returns kNotNow if the new task would be too
+// far back in the queue to be considered (AheadOf, PolicyConfig::backfill). Every task that
+// `request` depends on must exist, and known_final must be set for those that have ended.
 Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now);
 

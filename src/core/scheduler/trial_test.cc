@@ -21,7 +21,7 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
     Handle(2, Submitted(id, std::move(request)));
     Handle(2, Estimated(id, mib));
   };
-  // The first task runs. The other tasks wait for reasons that do not apply to a new task.
+  // The first task is running. The other tasks wait for reasons that do not apply to a new task.
   submit(1, {.array = TaskId{1}, .array_limit = 1}, 1'000);
   submit(2, {.begin = At(100)}, 1'000);
   submit(3, {.dependencies = {{TaskId{1}, DependencyKind::kAfterAny, std::nullopt}}}, 1'000);

@@ -8,12 +8,12 @@ namespace carma::core {
 
 // Gives unsorted tasks their places in the queue. Takes several steps if there are many tasks.
 void SortWaiting(State& state);
-// Calls Queue::Put for a task that may have changed since it was last considered.
+// Calls Queue::Put for a task that might have changed since it was last considered.
 void PutInQueue(State& state, const TaskRecord& task, Place place, Time due, Time waits_since);
 // Gives the task's place in its array to the next task of the array.
 void LeaveArray(State& state, const TaskRecord& task);
 Time EarliestStart(const TaskRecord& task);
-// When the queue order may next change without an event. Empty: never.
+// The next time at which the queue order can change without an event. Empty: never.
 std::optional<Time> NextOrder(const State& state);
 void AskForWake(State& state);
 

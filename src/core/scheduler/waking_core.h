@@ -22,7 +22,7 @@ class WakingCore {
     }
     return actions;
   }
-  // When the core needs a WakeUp. Empty: it needs none before the next event.
+  // Time at which the core needs a WakeUp. Empty: it needs none before the next event.
   const std::optional<Time>& wake() const { return wake_; }
   const Scheduler& scheduler() const { return scheduler_; }
 

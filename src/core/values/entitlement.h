@@ -53,7 +53,7 @@ struct ShareWeight {
 };
 
 struct FairRules {
-  Duration half_life{86'400'000};  // usage of this age counts half
+  Duration half_life{86'400'000};  // usage of this age counts half as much
   // A user goes first once the user's queued tasks have waited this long without any of them
   // starting.
   Duration patience{43'200'000};

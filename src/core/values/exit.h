@@ -36,7 +36,7 @@ enum class ExitKind {
   kSuccess,
   kFailed,       // the task exited with a non-zero status or by its own signal
   kOutOfMemory,  // abnormal end with evidence found by task/verdict/oom_detect.h
-  kHostMemory,   // killed for host memory; fails, because a bigger GPU would not help
+  kHostMemory,   // ran out of host memory; fails, because a bigger GPU would not help
   kVictim,       // failed because of a neighbour's fault (MPS); does not count against the task
   kLost,         // the process is gone and left no report
   kGpuFault,     // the program caused a fault on the GPU; counts as its failure

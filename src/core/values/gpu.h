@@ -86,8 +86,8 @@ struct GpuView {
   bool drained = false;
   bool drained_by_rule = false;    // the health rules alone closed it
   std::optional<Time> empty_by;    // the deadline of an administrator's drain
-  bool settled = true;             // its samples already show the task placed last
-  std::optional<Time> settles_by;  // latest time of settling; empty if settled
+  bool settled = true;             // its samples already show the last task placed on it
+  std::optional<Time> settles_by;  // latest time at which it settles; empty if settled
   // The machine's idle hardware threads; empty: unknown.
   std::optional<double> idle_cpus;
   bool healthy = true;

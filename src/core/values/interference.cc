@@ -46,7 +46,7 @@ void SpeedsOfUsers(const Interference& model, std::span<const Load> loads,
                    std::span<double> speeds) {
   struct User {
     std::vector<std::size_t> tasks;
-    double busy = 0;  // share of time that the user alone would keep the GPU busy
+    double busy = 0;  // share of time for which the user alone would keep the GPU busy
   };
   std::map<std::uint32_t, User> users;
   for (std::size_t i = 0; i < loads.size(); ++i) users[loads[i].user].tasks.push_back(i);

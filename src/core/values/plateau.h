@@ -21,7 +21,7 @@ class Plateau {
   // Records a sample. Returns true if memory has risen by more than 1 % since the last recorded
   // rise, so many small steps add up to a rise.
   bool See(std::int64_t mib, Time when);
-  // Restarts the plateau at `when`. Called if a sample may have shown too little memory.
+  // Restarts the plateau at `when`. Called if a sample might have shown too little memory.
   void Doubt(Time when);
 
   std::int64_t peak_mib() const { return peak_mib_; }

@@ -28,7 +28,7 @@ struct Attempt {
   std::optional<Time> launched;    // when the start was decided
   std::optional<Time> started;     // when its process started
   std::optional<Time> idle_since;  // since when it has held GPUs without using them
-  // When it got the warning signal before its time limit (TaskRequest::signal_before).
+  // Time at which it got the warning signal before its time limit (TaskRequest::signal_before).
   std::optional<Time> warned;
   std::optional<Time> slot_notice;  // when it was asked to checkpoint because it must leave
   StopCause notice_cause = StopCause::kNone;  // why it must leave

@@ -92,7 +92,7 @@ struct TaskRequest {
   std::int64_t priority = 0;
   std::uint32_t uid = 0;               // set by the daemon, not a field of the request
   std::string user;                    // the user's name, also set by the daemon; stored elsewhere
-  std::optional<std::string> account;  // its usage counts for this account too
+  std::optional<std::string> account;  // its usage is also charged to this account
   std::optional<std::string> qos;      // its class (core/values/entitlement.h); empty: kUsualQos
   std::optional<Time> begin;
   std::vector<Dependency> dependencies;

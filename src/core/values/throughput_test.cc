@@ -33,7 +33,7 @@ TEST(ThroughputEstimate, EqualsValuesComputedByHand) {
   EXPECT_FALSE(outlook.bearable);
 }
 
-// If the assumptions hold, the simulated world does exactly what is predicted, for every sharing
+// If the assumptions hold, the simulated world behaves exactly as predicted, for every sharing
 // method.
 TEST(ThroughputEstimate, AgreesWithTheSpeeds) {
   base::Rng rng(1);

@@ -19,7 +19,7 @@
 namespace carma::estimate {
 namespace {
 
-constexpr int kMaxNesting = 3;  // scripts that start scripts
+constexpr int kMaxNesting = 3;  // levels of scripts that start other scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 
 // Whether this is a valid model name on the Hugging Face Hub. Names that would escape the cache
@@ -287,7 +287,8 @@ class Finder {
     return *spec_.model_summary;
   }
 
-  // The path of the model's config.json. If there is none, returns "", and adds a note if `told`.
+  // The path of the model's config.json. If there is none, returns "", and adds a note if `told` is
+  // true.
   std::string ConfigOf(const Meaning& meaning, const std::string& folder, bool told,
                        TrainingWords& words) {
     const std::string& model = meaning.model;

@@ -12,7 +12,7 @@
 
 namespace carma::estimate {
 
-// In this header, `where` is the file's name, and the `from` of a word is the file's name and the
+// In this header, `where` is the file name, and a word's `from` is the file name followed by the
 // key.
 using TrainingWords = std::vector<task::TrainingWord>;
 

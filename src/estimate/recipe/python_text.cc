@@ -162,8 +162,8 @@ class PythonReader {
     if (name == "add_argument") return ReadArgument(open);
     if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
     if (std::ranges::find(kCalls, name) == kCalls.end()) return;
-    // Only a model's from_pretrained counts. Tokenizers and processors have a function of this name
-    // too.
+    // Only calls to a model's from_pretrained are relevant. Tokenizers and processors have a
+    // function of this name too.
     const bool fetches = name == "from_pretrained";
     if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
     if (fetches && dotted.starts_with("Fast")) Emit(std::string(kUnsloth), "true", line);

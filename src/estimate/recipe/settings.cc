@@ -98,7 +98,7 @@ class Brackets {
 
 struct Line {
   std::size_t indent = 0;
-  std::string_view text;  // without indentation, comment, and trailing blanks
+  std::string_view text;  // without indentation, comment or trailing blanks
   int number = 0;
 };
 
@@ -216,7 +216,7 @@ class YamlReader {
     if (at + 1 == lines_.size()) return at + 1;
     const Line& next = lines_[at + 1];
     if (next.indent > line.indent) return ReadBlock(key, at + 1, next.indent, depth + 1);
-    // A list may be indented as much as its key.
+    // A list may have the same indentation as its key.
     if (next.indent == line.indent && IsItem(next.text))
       return ReadList(key, at + 1, line.indent, depth + 1);
     return at + 1;

@@ -146,14 +146,14 @@ constexpr ReadingCorrection kReadingCorrections[] = {
 
 // ---- bytes ----
 
-// Whether the attention's products have no rows, so query, key and value are missing from the
-// summary.
+// Whether the attention module's products have no rows, so query, key and value are missing from
+// the summary.
 bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
 
-// The attention multiplies by its own weights in code that has no rows. Query, key and value are
-// kept. If the product after the attention has no row either, a copy of the input is kept too.
+// The attention module multiplies by its own weights in code that has no rows. Query, key and value
+// are kept. If the product after the module has no row either, a copy of the input is kept too.
 void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
@@ -176,8 +176,9 @@ void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// The attention adds position biases to its scores, from a table with one number per head and
-// distance within a square. Softmax's result, one matrix per head, is therefore kept.
+// The attention module adds position biases to its scores. They come from a table with one number
+// per head and per distance within a square. The softmax's result, one matrix per head, is
+// therefore kept.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -196,8 +197,8 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
 }
 
 // Positions are added between the products, so no fused kernel can be used. The kept tensors are:
-// query, key and value; the queries with each bias; the position keys; the result and its copy;
-// softmax's result before and after dropout; and a copy of softmax's result in the order of the
+// query, key and value; the queries with each bias; the position keys; the result and its copy; the
+// softmax's result before and after dropout; and a copy of the softmax's result in the order of the
 // last product.
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   constexpr double kVectors = 8;
@@ -269,7 +270,7 @@ void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // A module with parameters computes position scores, [..., queries, keys], from the queries, so no
-// fused kernel is used. Softmax's result is kept, and so are two copies of the queries, for the
+// fused kernel is used. The softmax's result is kept, and so are two copies of the queries, for the
 // products with keys and with positions. Queries in blocks also have overlapping copies of their
 // keys and values.
 void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {

@@ -16,7 +16,7 @@ enum class CorrectsReading { kBeforeSizes, kAfterSizes };
 struct ReadingCorrection {
   std::string_view name;
   std::string_view model;     // the model that needs it
-  std::string_view evidence;  // counted / exact bytes without -> with the correction, or a source
+  std::string_view evidence;  // ratio of counted to exact bytes, without -> with it; or a source
   CorrectsReading when;       // before or after an input is chosen by size
   // input: the newest tensor (kBeforeSizes), or the tensor chosen by size. Returns `input` if no
   // correction is needed; kNobody stays kNobody.

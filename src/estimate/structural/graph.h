@@ -22,8 +22,8 @@ struct Graph {
   bool collapsed = false;      // blocks are printed as one row
 };
 
-// Borrows the list. A tensor is `kept` if a row holds it (keep_rules.h), or if code between the
-// modules multiplied it by another tensor.
+// The list must outlive the graph. A tensor is `kept` if a row holds it (keep_rules.h), or if code
+// between the modules multiplied it by another tensor.
 Graph MakeGraph(const model::LayerList& list);
 
 }  // namespace carma::estimate

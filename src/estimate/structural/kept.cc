@@ -44,8 +44,8 @@ void Measure(const Graph& graph, const Row& row, Kept& kept) {
   kept.has_embedding = kept.has_embedding || model::OpOf(row.layer->type) == model::Op::kEmbedding;
 }
 
-// The scores of a language model count three times: the caller holds them, log-softmax keeps its
-// result, and their gradient has the same size.
+// A language model's logits count three times: the caller holds them, log-softmax keeps its result,
+// and their gradient has the same size.
 double LogitsOf(const Graph& graph, const Kept& kept) {
   if (graph.last == Tensor::kNobody || !kept.has_embedding) return 0;
   const Tensor& last = graph.trail[graph.last];

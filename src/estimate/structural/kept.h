@@ -22,8 +22,8 @@ struct Kept {
   double wide = 0;            // part of per_sample that autocast leaves in fp32: LayerNorm, softmax
   double widest_conv = 0;     // per sample: input and output of the largest dense convolution
   double largest = 0;         // per sample: the largest single tensor
-  double largest_inside = 0;  // per sample: the largest tensor except a language model's scores
-  double logits = 0;          // per sample: a language model's scores, as the loss keeps them
+  double largest_inside = 0;  // per sample: the largest tensor except a language model's logits
+  double logits = 0;          // per sample: a language model's logits, as the loss keeps them
   bool has_conv = false;
   bool has_embedding = false;
   // Whether attention consists of separate matrix products. The bytes that such attention keeps are

@@ -34,7 +34,7 @@ struct LayerRule {
   bool same_padding = false;  // pads a copy of its input if the stride requires it
   bool standardized = false;  // uses a normalised copy of its weight
   bool norm_free = false;     // belongs to a network that scales activations instead of normalising
-  bool leaky = false;         // keeps the output if in place, else the input
+  bool leaky = false;         // keeps its output if it works in place, else its input
   bool parallel_branches = false;   // the training form of a re-parameterised block
   bool wraps_one = false;           // named like "ConvNormAct": a container that adds nothing
   bool relative_positions = false;  // attention that no fused kernel supports

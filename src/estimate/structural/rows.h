@@ -69,7 +69,7 @@ struct Rows {
   std::vector<Row> rows;       // one per layer, in the same order
 };
 
-// The result borrows the list.
+// The list must outlive the result.
 Rows RowsOf(const model::LayerList& list);
 
 // Whether the shape is [..., tokens, tokens].

@@ -1,4 +1,4 @@
-// How far a run's memory may exceed the structural estimate.
+// How far a run's memory can exceed the structural estimate.
 #pragma once
 
 #include <cstddef>

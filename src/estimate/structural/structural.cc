@@ -43,9 +43,9 @@ constexpr double kLargeStepCopies = 3.0;
 constexpr double kKeptFactor = 1.01;     // allocator rounding and unusable remainders
 constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
-// Share of kept memory lost in gaps. Tensors of at most 10 MiB share segments of 20 MiB with gaps
-// between them; larger tensors have their own segments. The share holds for small tensors, and is
-// half as large for tensors of 10 MiB.
+// Share of kept memory lost to fragmentation. Tensors of at most 10 MiB share segments of 20 MiB
+// with gaps between them; larger tensors have their own segments. The share holds for small
+// tensors, and is half as large for tensors of 10 MiB.
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
@@ -81,7 +81,7 @@ double KeptOfPass(const model::LayerList& list) {
 
 // Kept bytes of a model whose layers are mostly hidden (model::HidesMost), because its summary
 // prints blocks as one row. Computed from the total output size below the table. Visible rows
-// (convolutions, tables, scores) are counted as usual. Empty if the size or its batch is unknown.
+// (convolutions, tables, logits) are counted as usual. Empty if the size or its batch is unknown.
 std::optional<Kept> KeptByTotals(const model::LayerList& list) {
   if (!list.pass_bytes || !list.batch) return std::nullopt;
   const Kept visible = CountKept(list);
@@ -210,7 +210,7 @@ double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
   return (kKeptFactor + kSharedGaps / (1 + mean_mib / kSegmentMib)) * mib;
 }
 
-// The memory of the scores in the loss. A dry run with a loss over the scores has already counted
+// The memory of the logits in the loss. A dry run with a loss over the logits has already counted
 // one of the three parts: log-softmax's result.
 double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& numbers) {
   const bool counted = layers.saved && (layers.loss == "cross-entropy" || layers.loss == "own");

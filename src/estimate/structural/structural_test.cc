@@ -354,7 +354,7 @@ TEST(Structural, CrossEntropyOfADryRunIsCountedOnce) {
   EXPECT_GT(loss_mib("sum"), 0);
   EXPECT_NEAR(loss_mib("cross-entropy"), loss_mib("sum") * 2 / 3, 0.1);
   EXPECT_NEAR(loss_mib("own"), loss_mib("sum") * 2 / 3, 0.1);
-  // The scores are counted in the loss. The largest other tensor is the table's result.
+  // The logits are counted in the loss. The largest other tensor is the table's result.
   EXPECT_NEAR(TermOf(*structural->Ask(Ask(list, 8)), "largest tensor"),
               0.81 * 8 * 4 * 128 * 64 / (1 << 20), 0.01);
 }

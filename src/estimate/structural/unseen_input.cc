@@ -67,9 +67,9 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
   return Elements(layer.out);
 }
 
-// Guesses the number of channels of a concatenation of the last tensor with others, from the
-// weights of the layer that reads it. 0 if the layer reads no concatenation. In order of
-// preference:
+// Guesses how many channels result from concatenating the last tensor with others, using the
+// weights of the layer that reads the concatenation. 0 if the layer reads no concatenation. In
+// order of preference:
 // - a number for which there is an earlier tensor with the missing channels
 // - with a kernel of 3x3 to 7x7, at most four times the current channels (a skip from far back)
 // - the number of weights per output channel, as for a 1x1 kernel

@@ -25,7 +25,7 @@ const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
 // fraction of the bytes moved, up to a limit.
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
-// Reserved bytes per byte of logits and activations, because blocks of changing sizes leave gaps.
+// Reserved bytes per byte of logits and activations, because blocks of varying sizes leave gaps.
 // There is one factor for each cause. All but the last were fitted to runs of fixed length; the
 // last is for sizes that never repeat.
 constexpr double kSpreadLayer = 1.2;
@@ -45,8 +45,8 @@ constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: one bl
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// For kinds of training that were never measured. The excess over 1 is doubled. This factor of two
-// was chosen, not fitted.
+// Factors for kinds of training that were never measured. The excess over 1 is doubled. This factor
+// of two was chosen, not fitted.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};

@@ -18,7 +18,7 @@ namespace carma::estimate {
 // The moments of a step at which memory can reach its peak.
 enum class TrainingPhase {
   kStep,   // the optimizer's step: no activations, all gradients and states
-  kLoss,   // the loss: inputs of all blocks, scores over the vocabulary
+  kLoss,   // the loss: inputs of all blocks, logits over the vocabulary
   kLayer,  // the last block's backward pass: inputs of all blocks, and what one block keeps
   kEnd,    // the first block's backward pass: one block, and all gradients
   kSave,   // gathering the weights of all ranks to save them
@@ -34,7 +34,7 @@ struct MemoryParts {
   double weights = 0;  // including adapters and permanent copies
   double gradients = 0;
   double optimizer = 0;  // states, including fp32 masters
-  double logits = 0;     // tensors that the loss makes from the scores
+  double logits = 0;     // tensors that the loss makes from the logits
   double activations = 0;
   double working = 0;  // unsharded copies, step temporaries, buckets
   double beside = 0;   // a reference model, an engine that generates answers

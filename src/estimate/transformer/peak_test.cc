@@ -77,7 +77,7 @@ TEST(TransformerPeak, ManyTokensPeakAtTheLoss) {
   const TransformerEstimate few = Asked(LoraPlan(1024, 8));
   const TransformerEstimate many = Asked(LoraPlan(1024, 16));
   EXPECT_EQ(few.phase, TrainingPhase::kLoss);
-  // Each token adds the inputs of 16 blocks, twelve bytes per score, and eight bytes per channel
+  // Each token adds the inputs of 16 blocks, twelve bytes per logit, and eight bytes per channel
   // around the loss.
   const double slope = 2.0 * 16 * 1024 + 12.0 * 32'000 + 8.0 * 1024;
   EXPECT_NEAR((many.parts.Sum() - few.parts.Sum()) * kMib / 8192, slope, 1e-6 * slope);
@@ -205,8 +205,9 @@ TEST(TransformerPeak, ZeroMovesGradientsToTheHostWithTheOptimizer) {
   EXPECT_GT(Asked(plan).parts.gradients, 0);
 }
 
-// A model without scores peaks in the backward pass of its last block. BERT's loss reads its scores
-// in 16 bits under autocast (docs/evidence/estimators.md).
+// BERT's loss reads its logits in 16 bits under autocast (docs/evidence/estimators.md). A
+// classifier has no logits over the vocabulary, so its memory peaks in the last block's backward
+// pass.
 TEST(TransformerPeak, AutocastCopiesInputsOfEachEncoderMatrix) {
   TransformerConfig bert = Model();
   bert.gated = bert.rms_norm = false;

@@ -55,7 +55,7 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
     config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
   if (*parameters) config.stated_parameters = **parameters * 1e9;
   config.family = row.Text("family");
-  // Adds properties of the family's code if the family is one of Transformers' own.
+  // Adds properties of the family's code if the family belongs to the Transformers library.
   if (const TransformerFamily* known = FindFamily(config.family)) {
     config.norms_heads = known->norms_heads;
     config.norms = known->norms;
@@ -143,7 +143,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   const Result<std::optional<double>> dropout = row.Number("lora_dropout", 0, 1);
   plan.lora_dropout = dropout && dropout->value_or(0) > 0;
   // Reduces "DEFAULT (qkv)", "q,v,o + mlp" or a Python list to words. The head's adapter is dropped
-  // because it is too small to count.
+  // because it is too small to matter.
   std::string words;
   for (const char c : row.Text("lora_targets")) {
     if (c == '(') words.clear();

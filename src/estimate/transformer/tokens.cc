@@ -14,11 +14,11 @@ double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
   return plan.sequence_parallel ? 2 * (sizes.hidden - sizes.stream) : 0;
 }
 
-// Adds log-softmax, its gradient and the gradient of the scores over the vocabulary. They are fp32
-// if autocast or the model's code casts them; the code of causal models does. Without a cast in the
-// code, log-softmax under autocast reads 16-bit scores and computes their gradient in 16 bits. A
-// custom training loop may also keep the scores, but this is unknown. The Trainer does not keep
-// them.
+// Adds log-softmax, its gradient and the gradient of the logits over the vocabulary. These are fp32
+// if autocast or the model's code casts the logits; the code of causal models does. Without a cast
+// in the code, log-softmax under autocast reads 16-bit logits and computes their gradient in 16
+// bits. A custom training loop may also keep the logits, but this is unknown. The Trainer does not
+// keep them.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
@@ -30,10 +30,10 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
     copy = wide ? 4 : 2;
     bytes = wide ? 12 : plan.amp ? 10 : 6;
   }
-  if (plan.fp32_rest) bytes = 16;  // head and scores are fp32
+  if (plan.fp32_rest) bytes = 16;  // head and logits are fp32
   switch (loss) {
     case Loss::kStock:
-      // The caller holds the scores until the end of the step, except with FSDP.
+      // The caller holds the logits until the end of the step, except with FSDP.
       if (!shares_weights) per.held = copy * sizes.vocabulary;
       break;
     case Loss::kInPlace:

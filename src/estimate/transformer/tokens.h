@@ -12,9 +12,9 @@ struct PerToken {
   double block = 0;        // one block: kept for its backward pass, plus temporaries
   double kept = 0;         // the kept part of `block`
   double temporaries = 0;  // temporaries of one block's backward pass
-  double loss = 0;         // memory of the scores at the loss
-  double held = 0;         // memory of the scores while the first blocks run backward
-  double above = 0;        // around the loss, except for the scores
+  double loss = 0;         // memory of the logits at the loss
+  double held = 0;         // memory of the logits while the first blocks run backward
+  double above = 0;        // memory around the loss, except for the logits
   double stays = 0;        // kept until the loss by FSDP with frozen weights
   // In the middle of a U-Net's backward pass: the bytes that are still kept, and the share of all
   // gradients that already exists. 0: not considered.
