@@ -48,7 +48,8 @@ struct Above {
   // A task's time limit as a multiple of its run time when running alone. Tasks are not stopped at
   // this limit.
   double time_limit = 2;
-  // Delay before a task that was sent back may start again: its credential must expire first.
+  // Delay before a task that was sent back can start again, because its credential must expire
+  // first.
   base::Duration requeue_delay{121'000};
 
   // ---- kSlurm with Gres::kCarma, kAsked ----

@@ -60,8 +60,8 @@ class AskedPlacing {
   std::unique_ptr<core::Mapper> mapper_;  // its score ranks the answers
   std::vector<Seen> seen_;                // one per server
   base::Time reported_{};
-  // Servers whose answers may have changed, in order. A new epoch means that all answers may have
-  // changed.
+  // Servers whose answers may have changed, in the order of the changes. A new epoch means that all
+  // answers may have changed.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
   // The task that servers are kept free for, because other tasks have passed it for too long.

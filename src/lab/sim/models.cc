@@ -41,7 +41,7 @@ base::Duration NextGrowth(base::Duration since_ramp) {
   return kGrowthStep * (std::max(since_ramp, base::Duration{0}) / kGrowthStep + 1);
 }
 
-// When the next spike begins or ends, counted from the end of the ramp.
+// Time at which the next spike begins or ends, counted from the end of the ramp.
 base::Duration NextSpike(const MemoryModel& model, base::Duration since_ramp) {
   const base::Duration begun = model.spike_every * (since_ramp / model.spike_every);
   if (InSpike(model, since_ramp)) return begun + model.spike_lasts;

@@ -32,7 +32,7 @@ double PowerW(const PowerModel& model, double smact);
 // longer) but do not determine its constants. A task that needs no cores is not slowed down.
 struct HostContention {
   double cores = 0;               // 0: not modelled
-  double cores_per_gpu_task = 8;  // busy cores per GPU of a task that states no other number
+  double cores_per_gpu_task = 8;  // busy cores per GPU if a task does not state a number
   // Whether the server promises cores to tasks, and so starts no more tasks than its cores allow.
   bool promised = false;
 };

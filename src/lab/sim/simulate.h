@@ -115,8 +115,8 @@ struct EstimateOptions {
   double sigma = 0;
   double missing_share = 0;
   base::Duration takes{0};
-  // As in the daemon, a prediction (by a method, or with an error) promises at most the largest
-  // GPU's memory. Only a stated peak can be too large for the server.
+  // As in the daemon, a predicted peak (from a method, or a figure with random errors) promises at
+  // most the largest GPU's memory. Only a stated peak can be too large for the server.
 };
 
 // How the monitor takes samples for the core.
@@ -145,9 +145,9 @@ struct ToldStart {
 
 struct RunOptions {
   core::PolicyConfig policy;  // core::AsPublished sets the original system's loops
-  // kAlone: one task per GPU, whatever the policy's mapper. kMig: every GPU is divided into equal
-  // instances, which the policy treats as GPUs. An instance takes only one-GPU tasks, and only one
-  // at a time unless PolicyConfig::share_mig is set.
+  // kAlone: one task per GPU, regardless of the policy's mapper. kMig: every GPU is divided into
+  // equal instances, which the policy treats as GPUs. An instance takes only one-GPU tasks, and
+  // only one at a time unless PolicyConfig::share_mig is set.
   core::SharingMethod collocation = core::SharingMethod::kMps;
   int mig_instances = 7;  // for kMig: 1, 2, 3 or 7 per GPU (gpu_types.h)
   EstimateOptions estimates;
@@ -216,8 +216,8 @@ struct Totals {
   double waiting_s = 0;    // mean over executed tasks, like the next three values
   double execution_s = 0;  // launch to end, including all attempts
   double jct_s = 0;
-  // Mean over successful attempts: time from first allocation to end, divided by the time that the
-  // work takes alone.
+  // Mean over successful attempts: time from first allocation to end, divided by the work's solo
+  // run time.
   double slowdown = 0;
   double energy_j = 0;    // sum over all GPUs
   double sm_active = 0;   // mean per GPU, 0..1
@@ -238,9 +238,9 @@ struct RunResult {
 };
 
 // A pure function: equal arguments give the same bytes on any machine and thread. At the end the
-// accounts must balance: every task has ended once, no claim is left, and the total energy equals
-// that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors: kInvalid
-// if
+// accounts must balance: every task has ended exactly once, no claim is left, and the total energy
+// equals that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors:
+// kInvalid if
 // - options are out of range (the parsers of the options check number ranges),
 // - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all

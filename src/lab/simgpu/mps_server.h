@@ -47,7 +47,7 @@ class MpsServer {
     pid_t pid = 0;
     bool joined = false;
     std::string partition;  // SM partition; empty: none
-    bool affected = false;  // affected by a fault: no new clients join until this client is gone
+    bool affected = false;  // affected by a fault: no new clients can join until this one is gone
     std::set<std::string> uses;  // GPUs on which it computes, as "0 /path/of/the/state"
     bool terminated = false;     // the client was asked to exit or has disconnected
   };

@@ -46,7 +46,7 @@ struct TrainingOptions {
   std::optional<double> kill_self_at;
   int signal = 9;
   std::optional<double> hang_at;
-  std::optional<double> fault_at;  // when its kernel accesses an illegal address
+  std::optional<double> fault_at;  // point at which its kernel accesses an illegal address
   int xid = 31;                    // error that the driver announces; 0: none
   bool ignore_term = false;
   bool double_fork = false;
@@ -62,8 +62,8 @@ struct TrainingOptions {
 // Installs signal handlers. Prints progress to standard output and errors to standard error.
 int RunTraining(const TrainingOptions& options);
 
-// When this process started, in CLOCK_BOOTTIME. The kernel's 10 ms ticks would be too coarse: they
-// are seconds on a fast simulated server.
+// Start time of this process, in CLOCK_BOOTTIME. The kernel's 10 ms ticks would be too coarse: on a
+// fast simulated server, one tick can be several seconds.
 std::int64_t ProcessStartNs();
 
 }  // namespace carma::simgpu

@@ -81,7 +81,7 @@ struct XidEvent {
 // driver.
 inline constexpr int kMaxXids = 64;
 
-// A GPU or an instance of a GPU. An instance has the power and condition of its GPU.
+// A GPU or a MIG instance. An instance shares the power readings and condition of its GPU.
 struct Gpu {
   char type[kTypeBytes];
   char nvml_name[kNameBytes];

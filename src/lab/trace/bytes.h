@@ -1,4 +1,4 @@
-// Reads a trace in pieces, as bytes or lines, so that files may be larger than memory.
+// Reads a trace in pieces, as bytes or lines, so files can be larger than memory.
 #pragma once
 
 #include <cstddef>
