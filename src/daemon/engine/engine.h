@@ -1,6 +1,6 @@
 // The daemon without its event loop. Each turn passes events to the core, stores the core's
-// decisions and then carries them out. Single-threaded. Every change is durable before it is
-// carried out or answered. The engine uses Intake (submissions), Starts (launches and how tasks
+// decisions and then carries them out. Single-threaded. Every change is made durable before it is
+// carried out or acknowledged. The engine uses Intake (submissions), Starts (launches and how tasks
 // share GPUs) and Ends (why tasks ended). Its own code is in engine.cc (turns), engine_start.cc
 // (taking over from an earlier run) and engine_requests.cc (requests other than submissions).
 #pragma once

@@ -36,8 +36,9 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
 // Smaller differences are ignored, because a process starts a little before its start is reported.
 constexpr std::chrono::seconds kClockStep{30};
 
-// The machine's clock may have been set since the earlier run. Without a correction the step would
-// count as run time. Running tasks would then reach their time limits and be charged for the step.
+// The machine's clock may have been set since the earlier run. Without a correction, the clock
+// change would count as run time, so running tasks could reach their time limits and be charged for
+// it.
 void Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
   // After a failure the pause begins when the task is queued again.

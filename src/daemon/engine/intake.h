@@ -30,7 +30,7 @@ struct Submitter {
   // The submission's name, or empty. If a submission with this name was already accepted, its tasks
   // are returned and nothing new is submitted.
   std::string request = {};
-  // kLater for leases, because a power failure ends the process that holds a lease anyway.
+  // kLater for leases, because a power failure kills the process that holds the lease anyway.
   store::Durability durability = store::Durability::kNow;
   std::optional<core::TaskId> task = {};  // the running task that submitted; empty: none
 };

@@ -41,8 +41,8 @@ struct Above {
   // ---- kSlurm ----
   Gres gres = Gres::kCarma;
   bool spread = false;  // chooses the least loaded server (LLN=YES), not the first one with room
-  // Backfill: a task may pass the head of the queue if time limits show that the head is not
-  // delayed.
+  // Backfill: a task may start before the head of the queue if time limits show that this will not
+  // delay the head.
   bool backfill = false;
   base::Duration backfill_every{30'000};
   // A task's time limit as a multiple of its run time when running alone. Tasks are not stopped at

@@ -55,7 +55,7 @@ struct JobAttempt {
   base::Time launched{};
   base::Time allocated{};
   std::vector<std::uint32_t> gpus;  // SimGpus, all on one server unless the task needs several
-  std::int64_t promised_mib = 0;    // promised memory on each GPU; 0: nothing
+  std::int64_t promised_mib = 0;    // promised memory on each GPU; 0: none
   std::int64_t limit_mib = 0;       // its memory limit on each GPU; 0: none
   bool alone = false;               // on exclusive GPUs, so not an MPS client
   bool saved = false;               // the task was asked to checkpoint and exits by itself

@@ -58,7 +58,7 @@ class NodeCounts {
     int gpus = 0;
     std::vector<Part> parts;
   };
-  // A node's pools are its GPUs, or the node itself if all its memory is one count.
+  // A node's pools are its GPUs, or the node itself if its whole memory is counted as one pool.
   struct Node {
     std::vector<std::int64_t> all;
     std::vector<std::int64_t> left;

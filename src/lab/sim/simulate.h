@@ -170,8 +170,8 @@ struct RunOptions {
   Stopping stopping;
   ShownProgress progress;
   // Option: time slices, as if an administrator called `carma requeue`. A task that has run for one
-  // time slice while others are waiting is requeued behind tasks that had fewer time slices. It
-  // continues if no task is waiting, or if it has saved no work since it started. 0: no time
+  // time slice while others are waiting is requeued behind tasks that have had fewer time slices.
+  // It continues if no task is waiting, or if it has saved no work since it started. 0: no time
   // slices.
   base::Duration time_slot{0};
 
@@ -184,8 +184,8 @@ struct RunOptions {
   // Only for BoundsOf (bounds.h): the maximum slowdown of tasks; 0: no limit.
   double slowdown_limit = 0;
 
-  // Records every task and the series of every GPU in RunResult::record. Without it, memory does
-  // not grow with the trace.
+  // Records every task and the series of every GPU in RunResult::record. Without it, memory use
+  // does not grow with the length of the trace.
   bool record = false;
   std::size_t points_per_gpu =
       4'000;  // maximum number of points of a series; longer series are averaged over time

@@ -1,5 +1,5 @@
-// The client side of a simulated MPS. It acts like the CUDA driver when CUDA_MPS_PIPE_DIRECTORY is
-// set.
+// The client side of the simulated MPS. It acts like the CUDA driver when CUDA_MPS_PIPE_DIRECTORY
+// is set.
 #pragma once
 
 #include <memory>

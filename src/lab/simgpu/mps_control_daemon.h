@@ -1,5 +1,5 @@
-// The control daemon of a simulated MPS: its sockets, its servers and the commands that it accepts.
-// Private to carma-simmps.
+// The control daemon of the simulated MPS: its sockets, its servers and the commands that it
+// accepts. Private to carma-simmps.
 #pragma once
 
 #include <sys/types.h>

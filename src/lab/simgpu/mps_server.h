@@ -1,5 +1,5 @@
-// The server process of a simulated MPS. It is a child of the control daemon and serves the clients
-// of one user. A fault in one client affects all of them.
+// The server process of the simulated MPS. It is a child of the control daemon and serves the
+// clients of one user. A fault in one client affects all of them.
 #pragma once
 
 #include <sys/types.h>

@@ -18,7 +18,7 @@ struct TrainingOptions {
   // CUDA_VISIBLE_DEVICES: UUIDs, prefixes of UUIDs, or indices. Empty optional: the variable is not
   // set, and the task uses the first GPU.
   std::optional<std::string> visible_devices;
-  // CUDA_MPS_PIPE_DIRECTORY, where an MPS control daemon may listen. Empty: no MPS.
+  // CUDA_MPS_PIPE_DIRECTORY, where an MPS control daemon might be listening. Empty: no MPS.
   std::string mps_pipes;
   MpsMemoryLimits mps_memory_limits;   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
   double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE

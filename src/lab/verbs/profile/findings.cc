@@ -44,7 +44,7 @@ std::vector<double> TimeBeside(const Interval& own, std::span<const Interval> ot
   return beside;
 }
 
-// Results of a workload's solo runs on a type of GPU.
+// Results of a workload's solo runs on one GPU type.
 struct AloneValues {
   std::vector<double> loads, unloads, times, activities;
   std::optional<std::int64_t> memory_mib;
@@ -73,7 +73,7 @@ AloneValues AloneOf(const ProfiledWorkload& workload, const std::string& gpu_typ
 
 using Key = std::pair<ProfileMethod, std::vector<std::string>>;
 
-// Evaluates all runs on one type of GPU.
+// Evaluates all runs on one GPU type.
 class TypeWork {
  public:
   TypeWork(std::string type, std::span<const ProfiledWorkload> workloads,
