@@ -172,7 +172,8 @@ class Engine {
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Forget(const core::TaskRecord& record);
   void TakeShimEvent(const task::ShimEvent& event);
-  // Logs that the kernel does not limit the memory of the task's control group, although it should.
+  // Logs that the kernel does not limit the memory of the task's control group, even though it
+  // should.
   void NoteNoLimit(const core::TaskRecord& record, const std::string& why);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;
 

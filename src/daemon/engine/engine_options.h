@@ -48,7 +48,7 @@ struct EngineOptions {
   NoticeRules notices;
   std::map<std::string, std::string> task_environment;  // environment variables for all tasks
   std::string socket;         // CARMA_SOCKET for tasks that do not set it; empty: none
-  MpsServers* mps = nullptr;  // must outlive the engine; null: MPS was never used
+  MpsServers* mps = nullptr;  // must outlive the engine; null: MPS has never been used
   bool share_by_mps = false;  // share GPUs through MPS servers instead of streams
   std::string mps_dir;
   task::MpsScope mps_servers = task::MpsScope::kGpu;

@@ -140,8 +140,8 @@ Result<Unit> Engine::TakeOver() {
     intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
-    // A submission time before that of an older task means that the clock was behind when this task
-    // was submitted.
+    // If a task's submission time is before that of an older task, the clock was behind when the
+    // task was submitted.
     if (record.submitted < last) {
       record.submitted = last;
       record.queued_since = std::max(record.queued_since, last);

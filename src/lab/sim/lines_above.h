@@ -32,7 +32,7 @@ class LinesAbove {
 
   // The first `most` waiting tasks. The fair order equals that of a server's own queue
   // (docs/server/policies.md): the user with the smallest share goes first. Running tasks, and
-  // tasks already in the result, count as if they ran an hour longer.
+  // tasks already in the result, count as if they ran for another hour.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
   // From now on, charges the user at this rate for the GPUs that the task holds.

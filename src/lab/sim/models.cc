@@ -64,7 +64,7 @@ std::int64_t HeldMib(const MemoryModel& model, std::int64_t plateau_mib, base::D
 std::optional<base::Duration> NextStep(const MemoryModel& model, base::Duration since) {
   if (since < model.ramp && model.first_share < 1.0) {
     const int next = RampSteps(model, since) + 1;
-    // Rounded up, so that the step is done by this time.
+    // Rounded up, so the step is done by this time.
     return (model.ramp * next + base::Duration{kRampSteps - 1}) / kRampSteps;
   }
   const base::Duration after = std::max(SinceRamp(model, since), base::Duration{0});

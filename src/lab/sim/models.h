@@ -34,10 +34,12 @@ double PowerW(const PowerModel& model, double smact);
 struct HostContention {
   double cores = 0;               // 0: not modelled
   double cores_per_gpu_task = 8;  // busy cores per GPU if a task does not state a number
-  // Whether the server promises cores to tasks, and so starts no more tasks than its cores allow.
+  // Whether the server promises cores to tasks, and so does not start more tasks than its cores
+  // allow.
   bool promised = false;
 };
-// Factor in (0, 1] by which the server's tasks slow down when together they need this many cores.
+// Factor in (0, 1] applied to the speed of the server's tasks when together they need this many
+// cores.
 double HostFactor(const HostContention& model, double wanted);
 
 // Failures unrelated to memory. The amount of work before a failure, in hours of running alone on

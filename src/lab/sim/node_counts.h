@@ -36,7 +36,7 @@ class NodeCounts {
   void Release(std::uint32_t node, std::uint64_t task);
 
   // The earliest time at which the request fits if all tasks on the node use their whole time
-  // limits. (A task past its limit may end at any moment.) Empty if the request does not even fit
+  // limits. (A task past its limit can end at any moment.) Empty if the request does not even fit
   // on an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;

@@ -21,7 +21,7 @@
 
 namespace carma::simgpu {
 
-// How long, in real time, a removed or truncated state file may go unnoticed. A check at every
+// How long (in real time) a removed or truncated state file can go unnoticed. A check at every
 // access would cost more than the access itself.
 inline constexpr std::int64_t kFileCheckNs = 1'000'000;
 
@@ -72,7 +72,7 @@ struct GpuIdentity {
   int sms = 0;
   double relative_speed = 1;
   bool mig = false;         // whether the GPU is partitioned into instances
-  std::string parent_uuid;  // for an instance: its GPU; else empty
+  std::string parent_uuid;  // for an instance: its GPU; otherwise empty
   int gpu_instance = 0;
   sim::MigSlices slices{};
 };

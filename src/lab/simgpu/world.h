@@ -95,7 +95,7 @@ struct Gpu {
   double compute;  // share of a whole GPU's SMs; below 1 for an instance
   Condition condition;
   std::uint32_t mig;    // 1: partitioned by MIG, so processes run only on its instances
-  std::int32_t parent;  // for an instance: its GPU; else -1
+  std::int32_t parent;  // for an instance: its GPU; otherwise -1
   std::int32_t gpu_instance;
   sim::MigSlices slices;
   // Values that Recompute() derives from the residents. They are constant until the next change.

@@ -11,7 +11,7 @@
 namespace carma::cli {
 namespace {
 
-// A process counts only if it ran beside other processes for at least this share of its time.
+// A process counts only if it ran alongside other processes for at least this share of its time.
 constexpr double kLeastOverlap = 0.2;
 constexpr double kLeastSlowdown = 0.25, kMostSlowdown = 1e3;
 
@@ -175,7 +175,7 @@ class TypeWork {
   // Converts a meeting for the fits, which identify workloads by number: their position among the
   // profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
-    // Uses the median, so that one run on a busy host does not change the parameters.
+    // Uses the median, so one run on a busy host does not change the parameters.
     SeenSlowdown seen{.slowdown = meeting.slowdown.median};
     for (const std::string& member : meeting.members) {
       const auto* found = ProfileOf(member);

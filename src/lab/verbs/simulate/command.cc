@@ -34,7 +34,7 @@ constexpr int kMaxThreads = 1024;
 
 struct SimulateFlags {
   std::string experiment;  // empty: no experiment file
-  SimLoad load;            // from the flags, else from the file, else the defaults
+  SimLoad load;            // from the flags, otherwise from the file, otherwise the defaults
   std::vector<std::string> policies;
   std::string model;  // words separated by commas; empty: no words
   // These options apply to every policy; empty: not given.
