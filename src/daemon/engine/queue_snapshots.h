@@ -1,5 +1,5 @@
 // Keeps snapshots of the queues for clients that list them page by page. In such a list each task
-// appears once, in the order that the queues had at the first page, even if the queues change.
+// appears once, in the queue order at the time of the first page, even if the queues change.
 #pragma once
 
 #include <cstddef>

@@ -61,7 +61,7 @@ class AskedPlacing {
   std::unique_ptr<core::Mapper> mapper_;  // its score ranks the answers
   std::vector<Seen> seen_;                // one per server
   base::Time reported_{};
-  // Servers whose answers may have changed, in the order of the changes. A new epoch means that all
+  // Servers whose answers may have changed, oldest change first. A new epoch means that all
   // answers may have changed.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;

@@ -115,8 +115,9 @@ struct EstimateOptions {
   double sigma = 0;
   double missing_share = 0;
   base::Duration takes{0};
-  // As in the daemon, a predicted peak (from a method, or a figure with random errors) promises at
-  // most the largest GPU's memory. Only a stated peak can be too large for the server.
+  // As in the daemon, the promise for a predicted peak (from a method, or a figure with random
+  // errors) is capped at the memory of the largest GPU. Only a stated peak can be too large for the
+  // server.
 };
 
 // How the monitor takes samples for the core.
