@@ -39,7 +39,7 @@ void Ends::Forget(core::TaskId id) {
 
 // ---- why attempts ended ----
 
-// Whether other evidence may still explain why the attempt ended. False if carmad ended it, if it
+// Whether other evidence could still explain why the attempt ended. False if carmad ended it, if it
 // succeeded, or if its output contains an out-of-memory message.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&

@@ -43,8 +43,8 @@ class GpuEvidence {
                        std::function<void(const std::string& trouble)> call) {
     call("");
   }
-  // Calls `call` when a reading that begins after this call is complete or overdue, but never
-  // before returning.
+  // Calls `call` when the next reading to begin is complete or overdue, but never before this
+  // function returns.
   virtual void AfterNextReading(std::function<void()> call) = 0;
 };
 

@@ -249,8 +249,8 @@ void Engine::Turn() {
   }
 }
 
-// Submissions are committed before the core gets them and separately from its decisions, so that
-// they can be refused if the disk is full. Returns false if the store refused them.
+// Submissions are committed before the core gets them and separately from its decisions, so they
+// can be refused if the disk is full. Returns false if the store refused them.
 bool Engine::AcceptSubmissions() {
   const Result<Unit> accepted = intake_.AcceptShare(events_);
   if (!accepted) NoteStoreTrouble(accepted.error());
@@ -304,8 +304,8 @@ void Engine::NoteChange(const core::TaskChanged& change) {
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
 }
 
-// The plan is stored in the same batch as the task's end, so that carmad carries it out even after
-// a restart.
+// The plan is stored in the same batch as the task's end, so carmad carries it out even after a
+// restart.
 void Engine::NoteJobReturn(const core::TaskRecord& record) {
   if (!options_.job_return || !MayComeBack(record, scheduler_.config().slots)) return;
   JobReturnPlan plan = options_.job_return(record);

@@ -1,6 +1,6 @@
 // The daemon without its event loop. Each turn passes events to the core, stores the core's
-// decisions and then carries them out. Single-threaded. Every change is durable before it is
-// carried out or answered. The engine uses Intake (submissions), Starts (launches and how tasks
+// decisions and then carries them out. Single-threaded. Every change is made durable before it is
+// carried out or acknowledged. The engine uses Intake (submissions), Starts (launches and how tasks
 // share GPUs) and Ends (why tasks ended). Its own code is in engine.cc (turns), engine_start.cc
 // (taking over from an earlier run) and engine_requests.cc (requests other than submissions).
 #pragma once
@@ -172,7 +172,8 @@ class Engine {
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Forget(const core::TaskRecord& record);
   void TakeShimEvent(const task::ShimEvent& event);
-  // Logs that the kernel does not limit the memory of the task's control group, although it should.
+  // Logs that the kernel does not limit the memory of the task's control group, even though it
+  // should.
   void NoteNoLimit(const core::TaskRecord& record, const std::string& why);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;
 

@@ -48,8 +48,8 @@ struct EngineOptions {
   NoticeRules notices;
   std::map<std::string, std::string> task_environment;  // environment variables for all tasks
   std::string socket;         // CARMA_SOCKET for tasks that do not set it; empty: none
-  MpsServers* mps = nullptr;  // must outlive the engine; null: MPS was never used
-  bool share_by_mps = false;  // tasks share GPUs through MPS servers, otherwise through streams
+  MpsServers* mps = nullptr;  // must outlive the engine; null: MPS has never been used
+  bool share_by_mps = false;  // share GPUs through MPS servers instead of streams
   std::string mps_dir;
   task::MpsScope mps_servers = task::MpsScope::kGpu;
   bool sm_partitions = false;    // use MPS partitions for tasks that request a share of the SMs

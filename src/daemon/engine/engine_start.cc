@@ -36,8 +36,9 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
 // Smaller differences are ignored, because a process starts a little before its start is reported.
 constexpr std::chrono::seconds kClockStep{30};
 
-// The machine's clock may have been set since the earlier run. Without a correction the step would
-// count as run time. Running tasks would then reach their time limits and be charged for the step.
+// The machine's clock may have been set since the earlier run. Without a correction, the clock
+// change would count as run time, so running tasks could reach their time limits and be charged for
+// it.
 void Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
   // After a failure the pause begins when the task is queued again.
@@ -139,8 +140,8 @@ Result<Unit> Engine::TakeOver() {
     intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
-    // A submission time before that of an older task means that the clock was behind when this task
-    // was submitted.
+    // If a task's submission time is before that of an older task, the clock was behind when the
+    // task was submitted.
     if (record.submitted < last) {
       record.submitted = last;
       record.queued_since = std::max(record.queued_since, last);

@@ -16,7 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Estimates are made in slices, so that the first of thousands of tasks need not wait for the last.
+// Estimates are made in slices, so the first of thousands of tasks does not have to wait for the
+// last.
 constexpr std::size_t kMostPerSlice = 2'000;
 
 EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
@@ -157,7 +158,7 @@ void EstimateService::ReadNext() {
   waiting_.pop_front();
   if (stuck_ >= kMostStuck) return GiveUp();
   const auto first = reader_.Within(time_limit_, [this] {
-    // The thread may hang in a file system forever. If the read ever returns, its result is
+    // The thread might hang in a file system forever. If the read ever returns, its result is
     // ignored.
     reader_.Abandon();
     ++stuck_;

@@ -1,5 +1,5 @@
 // Estimates the memory of new tasks. Separate threads read summaries and run estimators within time
-// limits, so that the loop never waits.
+// limits, so the loop never waits.
 #pragma once
 
 #include <chrono>
@@ -47,7 +47,7 @@ class EstimateService {
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
   // `take` is called on the loop and gets exactly one result for each job. `read` returns the text
-  // of a job's summary. It runs on a separate thread and may hang forever.
+  // of a job's summary. It runs on a separate thread and is allowed to hang forever.
   EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,
                   Read read = ReadSummaryFile);

@@ -12,8 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// The warning begins at the first threshold and ends at the second, so that a single task cannot
-// turn it on and off.
+// The warning begins at the first threshold and ends at the second, so a single task cannot turn it
+// on and off.
 constexpr double kByChance = 1e-3, kByChanceAgain = 1e-2;
 // Minimum number of tasks for a meaningful median.
 constexpr std::size_t kLeastForMedian = 20;

@@ -16,8 +16,8 @@ namespace carma::daemon {
 
 class ForecastDrift {
  public:
-  // Only the last kLast tasks of a method count. A method with fewer than kLeast tasks is not
-  // checked.
+  // Only each method's last kLast tasks are considered. A method with fewer than kLeast tasks is
+  // not checked.
   static constexpr std::size_t kLast = 40;
   static constexpr std::size_t kLeast = 8;
 
@@ -30,9 +30,9 @@ class ForecastDrift {
 
   // The current drifts, one sentence each, by quantity and method.
   //
-  // A method for memory is reported when it has broken more promises than chance explains (a
-  // probability below 1/1000), until the probability is above 1/100. It is also reported while half
-  // of its tasks need less than half of the prediction.
+  // A memory method is reported once it has broken more promises than chance can explain
+  // (probability below 1/1000), and until that probability rises above 1/100. It is also reported
+  // while half of its tasks need less than half of the predicted memory.
   //
   // A method for SM activity or slowdown is reported while half of its tasks are above 1.5 times
   // the prediction, or half are below 1/1.5 of it.

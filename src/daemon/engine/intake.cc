@@ -405,7 +405,7 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   return store_.PutRequest({by.uid, by.request, first, count}, submitted);
 }
 
-// Keeps the task's description, so that a large batch need not be read and parsed again for its
+// Keeps the task's description, so a large batch does not have to be read and parsed again for its
 // estimates. A task without GPUs needs no estimate.
 void Intake::KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index) {
   if (submission.tasks.Like(index).gpus == 0) return;

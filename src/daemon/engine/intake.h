@@ -30,7 +30,7 @@ struct Submitter {
   // The submission's name, or empty. If a submission with this name was already accepted, its tasks
   // are returned and nothing new is submitted.
   std::string request = {};
-  // kLater for leases, because a power failure ends the process that holds a lease anyway.
+  // kLater for leases, because a power failure kills the process that holds the lease anyway.
   store::Durability durability = store::Durability::kNow;
   std::optional<core::TaskId> task = {};  // the running task that submitted; empty: none
 };
@@ -44,8 +44,8 @@ struct Submitted {
   std::string warning = {};
 };
 
-// Each turn handles only a share (EngineOptions::turn_share) of the submissions, so that other
-// requests do not wait long. A larger submission is checked and stored in pieces, one per turn. It
+// Each turn handles only a share (EngineOptions::turn_share) of the submissions, so other requests
+// do not have to wait long. A larger submission is checked and stored in pieces, one per turn. It
 // stays invisible until its last piece is durable. Its tasks also reach the core in shares.
 class Intake {
  public:
@@ -172,7 +172,7 @@ class Intake {
                                    std::size_t end) const;
   // Returns a warning if a task can never run because another task did not end as required;
   // otherwise empty. The submission is accepted anyway: in a script that submits a chain of tasks,
-  // the first task may fail before the next is submitted.
+  // the first task can fail before the next one is submitted.
   Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 

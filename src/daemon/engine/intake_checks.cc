@@ -203,7 +203,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
     std::string never = CARMA_TRY(CheckDependencies(as_new.tasks, 0, 1));
     if (!never.empty()) return Conflict(std::move(never));
     for (core::Dependency& each : request.dependencies) {
-      // A task may depend only on older tasks, so that two tasks cannot wait for each other.
+      // A task can depend only on older tasks, so two tasks cannot wait for each other.
       if (each.task < record.id) continue;
       return NotFound("dependency on task {}: expected a task that is older than task {}",
                       each.task, record.id);
@@ -212,7 +212,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   const std::optional<core::Duration> longest = core_.LongestAllowed(request);
   if (longest && !same_size)
     request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
-  // "12" means twelve minutes, but may have been meant as hours.
+  // "12" means twelve minutes, but the user might have meant hours.
   const core::Duration ran = clock_.Now() - record.attempt->started.value_or(clock_.Now());
   if (core::HoldsGpus(record.state) && request.time_limit && ran >= *request.time_limit &&
       request.time_limit != before.time_limit) {

@@ -16,7 +16,7 @@ struct JobOfTask {
   int retries = 3;  // retries after running out of memory
 };
 
-// Whether another run may succeed: the last attempt ran out of memory, was hit by a neighbour's
+// Whether another run might succeed: the last attempt ran out of memory, was hit by a neighbour's
 // fault or a GPU fault, or had to leave.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
 // step_mib: the setting recovery.step. Errors: kConflict, with the reason, if the job is not

@@ -40,8 +40,8 @@ Result<Launching> OpenLaunching(const config::Settings& settings, const std::str
 namespace {
 
 // Enables the dmem controller in all groups above the tasks' groups. The kernel requires this for
-// limits, but service managers do not do it. On kernels without dmem (before 6.14) the driver
-// itself counts the memory.
+// limits, but service managers do not enable the controller. On kernels without dmem (before 6.14)
+// the driver itself counts the memory.
 void PassOnDmem(const task::CgroupBase& groups) {
   for (std::size_t end = groups.root.size(); end != std::string::npos;
        end = end == groups.path.size()

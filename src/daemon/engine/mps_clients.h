@@ -57,7 +57,7 @@ class MpsClients {
     std::optional<base::ProcessId> server;
     Time when;
   };
-  // A server that was found dead or faulty. Clients that came later are not affected.
+  // A server that was found dead or faulty. Clients that joined later are not affected.
   struct Broken {
     base::ProcessId server;
     Time when;

@@ -42,7 +42,7 @@ class MpsPartitions {
   void Adopt(const Key& who, const std::string& partition);
   // Must be called when the attempt has ended.
   void TakeBack(const task::MpsControl& control, const Key& who, Deadline deadline);
-  // Removes partitions that no longer belong to an attempt. A partition may outlive its attempt if
+  // Removes partitions that no longer belong to an attempt. A partition can outlive its attempt if
   // a process is still using it.
   void Tidy(const task::MpsControl& control, Deadline deadline);
 

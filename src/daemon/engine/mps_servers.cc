@@ -141,7 +141,7 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const bool full = entry.clients.size() > options_.clients;
   const bool waits = Clock::now() < entry.not_before;
   if (full || waits) {
-    // carmad counts the clients itself, because the server's list may not yet have clients that
+    // carmad counts the clients itself, because the server's list might not include clients that
     // were attached a moment ago.
     const std::string why = full ? Full(options_.clients) : entry.told;
     return finder_.Later([this, who, why, answer = std::move(answer)] {
@@ -310,8 +310,8 @@ void RealMpsServers::TakeOver(const std::vector<std::string>& gpus) {
               });
 }
 
-// The servers exit in parallel on their workers, so that a slow server delays neither the other
-// servers nor carmad's exit.
+// The servers exit in parallel on their workers, so a slow server delays neither the other servers
+// nor carmad's exit.
 void RealMpsServers::Close() {
   struct Left {
     std::mutex mutex;

@@ -22,7 +22,7 @@ class io_context;
 
 namespace carma::daemon {
 
-// An attempt that is a client of a server or is going to be.
+// An attempt that is, or will become, a client of a server.
 struct MpsClient {
   core::TaskId id{};
   int attempt = 0;
@@ -36,8 +36,9 @@ class MpsServers {
   virtual ~MpsServers() = default;
   using Attached = std::function<void(Result<MpsPlace>)>;
 
-  // Requests a client slot on a running server. `answer` is called once, never before returning. It
-  // gets the slot's resources, or a sentence that explains why the task runs without MPS.
+  // Requests a client slot on a running server. `answer` is called exactly once, after this
+  // function has returned. It gets the slot's resources, or a sentence that explains why the task
+  // runs without MPS.
   virtual void Attach(const MpsClient& client, Attached answer) = 0;
   // Registers an attempt from an earlier run of the daemon. The attempt is already a client.
   virtual void Adopt(const MpsClient& client) = 0;
@@ -45,10 +46,10 @@ class MpsServers {
   virtual void Detach(core::TaskId id, int attempt) = 0;
   // Removes the attempt's processes (selected by `its`) from the server's clients. `done` is called
   // once: when they are removed, or after two seconds at the latest. It is called even if there is
-  // nothing to do, but never before returning.
+  // nothing to do, but never before this function returns.
   virtual void TerminateClients(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
                                 std::function<void()> done) = 0;
-  // `answer` is called once, never before returning.
+  // `answer` is called exactly once, after this function has returned.
   virtual void AskEvidence(core::TaskId id, int attempt,
                            std::function<void(MpsEvidence)> answer) = 0;
   // Records that this attempt ended because of its own GPU fault, which affected its neighbours.

@@ -76,7 +76,7 @@ class TaskNotices {
   // The array of each registered task.
   std::unordered_map<std::uint64_t, std::optional<core::TaskId>> members_;
   std::map<core::TaskId, Array> arrays_;
-  // When each user's notices were made during the last hour.
+  // Times at which each user's notices were created during the last hour.
   std::map<std::uint32_t, std::deque<base::Time>> made_;
 };
 

@@ -41,14 +41,15 @@ struct Above {
   // ---- kSlurm ----
   Gres gres = Gres::kCarma;
   bool spread = false;  // chooses the least loaded server (LLN=YES), not the first one with room
-  // Backfill: a task may pass the head of the queue if time limits show that the head is not
-  // delayed.
+  // Backfill: a task may start before the head of the queue if time limits show that this will not
+  // delay the head.
   bool backfill = false;
   base::Duration backfill_every{30'000};
   // A task's time limit as a multiple of its run time when running alone. Tasks are not stopped at
   // this limit.
   double time_limit = 2;
-  // Delay before a task that was sent back may start again: its credential must expire first.
+  // Delay before a task that was sent back can start again, because its credential must expire
+  // first.
   base::Duration requeue_delay{121'000};
 
   // ---- kSlurm with Gres::kCarma, kAsked ----

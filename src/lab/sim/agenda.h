@@ -20,7 +20,7 @@ enum class Due : std::uint8_t {
   kAbove,         // the queue above the servers is examined again
   kReservations,  // the servers receive the next reservations
   kWake,          // per server: wake-up requested by its core
-  kTick,          // per server: its monitor may take samples
+  kTick,          // per server: its monitor takes samples if needed
   kSamples,       // per server: samples arrive at its core
   kTask,          // per task: the next step of its life
 };

@@ -17,8 +17,8 @@
 
 namespace carma::sim {
 
-// Workload, GPU type, user if relevant, predicted memory, activity, sensitivity, pressure, grain
-// and run time.
+// Key of a group: workload, GPU type, user if relevant, predicted memory, activity, sensitivity,
+// pressure, grain and run time.
 using AlikeKey =
     std::tuple<const trace::Workload*, std::string, std::string, std::string, std::uint32_t,
                std::int64_t, double, double, double, double, std::int64_t>;
@@ -39,8 +39,8 @@ struct Alike {
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server
-  // The epoch and the number of touched servers when it was last found that no server would take a
-  // task of this group.
+  // Epoch and number of touched servers at the last check that found no server for tasks of this
+  // group.
   std::uint64_t none_epoch = 0;
   std::size_t none_touched = 0;
 };

@@ -1,6 +1,7 @@
 // Chooses servers by asking them: each server's guards and mapper determine whether it would start
-// the task now, and how well the task would fit. A server with a waiting task accepts no other
-// task, so a placed task starts immediately unless something unforeseen happens. Private to sim.
+// the task now, and how well the task would fit. A server with a waiting task does not accept
+// another one, so a placed task starts immediately unless something unforeseen happens. Private to
+// sim.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +61,8 @@ class AskedPlacing {
   std::unique_ptr<core::Mapper> mapper_;  // its score ranks the answers
   std::vector<Seen> seen_;                // one per server
   base::Time reported_{};
-  // Servers whose answers may have changed, in order. A new epoch means that all answers may have
-  // changed.
+  // Servers whose answers may have changed, oldest change first. A new epoch means that all
+  // answers may have changed.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
   // The task that servers are kept free for, because other tasks have passed it for too long.

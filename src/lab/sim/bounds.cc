@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostLooks = 20'000;
 
 // Searches for the best set of neighbours. Each added task slows the others down. So if a set
-// breaks the limit, every larger set that contains it is skipped.
+// exceeds the limit, every larger set that contains it is skipped.
 class Search {
  public:
   // by_worth: the order to try neighbours in.

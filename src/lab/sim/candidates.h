@@ -1,4 +1,4 @@
-// Finds the servers that could ever take a task, for the cluster's queue. Private to sim.
+// Finds the servers that are able to run a task at all, for the cluster's queue. Private to sim.
 #pragma once
 
 #include <cstdint>

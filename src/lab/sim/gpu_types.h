@@ -42,11 +42,11 @@ Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv);
 const std::vector<GpuType>& GpuTypes();
 
 // Parses a shape: "4xA100-40GB", "2xA100-40GB,1xH100-80GB" or "A100-40GB". Returns one entry per
-// GPU, in order. Case is ignored. Errors: kInvalid: an unknown type (the message lists the known
-// types), no GPU, more than kMaxServerGpus, a MIG partition.
+// GPU, in order. Case is ignored. Errors: kInvalid for an unknown type (the message lists the known
+// types), no GPUs, more than kMaxServerGpus, or a MIG partition.
 Result<std::vector<GpuType>> ParseShape(std::string_view shape);
 
-// A GPU of a server whose GPUs may be partitioned with MIG.
+// A GPU of a server whose GPUs can be partitioned with MIG.
 struct ShapedGpu {
   GpuType type;
   // Empty optional: MIG is off. Empty list: MIG is on but there are no instances.
@@ -54,8 +54,8 @@ struct ShapedGpu {
 };
 // Parses a shape with MIG partitions, which apply to each GPU of a group:
 // "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: those of
-// ParseShape; kInvalid: a type without MIG, a profile that the type does not have, more slices than
-// the GPU has.
+// ParseShape; kInvalid for a type without MIG, a profile that the type does not have, or more
+// slices than the GPU has.
 Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
 // NVIDIA's name for an instance with these slices on this type, such as "3g.20gb".
 std::string MigProfileName(const GpuType& type, const MigSlices& slices);

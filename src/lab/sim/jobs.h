@@ -43,7 +43,7 @@ struct PlaceAbove {
   std::vector<std::uint32_t> nodes;        // the whole servers of a task that needs several
   std::vector<std::uint32_t> pinned;       // GPUs of its server that Slurm has chosen
   std::optional<std::uint32_t> shunned;    // the server that it was last taken from
-  base::Time lined_up{};                   // when it last joined the queue
+  base::Time lined_up{};                   // time at which it last joined the queue
   int waits = 0;                           // number of times it was sent back
   int retries = 0;                         // retries after it ran out of memory
   std::optional<std::int64_t> raised_mib;  // memory that it requests for the next attempt
@@ -55,7 +55,7 @@ struct JobAttempt {
   base::Time launched{};
   base::Time allocated{};
   std::vector<std::uint32_t> gpus;  // SimGpus, all on one server unless the task needs several
-  std::int64_t promised_mib = 0;    // promised memory on each GPU; 0: nothing
+  std::int64_t promised_mib = 0;    // promised memory on each GPU; 0: none
   std::int64_t limit_mib = 0;       // its memory limit on each GPU; 0: none
   bool alone = false;               // on exclusive GPUs, so not an MPS client
   bool saved = false;               // the task was asked to checkpoint and exits by itself
@@ -75,7 +75,7 @@ struct Job {
   std::uint32_t node = 0;   // its server, or the first of several
   std::size_t parts = 0;    // number of PlaceAbove::nodes that have started or ended the task
   bool recovering = false;  // waits in the server's recovery queue
-  bool untaught = false;    // its last attempt has ended but has not been learned from yet
+  bool untaught = false;    // the predictions have not learned from its last attempt yet
   PlaceAbove above;
   Work work;
   JobAttempt attempt;

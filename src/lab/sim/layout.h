@@ -12,8 +12,8 @@
 
 namespace carma::sim {
 
-// A SimGpu is what the policy sees as a GPU: a card, or an instance of a card under MIG. SimGpus
-// and cards are numbered across the whole cluster.
+// A SimGpu is what the policy sees as a GPU: a card, or a MIG instance of a card. SimGpus and cards
+// are numbered across the whole cluster.
 class Layout {
  public:
   struct Server {

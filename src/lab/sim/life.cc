@@ -116,7 +116,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   const core::TaskExited exited{job.id, job.attempt.number, std::move(exit)};
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     --servers_[each].launched;
-    CatchUp(each);  // so that the core has the samples from before the end
+    CatchUp(each);  // the core needs the samples from before the end
     events_.emplace_back(exited);
     results_.CountEvents(1);
     ++servers_[each].queue.waiting;

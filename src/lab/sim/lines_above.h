@@ -32,10 +32,10 @@ class LinesAbove {
 
   // The first `most` waiting tasks. The fair order equals that of a server's own queue
   // (docs/server/policies.md): the user with the smallest share goes first. Running tasks, and
-  // tasks already in the result, count as if they ran an hour longer.
+  // tasks already in the result, count as if they ran for another hour.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
-  // Charges the user at this rate, from now on, for the GPUs that the task holds.
+  // From now on, charges the user at this rate for the GPUs that the task holds.
   void Take(const core::TaskRecord& task, double rate, core::Time now);
   void Release(core::TaskId task, core::Time now) { shares_.Release(task, now, now); }
   std::size_t taking() const { return shares_.taking(); }

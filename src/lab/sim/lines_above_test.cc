@@ -44,7 +44,7 @@ TEST(LinesAbove, UsersTakeTurnsByTheirUsage) {
   LinesAbove lines(core::QueueOrder::kFair, {});
   Fill(lines);
   EXPECT_EQ(NumbersOf(lines), (std::vector<std::uint64_t>{1, 4, 2, 5, 3}));
-  // Ada holds two GPUs. Each of them counts as if it were held an hour longer.
+  // Ada holds two GPUs. Each of them counts as if it were held for another hour.
   for (const std::uint64_t id : {100, 101})
     lines.Take({.id = core::TaskId{id}, .request = core::TaskRequest{.uid = kAda}}, 1, Time{});
   EXPECT_EQ(NumbersOf(lines), (std::vector<std::uint64_t>{4, 5, 1, 2, 3}));

@@ -35,8 +35,8 @@ class Machines {
   // Called when a task's pace (work seconds per second) changes.
   using PaceChanged = std::function<void(std::uint32_t job, double pace)>;
 
-  // Cards draw power from time `from` on. All arguments must outlive this object. recorder: null if
-  // no series are recorded.
+  // The cards start to draw power at time `from`. All arguments must outlive this object. recorder:
+  // null if no series are recorded.
   Machines(const RunOptions& options, const Layout& layout, base::Time from, Recorder* recorder,
            PaceChanged pace_changed);
 

@@ -41,7 +41,7 @@ base::Duration NextGrowth(base::Duration since_ramp) {
   return kGrowthStep * (std::max(since_ramp, base::Duration{0}) / kGrowthStep + 1);
 }
 
-// When the next spike begins or ends, counted from the end of the ramp.
+// Time at which the next spike begins or ends, counted from the end of the ramp.
 base::Duration NextSpike(const MemoryModel& model, base::Duration since_ramp) {
   const base::Duration begun = model.spike_every * (since_ramp / model.spike_every);
   if (InSpike(model, since_ramp)) return begun + model.spike_lasts;
@@ -64,7 +64,7 @@ std::int64_t HeldMib(const MemoryModel& model, std::int64_t plateau_mib, base::D
 std::optional<base::Duration> NextStep(const MemoryModel& model, base::Duration since) {
   if (since < model.ramp && model.first_share < 1.0) {
     const int next = RampSteps(model, since) + 1;
-    // Rounded up, so that the step is done by this time.
+    // Rounded up, so the step is done by this time.
     return (model.ramp * next + base::Duration{kRampSteps - 1}) / kRampSteps;
   }
   const base::Duration after = std::max(SinceRamp(model, since), base::Duration{0});

@@ -28,19 +28,22 @@ struct PowerModel {
 double PowerW(const PowerModel& model, double smact);
 
 // The data loaders of all tasks on a server share its CPU cores. This option is off by default: the
-// measured runs hint at the effect (tasks with a demanding task on another GPU ran 10 to 25 %
-// longer) but do not determine its constants. A task that needs no cores is not slowed down.
+// measured runs hint at the effect (tasks ran 10 to 25 % longer while a demanding task was running
+// on another GPU) but do not determine its constants. A task that needs no cores is not slowed
+// down.
 struct HostContention {
   double cores = 0;               // 0: not modelled
-  double cores_per_gpu_task = 8;  // busy cores per GPU of a task that states no other number
-  // Whether the server promises cores to tasks, and so starts no more tasks than its cores allow.
+  double cores_per_gpu_task = 8;  // busy cores per GPU if a task does not state a number
+  // Whether the server promises cores to tasks, and so does not start more tasks than its cores
+  // allow.
   bool promised = false;
 };
-// Factor, in (0, 1], on the speed of the server's tasks when together they need this many cores.
+// Factor in (0, 1] applied to the speed of the server's tasks when together they need this many
+// cores.
 double HostFactor(const HostContention& model, double wanted);
 
-// Failures unrelated to memory. The work until a failure is exponentially distributed, in hours of
-// running alone on the reference GPU.
+// Failures unrelated to memory. The amount of work before a failure, in hours of running alone on
+// the reference GPU, is exponentially distributed.
 struct Failures {
   double per_hour = 0;
 };

@@ -22,7 +22,7 @@ namespace carma::sim {
 // if it had seen every sample.
 class Monitor {
  public:
-  // The tasks of a server's core that have no GPUs yet.
+  // The tasks in a server's core that do not have GPUs yet.
   struct Queue {
     int waiting = 0;
     int recovering = 0;  // how many of the `waiting` tasks are in the recovery queue

@@ -36,7 +36,7 @@ class NodeCounts {
   void Release(std::uint32_t node, std::uint64_t task);
 
   // The earliest time at which the request fits if all tasks on the node use their whole time
-  // limits. (A task past its limit may end at any moment.) Empty if the request does not even fit
+  // limits. (A task past its limit can end at any moment.) Empty if the request does not even fit
   // on an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
@@ -58,7 +58,7 @@ class NodeCounts {
     int gpus = 0;
     std::vector<Part> parts;
   };
-  // A node's pools are its GPUs, or the node itself if all its memory is one count.
+  // A node's pools are its GPUs, or the node itself if its whole memory is counted as one pool.
   struct Node {
     std::vector<std::int64_t> all;
     std::vector<std::int64_t> left;

@@ -74,7 +74,7 @@ TEST(NodeCounts, FindsWhenARequestFitsByTimeLimits) {
   EXPECT_EQ(counts.FitsFrom(0, Asked(25, 2), At(10)), At(100));
   EXPECT_EQ(counts.FitsFrom(0, Asked(39, 2), At(10)), At(200));
   EXPECT_EQ(counts.FitsFrom(0, {.gpus = 2, .whole = true}, At(10)), At(200));
-  // A task that is past its time limit may end at any moment.
+  // A task that is past its time limit can end at any moment.
   EXPECT_EQ(counts.FitsFrom(0, Asked(25, 2), At(150)), At(150));
   EXPECT_EQ(counts.FitsFrom(0, Asked(1, 3), At(10)), At(10));
 }

@@ -19,7 +19,7 @@ constexpr double kMostSpeed = 10;
 constexpr double kMostFactor = 20;
 constexpr double kFactorStep = 1e-4;
 
-// A formula for the speed of `own` beside `other`.
+// A formula for the speed of `own` when it runs together with `other`.
 using Form = std::function<double(const PairedTask& own, const PairedTask& other)>;
 
 double StreamsSpeed(double factor, const PairedTask& own, const PairedTask& other) {

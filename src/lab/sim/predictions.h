@@ -65,7 +65,7 @@ class Predictions {
   const estimate::Summary no_summary_;
   std::shared_ptr<estimate::History> history_ = std::make_shared<estimate::History>();
   std::optional<estimate::Appraiser> appraiser_;  // empty unless the options name a method
-  // By user and workload; never iterated.
+  // Keyed by user and workload; never iterated over.
   std::map<std::pair<std::uint32_t, const trace::Workload*>, Known> known_;
   std::uint64_t lessons_ = 0;
 };

@@ -125,7 +125,7 @@ TEST_F(Reserved, ReservedGpusAreOnlyForTheirUsers) {
 TEST_F(Reserved, RepeatsAndWaitingTasksStartAfterwards) {
   Reserve("for=nobody gpus=all from=1h for-time=2h repeat=daily");
   Submit(Duration{0}, "ada");
-  Submit(hours(24 * 20) + minutes(90), "ada");  // after the periods that are sent at first
+  Submit(hours(24 * 20) + minutes(90), "ada");  // beyond the periods that are sent initially
   options_.policy.booking_lead = Duration{0};
   const std::vector<std::pair<double, int>> starts = Play();
   EXPECT_EQ(starts[0].first, 0);

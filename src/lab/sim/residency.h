@@ -57,7 +57,7 @@ struct Residency {
 
 // least_s: shorter tasks do not count in the agreement, because their measured slowdown is
 // unreliable; they still slow down other tasks. Errors: kInvalid if the catalogue lacks the
-// workload, cannot replay it, or has it with a different number of GPUs.
+// workload, cannot replay it, or lists it with a different number of GPUs.
 Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
                                   const trace::Catalogue& catalogue, const Interference& model,
                                   const LoadOfPart& load, double least_s = 0);

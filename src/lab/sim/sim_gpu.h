@@ -1,5 +1,5 @@
 // The memory and activity of the simulated cluster's GPUs. A SimGpu is what the policy sees as a
-// GPU: a card, or an instance of a card under MIG. A SimDevice is the card that draws power.
+// GPU: a card, or a MIG instance of a card. A SimDevice is the card that draws power.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ class SimGpu {
   struct Step {  // from `at` until the next step
     base::Time at{};
     double sm_active = 0;
-    double integral_ms = 0;  // of the activity, until `at`
+    double integral_ms = 0;  // integral of the activity up to `at`
   };
   const Step& StepAt(base::Time at) const;
   double IntegralAt(base::Time at) const;

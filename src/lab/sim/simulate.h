@@ -115,8 +115,9 @@ struct EstimateOptions {
   double sigma = 0;
   double missing_share = 0;
   base::Duration takes{0};
-  // As in the daemon, a prediction (by a method, or with an error) promises at most the largest
-  // GPU's memory. Only a stated peak can be too large for the server.
+  // As in the daemon, the promise for a predicted peak (from a method, or a figure with random
+  // errors) is capped at the memory of the largest GPU. Only a stated peak can be too large for the
+  // server.
 };
 
 // How the monitor takes samples for the core.
@@ -145,9 +146,9 @@ struct ToldStart {
 
 struct RunOptions {
   core::PolicyConfig policy;  // core::AsPublished sets the original system's loops
-  // kAlone: one task per GPU, whatever the policy's mapper. kMig: every GPU is divided into equal
-  // instances, which the policy treats as GPUs. An instance takes only one-GPU tasks, and only one
-  // at a time unless PolicyConfig::share_mig is set.
+  // kAlone: one task per GPU, regardless of the policy's mapper. kMig: every GPU is divided into
+  // equal instances, which the policy treats as GPUs. An instance takes only one-GPU tasks, and
+  // only one at a time unless PolicyConfig::share_mig is set.
   core::SharingMethod collocation = core::SharingMethod::kMps;
   int mig_instances = 7;  // for kMig: 1, 2, 3 or 7 per GPU (gpu_types.h)
   EstimateOptions estimates;
@@ -170,8 +171,8 @@ struct RunOptions {
   Stopping stopping;
   ShownProgress progress;
   // Option: time slices, as if an administrator called `carma requeue`. A task that has run for one
-  // time slice while others are waiting is requeued behind tasks that had fewer time slices. It
-  // continues if no task is waiting, or if it has saved no work since it started. 0: no time
+  // time slice while others are waiting is requeued behind tasks that have had fewer time slices.
+  // It continues if no task is waiting, or if it has saved no work since it started. 0: no time
   // slices.
   base::Duration time_slot{0};
 
@@ -184,8 +185,8 @@ struct RunOptions {
   // Only for BoundsOf (bounds.h): the maximum slowdown of tasks; 0: no limit.
   double slowdown_limit = 0;
 
-  // Records every task and the series of every GPU in RunResult::record. Without it, memory does
-  // not grow with the trace.
+  // Records every task and the series of every GPU in RunResult::record. Without it, memory use
+  // does not grow with the length of the trace.
   bool record = false;
   std::size_t points_per_gpu =
       4'000;  // maximum number of points of a series; longer series are averaged over time
@@ -216,8 +217,8 @@ struct Totals {
   double waiting_s = 0;    // mean over executed tasks, like the next three values
   double execution_s = 0;  // launch to end, including all attempts
   double jct_s = 0;
-  // Mean over successful attempts: time from first allocation to end, divided by the time that the
-  // work takes alone.
+  // Mean over successful attempts: time from first allocation to end, divided by the work's solo
+  // run time.
   double slowdown = 0;
   double energy_j = 0;    // sum over all GPUs
   double sm_active = 0;   // mean per GPU, 0..1
@@ -238,9 +239,9 @@ struct RunResult {
 };
 
 // A pure function: equal arguments give the same bytes on any machine and thread. At the end the
-// accounts must balance: every task has ended once, no claim is left, and the total energy equals
-// that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors: kInvalid
-// if
+// accounts must balance: every task has ended exactly once, no claim is left, and the total energy
+// equals that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors:
+// kInvalid if
 // - options are out of range (the parsers of the options check number ranges),
 // - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all

@@ -19,7 +19,8 @@ TEST(SimulateMachine, InstancesDoNotDisturbEachOther) {
   options.policy.mapper = "exclusive";
   const RunResult run =
       Play(MakeWorld("A100-40GB"), std::vector<Arrival>(7, {Duration{0}, &small}), options);
-  // Published result: seven of the smallest tasks take 2 to 2.5 times as long.
+  // Published result: when seven such tasks run on the smallest instances, each takes 2 to 2.5
+  // times as long as on a whole GPU.
   const double takes_s = 1'000 / MigSpeed(1.0 / 7, 0.3);
   EXPECT_NEAR(run.totals.makespan_s, 14 + takes_s, 0.01);
   EXPECT_EQ(run.record->gpus.size(), 1u);

@@ -54,8 +54,8 @@ TEST(SimulateMemory, OnlyTheGrowingTaskCrashesOnAFullGpu) {
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &steady}, {Duration{0}, &spiky}}, options);
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 1u);
   ASSERT_GE(run.record->tasks[1].attempts.size(), 1u);
-  // The spike does not fit beside the other task. On an otherwise empty GPU, it fits and ends half
-  // a minute later.
+  // The spike does not fit while the other task is running. On an otherwise empty GPU, it fits and
+  // ends half a minute later.
   EXPECT_EQ(run.totals.oom_crashes,
             static_cast<std::int64_t>(run.record->tasks[1].attempts.size()) - 1);
   EXPECT_EQ(run.totals.succeeded, 2);

@@ -24,7 +24,7 @@ TEST(Simulate, OneTaskAlone) {
   EXPECT_DOUBLE_EQ(run.totals.waiting_s, 0);
   EXPECT_DOUBLE_EQ(run.totals.slowdown, 1.0);
   EXPECT_EQ(run.totals.succeeded, 1);
-  constexpr double active = 0.5;  // as measured alone, even though the task is an MPS client
+  constexpr double active = 0.5;  // as measured when running alone, even though it is an MPS client
   EXPECT_NEAR(run.totals.sm_active, active * 1'000 / 1'014 / 4, 1e-9);
   EXPECT_NEAR(run.totals.memory_mib, 10'000.0 * 1'000 / 1'014 / 4, 1e-6);
   EXPECT_NEAR(run.totals.energy_j, PowerW({}, active) * 1'000 + PowerW({}, 0) * (3 * 1'014 + 14),

@@ -16,8 +16,8 @@ namespace {
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kOneDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;
-// In the published system, the rounds of the daemon's loop and its window start independently of
-// the first submission. The window is the longest of these periods.
+// In the published system, the daemon's loop and its monitoring window have their own periods,
+// which do not start with the first submission. The window is the longest of these periods.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
 // The run is abandoned after this many stops per task during which no task saved any work. By then,

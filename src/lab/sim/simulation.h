@@ -98,7 +98,7 @@ class Simulation {
   Candidates candidates_;
   std::optional<SlurmPlacing> slurm_;
   std::optional<AskedPlacing> asked_;
-  bool above_changed_ = false;  // something changed that may allow a placement
+  bool above_changed_ = false;  // something changed that might allow a placement
 };
 
 }  // namespace carma::sim

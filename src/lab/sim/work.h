@@ -9,8 +9,7 @@
 namespace carma::sim {
 
 // Work is measured in seconds of running alone on the reference GPU. An attempt does the work that
-// earlier attempts have not saved. Its pace (work seconds per second) stays the same until the next
-// change.
+// earlier attempts have not saved. Its pace (work seconds per second) is constant between changes.
 class Work {
  public:
   Work() = default;
@@ -35,7 +34,8 @@ class Work {
   // Advances the work to `now`, at the pace set by the last change.
   void Advance(base::Time now);
   void SetPace(base::Time now, double pace);
-  // When the attempt ends at its current pace, never before `now`. Empty if it has no pace yet.
+  // Time at which the attempt ends at its current pace, never before `now`. Empty if it has no pace
+  // yet.
   std::optional<base::Time> EndsAt(base::Time now) const;
   // Writes a checkpoint, which takes `cost`. Returns whether it saves more work than before.
   bool Save(base::Time now, base::Duration cost);

@@ -1,7 +1,7 @@
 // Tests that inject every fault into every function of the simulated driver, on one GPU and on the
-// whole driver, while the probe reads. Nothing may crash or hang, the other GPUs continue to work,
-// the outcome is as documented in docs/server/gpus.md, and everything works again once the fault is
-// cleared.
+// whole driver, while the probe reads. Nothing may crash or hang, the other GPUs must continue to
+// work, the outcome must match docs/server/gpus.md, and everything must work again once the fault
+// is cleared.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

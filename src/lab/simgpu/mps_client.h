@@ -1,5 +1,5 @@
-// The client side of a simulated MPS. It acts like the CUDA driver when CUDA_MPS_PIPE_DIRECTORY is
-// set.
+// The client side of the simulated MPS. It acts like the CUDA driver when CUDA_MPS_PIPE_DIRECTORY
+// is set.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class MpsClient {
   void RaiseOnNews(int signal) const;
   // The client's error; permanent once it is not kNone. Never blocks.
   MpsError Trouble();
-  // Reports that this client's kernels have broken all clients' context.
+  // Reports that this client's kernels have broken the context that all clients share.
   void AnnounceFault() const;
 
  private:

@@ -1,4 +1,4 @@
-// carma-simmps: the control daemon of a simulated MPS and its command line, in place of NVIDIA's
+// carma-simmps: the control daemon of the simulated MPS and its command line, in place of NVIDIA's
 // nvidia-cuda-mps-control. docs/inside/simgpu.md lists its features and omissions.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Executes the commands that the control daemon of a simulated MPS accepts.
+// Executes the commands that the control daemon of the simulated MPS accepts.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The control daemon of a simulated MPS: its sockets, its servers and the commands that it accepts.
-// Private to carma-simmps.
+// The control daemon of the simulated MPS: its sockets, its servers and the commands that it
+// accepts. Private to carma-simmps.
 #pragma once
 
 #include <sys/types.h>
@@ -74,7 +74,7 @@ class ControlDaemon {
   std::string Quit(const Words& words);
 
   // ---- mps_control_partitions.cc: static SM partitions ----
-  // A GPU that the daemon sees. Commands may name it by a prefix of its UUID.
+  // A GPU that the daemon sees. Commands can name it by a prefix of its UUID.
   struct Gpu {
     std::string uuid;
     std::map<std::string, int> partitions;  // number of chunks by partition id

@@ -1,5 +1,5 @@
-// Static SM partitions of a simulated MPS. Syntax and limits follow NVIDIA's manual and users'
-// reports on CUDA 13.1 and newer. Every GPU counts as an A100: 108 SMs in chunks of 4.
+// Static SM partitions of the simulated MPS. Syntax and limits follow NVIDIA's manual and users'
+// reports on CUDA 13.1 and newer. Every GPU is treated as an A100: 108 SMs in chunks of 4.
 #include <fmt/format.h>
 
 #include "base/text.h"

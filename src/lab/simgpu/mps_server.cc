@@ -134,7 +134,8 @@ std::string MpsServer::Terminate(pid_t pid) {
   return found ? "done" : fmt::format("Invalid process {}!", pid);
 }
 
-// Reads everything that the client has sent, because the client may exit right after its last line.
+// Reads everything that the client has sent, because the client might exit right after its last
+// line.
 bool MpsServer::ServeClient(Client& client) {
   while (true) {
     const Result<std::string> line = client.socket.Receive(0ms);

@@ -1,5 +1,5 @@
-// The server process of a simulated MPS. It is a child of the control daemon and serves the clients
-// of one user. A fault in one client affects all of them.
+// The server process of the simulated MPS. It is a child of the control daemon and serves the
+// clients of one user. A fault in one client affects all of them.
 #pragma once
 
 #include <sys/types.h>
@@ -47,7 +47,7 @@ class MpsServer {
     pid_t pid = 0;
     bool joined = false;
     std::string partition;  // SM partition; empty: none
-    bool affected = false;  // affected by a fault: no new clients join until this client is gone
+    bool affected = false;  // affected by a fault: no new clients can join until this one is gone
     std::set<std::string> uses;  // GPUs on which it computes, as "0 /path/of/the/state"
     bool terminated = false;     // the client was asked to exit or has disconnected
   };

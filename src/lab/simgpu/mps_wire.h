@@ -1,5 +1,5 @@
-// The protocol between the programs of a simulated MPS: one line per message over Unix sockets. The
-// names of files, commands and errors are NVIDIA's; everything else is CARMA's own.
+// The protocol between the programs of the simulated MPS: one line per message over Unix sockets.
+// The names of files, commands and errors are NVIDIA's; everything else is CARMA's own.
 #pragma once
 
 #include <cstdint>

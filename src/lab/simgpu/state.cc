@@ -59,8 +59,8 @@ Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu>
   std::string temporary = path + ".XXXXXX";
   base::UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return FailErrno(errno, "creating " + temporary);
-  // mkostemp makes a private file regardless of the umask, but tasks of other users need the server
-  // too.
+  // mkostemp makes a private file regardless of the umask, but other users' tasks need access to
+  // the server too.
   if (::fchmod(fd.get(), 0666) != 0 || ::ftruncate(fd.get(), sizeof(StateFile)) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());

@@ -21,7 +21,7 @@
 
 namespace carma::simgpu {
 
-// How long, in real time, a removed or truncated state file may go unnoticed. A check at every
+// How long (in real time) a removed or truncated state file can go unnoticed. A check at every
 // access would cost more than the access itself.
 inline constexpr std::int64_t kFileCheckNs = 1'000'000;
 
@@ -39,8 +39,8 @@ struct ServerOptions {
 
 // Creates an idle server of this shape (gpu_types.h) whose time starts now. All users may read and
 // write the file, as with a real driver's device nodes. An older server's file is replaced, and its
-// processes lose their GPUs. Errors: kInvalid: shape or scale; kConflict: a server with residents
-// exists; kIo.
+// processes lose their GPUs. Errors: kInvalid for a bad shape or scale; kConflict if a server with
+// residents exists; kIo.
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options);
 
@@ -72,7 +72,7 @@ struct GpuIdentity {
   int sms = 0;
   double relative_speed = 1;
   bool mig = false;         // whether the GPU is partitioned into instances
-  std::string parent_uuid;  // for an instance: its GPU; else empty
+  std::string parent_uuid;  // for an instance: its GPU; otherwise empty
   int gpu_instance = 0;
   sim::MigSlices slices{};
 };
@@ -126,9 +126,9 @@ class Server {
   const base::ClockOrigin& clock() const { return clock_; }
   double Now() const;
 
-  // Every access advances the world to the present and frees the memory of dead processes. Errors
-  // of the functions below: kNotFound: the file was removed or replaced; kCorrupt: the file was
-  // truncated.
+  // Every access advances the world to the present and frees the memory of dead processes. The
+  // functions below fail with kNotFound if the file was removed or replaced, and with kCorrupt if
+  // it was truncated.
   Result<GpuLook> Look(int gpu);
   // Fills `lines` with the processes that use this sharing method on one GPU, including its
   // instances.
@@ -137,7 +137,8 @@ class Server {
 
   // Adds the calling process with all its shares to GPUs, or to instances. A MIG GPU itself is not
   // allowed. If the shares do not fit, none is added and `shortage` explains why. The joining
-  // thread must outlive the residency. Errors: kInvalid: shares; kUnavailable: the table is full.
+  // thread must outlive the residency. Errors: kInvalid for invalid shares; kUnavailable if the
+  // table is full.
   Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                           std::optional<Shortage>& shortage);
 
@@ -159,8 +160,8 @@ class Server {
   // From here on, `gpu` must be a whole GPU's number.
   Result<Condition> ConditionOf(int gpu);
 
-  // Limits of control groups. Errors: kInvalid: this server does not support them, or the place is
-  // a MIG GPU or an instance; kUnavailable: too many limits.
+  // Memory limits of control groups. Errors: kInvalid: this server does not support them, or the
+  // place is a MIG GPU or an instance; kUnavailable: too many limits.
   Result<Unit> LimitGroup(const GroupLimit& limit);
   struct GroupLook {
     std::int64_t soft_mib = 0;
@@ -181,7 +182,8 @@ class Server {
   // Clears all faults, or only the faults of one whole GPU (kWholeDriver: of the driver).
   Result<Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   Result<std::vector<Fault>> Faults();
-  // The worst fault that affects a call to this function on this whole GPU (kWholeDriver: no GPU).
+  // The worst fault that affects a call to this function on this whole GPU (kWholeDriver: a call
+  // that does not concern a GPU).
   Result<Fault> FaultOn(std::int32_t gpu, const char* function);
 
  private:

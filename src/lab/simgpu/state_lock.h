@@ -38,7 +38,7 @@ struct StateFile {
   base::ServerHead head;  // its version changes whenever the layout changes
   pthread_mutex_t lock;   // robust; guards everything below except the atomics
   std::atomic<std::uint32_t>
-      generation;  // the world's: a futex that changes whenever a pace may have changed
+      generation;  // of the world: a futex that changes whenever a pace may have changed
   std::atomic<std::uint32_t> fault_count;
   FaultEntry faults[kMaxFaults];
   // Each joined thread holds one of these mutexes; the kernel marks it when the thread dies.
@@ -57,7 +57,7 @@ struct Server::Mapping {
   base::UniqueFd fd;
   std::string path;
   StateFile* state = nullptr;
-  std::atomic<std::int64_t> checked_ns{0};  // when the file was last found to be complete
+  std::atomic<std::int64_t> checked_ns{0};  // time at which the file was last found to be complete
   ~Mapping() {
     if (state) ::munmap(state, sizeof(StateFile));
   }

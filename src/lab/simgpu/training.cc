@@ -33,7 +33,7 @@ constexpr int kUsageExitCode = 2;
 constexpr double kRoundingS = 1e-6;
 constexpr std::string_view kCheckpointHeader = "carma-simtask checkpoint 1\nwork_left_s ";
 
-// Signal handlers may change these variables.
+// Variables that signal handlers use.
 std::atomic<bool> stop_asked = false;
 std::atomic<bool> checkpoint_asked = false;
 std::atomic<Server*> waiting_server = nullptr;
@@ -298,7 +298,7 @@ Run::Ending Run::Allocate() {
   return Grow(rest);
 }
 
-// The server gives a client no more memory than its limit, even if more is free.
+// The server does not give a client more memory than its limit, even if more is free.
 std::optional<Shortage> Run::OverLimit(const std::vector<Share>& more) const {
   for (std::size_t i = 0; i < more.size(); ++i) {
     if (!limits_mib_[i]) continue;

@@ -18,7 +18,7 @@ struct TrainingOptions {
   // CUDA_VISIBLE_DEVICES: UUIDs, prefixes of UUIDs, or indices. Empty optional: the variable is not
   // set, and the task uses the first GPU.
   std::optional<std::string> visible_devices;
-  // CUDA_MPS_PIPE_DIRECTORY, where an MPS control daemon may listen. Empty: no MPS.
+  // CUDA_MPS_PIPE_DIRECTORY, where an MPS control daemon might be listening. Empty: no MPS.
   std::string mps_pipes;
   MpsMemoryLimits mps_memory_limits;   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
   double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
@@ -46,7 +46,7 @@ struct TrainingOptions {
   std::optional<double> kill_self_at;
   int signal = 9;
   std::optional<double> hang_at;
-  std::optional<double> fault_at;  // when its kernel accesses an illegal address
+  std::optional<double> fault_at;  // point at which its kernel accesses an illegal address
   int xid = 31;                    // error that the driver announces; 0: none
   bool ignore_term = false;
   bool double_fork = false;
@@ -62,8 +62,8 @@ struct TrainingOptions {
 // Installs signal handlers. Prints progress to standard output and errors to standard error.
 int RunTraining(const TrainingOptions& options);
 
-// When this process started, in CLOCK_BOOTTIME. The kernel's 10 ms ticks would be too coarse: they
-// are seconds on a fast simulated server.
+// Start time of this process, in CLOCK_BOOTTIME. The kernel's 10 ms ticks would be too coarse: on a
+// fast simulated server, one tick can be several seconds.
 std::int64_t ProcessStartNs();
 
 }  // namespace carma::simgpu

@@ -64,7 +64,7 @@ inline constexpr std::int64_t kNoLimitMib = -1;
 struct Condition {
   std::int64_t ecc_corrected = 0;    // corrected memory errors since the driver was loaded
   std::int64_t ecc_uncorrected = 0;  // uncorrected memory errors since the driver was loaded
-  std::int64_t rows_remapped = 0;    // rows of memory ever replaced by spares
+  std::int64_t rows_remapped = 0;    // memory rows replaced by spares so far
   std::uint32_t remap_pending = 0;   // 1: another row is replaced at the next reset
   std::uint32_t remap_failed = 0;    // 1: no spares are left, so a reset does not help
   std::int32_t recovery_action = 0;  // NVML's number for the action
@@ -81,7 +81,7 @@ struct XidEvent {
 // driver.
 inline constexpr int kMaxXids = 64;
 
-// A GPU or an instance of a GPU. An instance has the power and condition of its GPU.
+// A GPU or a MIG instance. An instance shares the power readings and condition of its GPU.
 struct Gpu {
   char type[kTypeBytes];
   char nvml_name[kNameBytes];
@@ -95,7 +95,7 @@ struct Gpu {
   double compute;  // share of a whole GPU's SMs; below 1 for an instance
   Condition condition;
   std::uint32_t mig;    // 1: partitioned by MIG, so processes run only on its instances
-  std::int32_t parent;  // for an instance: its GPU; else -1
+  std::int32_t parent;  // for an instance: its GPU; otherwise -1
   std::int32_t gpu_instance;
   sim::MigSlices slices;
   // Values that Recompute() derives from the residents. They are constant until the next change.
@@ -185,7 +185,7 @@ struct Shortage {
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});
 // The memory of a GPU as a process of the group sees it (cudaMemGetInfo). A hard limit of the
-// process's own group replaces the total. A limit of a parent group does not show in the total.
+// process's own group replaces the total. A parent group's limit is not reflected in the total.
 struct MemoryView {
   std::int64_t total_mib = 0;  // without a limit, includes the driver's share
   std::int64_t free_mib = 0;

@@ -81,8 +81,8 @@ TEST(World, TwoTasksSlowEachOtherByTheFormulas) {
   const double g_a = 1 - std::pow(0.7, 1.7), g_b = 1 - std::pow(0.6, 1.7);
   const double switched = 1 / (1 + 1.5 * g_a * g_b);
   const Case cases[] = {
-      // slowdown = 1 + s * p, with p of the other task. Activities of 0.3 and 0.4 stay below
-      // saturation.
+      // slowdown = 1 + s * p, where p is the other task's pressure. Activities of 0.3 and 0.4 stay
+      // below saturation.
       {"both through MPS", core::SharingMethod::kMps, core::SharingMethod::kMps, 1 / 1.2, 1 / 1.06},
       {"both without", core::SharingMethod::kStreams, core::SharingMethod::kStreams, switched,
        switched},

@@ -1,4 +1,4 @@
-// Reads a trace in pieces, as bytes or lines, so that files may be larger than memory.
+// Reads a trace in pieces, as bytes or lines, so files can be larger than memory.
 #pragma once
 
 #include <cstddef>
@@ -68,7 +68,7 @@ class LineReader {
   Result<std::optional<Line>> Next();
   // Takes the next buffered bytes, for formats without lines; empty at the end.
   Result<std::string_view> TakeBytes();
-  // Hash of all bytes taken, in hexadecimal. Nothing may be read afterwards.
+  // Hash of all bytes taken, in hexadecimal. Nothing must be read afterwards.
   std::string Sha256Hex() { return hash_.FinishHex(); }
 
  private:

@@ -176,7 +176,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
     mapped.other_gpus += shelf->first * 1000 != jobs[i].gpu_milli ? 1 : 0;
   }
   const std::vector<std::size_t> by_duration = ByDuration(jobs, mapped.no_duration);
-  // Jobs with only one possible class come first, so that the other jobs choose from what is left.
+  // Jobs with only one possible class come first; the other jobs choose from what is left.
   Dealer dealer(options.mix, tasks - mapped.kept);
   std::vector<std::size_t> classes(tasks);
   for (const bool without_choice : {true, false}) {

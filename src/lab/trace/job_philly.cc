@@ -11,7 +11,7 @@ using base::Json;
 
 constexpr std::size_t kMaxObjectBytes = 1 << 20;
 
-// Cuts single jobs out of the array, so that memory holds only one job at a time. Text between the
+// Cuts single jobs out of the array, so only one job at a time is in memory. Text between the
 // objects is ignored.
 class ObjectCutter {
  public:

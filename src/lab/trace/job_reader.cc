@@ -268,7 +268,7 @@ struct Layout {
   std::span<const char* const> columns;  // required columns come first
   std::size_t required = 0;
   std::size_t headerless = 0;  // number of columns of a table without a header; 0: has a header
-  bool dated = false;          // times count from some moment before the first job
+  bool dated = false;          // times are relative to some moment before the first job
   std::optional<std::int64_t> clock_ms;  // the time of day at time 0
   std::unique_ptr<TableReader> (*make)() = nullptr;
 };

@@ -20,8 +20,8 @@ struct SampleOptions {
   int gpus = 4;     // GPUs of the server
   double load = 1;  // GPU time of the sample / (gpus x time span of its submissions)
   std::optional<std::size_t> tasks;  // approximate number of jobs instead of a load
-  // Stretches or compresses the sample's times (of all jobs, or of `tasks` jobs) until it has this
-  // load.
+  // Stretches or compresses the times of the sample (all jobs, or `tasks` of them) until it has
+  // this load.
   bool scale_time = false;
   std::uint64_t seed = 1;
 };

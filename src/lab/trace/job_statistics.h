@@ -41,7 +41,7 @@ struct Concurrency {
   double mean_gpus = 0;
   double peak_gpus = 0;
   std::size_t peak_jobs = 0;
-  double peak_s = 0;                // when the demand for GPUs first reaches its peak
+  double peak_s = 0;                // time at which the demand for GPUs first reaches its peak
   std::vector<double> mean_slices;  // mean demand for GPUs in equal slices of the span
 };
 

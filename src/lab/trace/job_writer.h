@@ -23,7 +23,7 @@ std::string ProvenanceText(const std::vector<std::string>& provenance,
 
 // Writes CSV with submit_s,gpus,duration_s and, if the trace has them, vc,user,status,workload_id
 // and kWishColumns. A share of a GPU is written as 0.25. Jobs are written one by one, so a
-// generated trace is never in memory as a whole.
+// generated trace never has to fit into memory.
 class JobWriter {
  public:
   // names: provides the strings for the jobs' numbers, the provenance and the start. Its jobs are

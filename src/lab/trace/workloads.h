@@ -34,7 +34,7 @@ struct Workload {
   std::string weight_class;  // "light", "medium", "heavy" or empty
   int gpus = 1;
   double solo_s = 0;              // duration when running alone on its GPUs
-  std::vector<double> sm_active;  // running alone, 0..1, per GPU
+  std::vector<double> sm_active;  // when running alone, per GPU, 0..1
   double mps_sensitivity = 0;     // s in slowdown_i = 1 + s_i * sum p_j
   double mps_pressure = 0;        // p in the same formula
   bool mps_guessed = false;       // not measured but guessed by core::GuessMps

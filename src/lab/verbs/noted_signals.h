@@ -1,4 +1,4 @@
-// Records signals that terminate programs, so that a verb can first stop the programs that it has
+// Records signals that terminate programs, so a verb can first stop the programs that it has
 // started.
 #pragma once
 

@@ -57,8 +57,8 @@ Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const
   return base::Join(values, ",");
 }
 
-// Every figure except allocated memory includes the allocator's gaps. For the held-out source, they
-// are predicted from the other sources' gaps.
+// Every figure except allocated memory includes allocator fragmentation. The held-out source's
+// fragmentation is predicted from that of the other sources.
 void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
   const auto leave = [&](bool allocated) {
     std::vector<Outcome> outcomes;

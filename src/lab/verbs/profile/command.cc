@@ -93,7 +93,7 @@ Result<std::vector<ProfiledWorkload>> WantedWorkloads(const ProfileFlags& flags,
                           flags.seconds.value_or(kRealSeconds));
 }
 
-// Refuses GPUs on which a daemon may start tasks at any moment.
+// Refuses GPUs on which a daemon could start tasks at any moment.
 Result<Unit> RefuseSharedGpus(Context& context, std::span<const Lane> lanes) {
   const Called<std::vector<api::GpuView>> known = ListGpus(context.client());
   if (!known) return Unit{};  // without a daemon, no GPU is shared
@@ -355,8 +355,8 @@ Result<Unit> ProfileCall::Measure() {
   return measured;
 }
 
-// Returns an empty string if the signature cannot be determined, which must not fail the whole
-// profile.
+// Returns an empty string if the signature cannot be determined, which must not make the whole
+// profile fail.
 std::string ProfileCall::Signature(const std::string& name) const {
   const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
   std::error_code unknown;

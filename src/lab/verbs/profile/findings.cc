@@ -11,7 +11,7 @@
 namespace carma::cli {
 namespace {
 
-// A process counts only if it ran beside other processes for at least this share of its time.
+// A process counts only if it ran alongside other processes for at least this share of its time.
 constexpr double kLeastOverlap = 0.2;
 constexpr double kLeastSlowdown = 0.25, kMostSlowdown = 1e3;
 
@@ -44,7 +44,7 @@ std::vector<double> TimeBeside(const Interval& own, std::span<const Interval> ot
   return beside;
 }
 
-// Results of a workload's solo runs on a type of GPU.
+// Results of a workload's solo runs on one GPU type.
 struct AloneValues {
   std::vector<double> loads, unloads, times, activities;
   std::optional<std::int64_t> memory_mib;
@@ -73,7 +73,7 @@ AloneValues AloneOf(const ProfiledWorkload& workload, const std::string& gpu_typ
 
 using Key = std::pair<ProfileMethod, std::vector<std::string>>;
 
-// Evaluates all runs on one type of GPU.
+// Evaluates all runs on one GPU type.
 class TypeWork {
  public:
   TypeWork(std::string type, std::span<const ProfiledWorkload> workloads,
@@ -175,7 +175,7 @@ class TypeWork {
   // Converts a meeting for the fits, which identify workloads by number: their position among the
   // profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
-    // Uses the median, so that one run on a busy host does not change the parameters.
+    // Uses the median, so one run on a busy host does not change the parameters.
     SeenSlowdown seen{.slowdown = meeting.slowdown.median};
     for (const std::string& member : meeting.members) {
       const auto* found = ProfileOf(member);

@@ -58,10 +58,10 @@ std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std
                                      std::span<const MeasuredRun> runs);
 
 // The slowdown of a process while others computed. The process is assumed to have run at full speed
-// at other times. With more than two members, the extra time beside only some of the others is
-// assumed to be proportional to their number. time_s: solo computing time; others: the other
-// processes' computing intervals, in any order. Empty if the process ran beside others for too
-// short a time.
+// at other times. With more than two members, the extra time caused by a subset of the others is
+// assumed to be proportional to the size of that subset. time_s: solo computing time; others: the
+// other processes' computing intervals, in any order. Empty if the process ran beside others for
+// too short a time.
 struct Interval {
   double from_s = 0;
   double to_s = 0;

@@ -135,7 +135,7 @@ class MpsFitting {
 
   sim::Interference model_;
   std::span<const SeenSlowdown> seen_;
-  std::vector<std::vector<std::size_t>> of_;  // by workload: the slowdowns that it takes part in
+  std::vector<std::vector<std::size_t>> of_;  // by workload: the slowdowns that involve it
   std::vector<sim::Load> loads_, first_;
 };
 

@@ -313,8 +313,8 @@ Measurement::Measurement(Options options, gpu::Probe& probe, std::vector<Lane> l
 
 Measurement::~Measurement() = default;
 
-// A board has only one run at a time. While the cost of monitoring is measured, no other run may
-// use the machine.
+// Only one run at a time is allowed on a board. While the cost of monitoring is being measured, no
+// other run may use the machine.
 bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   if (run.gpu_type != place.lane().gpu_type) return false;
   if (run.method == ProfileMethod::kMig && run.members.size() > place.lane().devices.size())

@@ -45,9 +45,9 @@ class Measurement {
   ~Measurement();
 
   // Blocks until all runs have ended. A GPU type with several lanes executes several runs at the
-  // same time. A run is reported as failed if a workload fails while running beside others. Leaves
-  // no process running, even after an error. Errors: kConflict: a GPU is in use, or the run was
-  // interrupted; kInvalid: a workload fails even when running alone; driver errors.
+  // same time. A run is reported as failed if a workload fails while running beside others. Does
+  // not leave any process running, even after an error. Errors: kConflict: a GPU is in use, or the
+  // run was interrupted; kInvalid: a workload fails even when running alone; driver errors.
   Result<Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
   // Runs a workload's calibration on the first lane and returns its output. Errors: those of Run().
   Result<std::string> Calibrate(const ProfiledWorkload& workload);

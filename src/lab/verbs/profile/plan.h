@@ -16,14 +16,14 @@
 
 namespace carma::cli {
 
-// How the processes of a run share a GPU. A single process has kStreams.
+// How the processes of a run share a GPU. A single process counts as kStreams.
 enum class ProfileMethod { kStreams, kMps, kMig };
 inline constexpr std::pair<ProfileMethod, std::string_view> kProfileMethodWords[] = {
     {ProfileMethod::kStreams, "streams"},
     {ProfileMethod::kMps, "mps"},
     {ProfileMethod::kMig, "mig"}};  // each process on its own instance
 
-// The program that monitors the GPU during a run. kCarma: this program, in the way that carmad
+// The program that monitors the GPU during a run. kCarma: this program, which samples as carmad
 // does.
 enum class Watcher { kNobody, kCarma, kNvidiaSmi, kDcgmi };
 inline constexpr std::pair<Watcher, std::string_view> kWatcherWords[] = {
@@ -68,7 +68,7 @@ struct PlanOptions {
   int repeats = 3;
   bool pairs = true;
   std::vector<int> degrees;       // numbers of copies of a workload to run together
-  std::vector<Watcher> watchers;  // watchers to measure the cost of
+  std::vector<Watcher> watchers;  // watchers whose cost is to be measured
 };
 
 // Returns all runs in order. Solo runs come first, because all other runs are compared with them.

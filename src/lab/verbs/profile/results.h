@@ -23,11 +23,12 @@ struct ProfileSample {
   std::int64_t used_mib = 0;
   std::optional<double> energy_j;
 };
-// When a GPU became active, and when its activity ended for good. The last sample should be later.
-// Interpolates: the activity of the first or last active sample divided by the usual activity gives
-// the active time in its span. Uses the coarse utilisation if there is no SM activity. Empty if
-// both are unknown or the GPU was never active. Samples are in chronological order; the first only
-// marks the beginning of the second sample's span.
+// Times at which a GPU first became active and at which its activity finally ended. The last sample
+// should be later than both. Interpolates: the activity of the first or last active sample, divided
+// by the usual activity, is the part of its span in which the GPU was active. Uses the coarse
+// utilisation if there is no SM activity. Empty if both are unknown or the GPU was never active.
+// Samples are in chronological order; the first only marks the beginning of the second sample's
+// span.
 struct ActiveSpan {
   double from_s = 0;
   double until_s = 0;

@@ -34,7 +34,7 @@ constexpr int kMaxThreads = 1024;
 
 struct SimulateFlags {
   std::string experiment;  // empty: no experiment file
-  SimLoad load;            // from the flags, else from the file, else the defaults
+  SimLoad load;            // from the flags, otherwise from the file, otherwise the defaults
   std::vector<std::string> policies;
   std::string model;  // words separated by commas; empty: no words
   // These options apply to every policy; empty: not given.
@@ -142,7 +142,7 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
       if (!booking) return base::Wrap(booking.error(), "reserve");
       policy.options.reservations.push_back(*std::move(booking));
     }
-    // Names must differ, because reports merge runs of the same name.
+    // Names must differ, because reports merge runs with the same name.
     if (std::ranges::count(policies, policy.label, &SimPolicy::label) > 0) {
       return Invalid("{}: two policies are called '{}'; give one of them a label=",
                      words.back().where, base::Printable(policy.label, 80));

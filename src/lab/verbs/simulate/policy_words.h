@@ -54,7 +54,7 @@ Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy)
 // The kInvalid error "where: key: expected …, not 'value'".
 std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view expected);
 
-// The words in force, in order of first use. A later word replaces an earlier word with the same
+// The words in effect, in order of first use. A later word replaces an earlier word with the same
 // key.
 std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words);
 
