@@ -89,7 +89,8 @@ TEST(Text, RecognisesInvisibleCharactersWithAnEffect) {
 
 TEST(Json, BrokenTextIsRefusedWithThePlace) {
   EXPECT_FALSE(ParseJson("{\"a\":1"));
-  EXPECT_NE(ParseJson("{\"a\":1,\"a\":2}").error().message.find("duplicate key 'a'"), std::string::npos);
+  EXPECT_NE(ParseJson("{\"a\":1,\"a\":2}").error().message.find("duplicate key 'a'"),
+            std::string::npos);
   EXPECT_NE(ParseJson(std::string(100, '[')).error().message.find("deeper"), std::string::npos);
   EXPECT_FALSE(ParseJson("\"\xff\""));
 }
