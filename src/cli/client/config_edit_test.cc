@@ -5,7 +5,7 @@
 namespace carma::cli {
 namespace {
 
-struct Case {
+struct EditCase {
   const char* name;
   const char* before;
   std::vector<ConfigValue> values;
@@ -13,7 +13,7 @@ struct Case {
 };
 
 TEST(WithValues, ChangesTheKeysAndNothingElse) {
-  const Case cases[] = {
+  const EditCase cases[] = {
       {"a comment becomes a key",
        "# mine\n[daemon]\n## Port.\n#http_port = false\n#admins = []\n",
        {{"daemon.http_port", "8080"}},
@@ -44,7 +44,7 @@ TEST(WithValues, ChangesTheKeysAndNothingElse) {
        "# mine\npolicy.floor = 0\npolicy.order = \"fair\"\n"},
       {"an empty file", "", {{"a.b", "1"}}, "[a]\nb = 1\n"},
   };
-  for (const Case& each : cases) {
+  for (const EditCase& each : cases) {
     const Result<std::string> after = WithValues(each.before, each.values);
     ASSERT_TRUE(after) << each.name;
     EXPECT_EQ(*after, each.after) << each.name;
