@@ -70,7 +70,7 @@ carma estimate resnet50.rad                                               # -> G
 carma simulate --runs 3                                                   # -> than
 PYTHONPATH=carma/python python3 -c 'import carma; print(carma.Executor(gpus=0).submit(sum, (1, 2)).result())'    # -> 3
 kill -9 $(carma status --json | grep -o '"pid":[0-9]*' | cut -d: -f2)
-carma list                                                                # -> not running
+carma list                                                                # later: not running
 carmad --background --simulate 4xA100-40GB                                # -> in the background
 carma list -a                                                             # later: broken
 # The same machine with a driver: carmad finds the library by its name, and needs no configuration.
