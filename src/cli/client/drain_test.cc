@@ -77,5 +77,13 @@ TEST_F(App, ResumingAGpuOfAClosedServerIsAFailure) {
             "carma: server: closed by root until the machine boots; carma resume all opens it\n");
 }
 
+TEST_F(App, ResumeOfAGpuThatDoesNotAnswerSaysWhenItTakesTasks) {
+  daemon_.On("POST /v1/gpus/0/resume", [](const api::Request&) {
+    return JsonAnswer(ToJson(api::GpuView{.index = 0, .state = "down"}));
+  });
+  EXPECT_EQ(Run({"resume", "0"}).out,
+            "GPU 0 is open, and will accept tasks as soon as it responds\n");
+}
+
 }  // namespace
 }  // namespace carma::cli
