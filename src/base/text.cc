@@ -34,7 +34,7 @@ std::size_t Utf8Length(std::string_view text) {
   return length;
 }
 
-// Decodes a sequence whose length Utf8Length has returned.
+// Decodes one sequence. Its length must be the one that Utf8Length returned.
 char32_t CodePoint(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence[0]);
   if (sequence.size() == 1) return first;

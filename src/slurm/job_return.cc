@@ -60,7 +60,7 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
   // A user may replace CARMA's comment, which counts the retries. So restarts are limited too.
   const int most = more ? back.retries + kMostVictimRestarts : back.retries;
   if (had >= back.retries || job.restarts >= most) {
-    return GiveUp(fmt::format("no retry is left after {} restart{}", job.restarts,
+    return GiveUp(fmt::format("no retries left after {} restart{}", job.restarts,
                               job.restarts == 1 ? "" : "s"));
   }
   return Run(ReturnStep::kRequeue, {"requeuehold", job.name});

@@ -218,7 +218,7 @@ TEST(JobReturn, NextStepFollowsFromSlurmsState) {
       {"not asked for yet", Asked(), Seen("RUNNING", 2), What::kRun, "requeuehold"},
       {"restarts for other causes are not retries", Asked(), Seen("RUNNING", 4), What::kRun,
        "requeuehold"},
-      {"no retry is left", Asked(), tried, What::kGiveUp, ""},
+      {"no retries left", Asked(), tried, What::kGiveUp, ""},
       {"the comment was overwritten each time", Asked(), often, What::kGiveUp, ""},
       {"a victim loses no retries", innocent, victim, What::kRun, "requeuehold"},
       {"a victim too often", innocent, often, What::kGiveUp, ""},

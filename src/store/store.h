@@ -230,6 +230,7 @@ enum class Durability {
 
 struct Batch;  // store/batch.h
 
+// Only one thread at a time may use a store; the database takes no locks of its own.
 class Store {
  public:
   // Opens or creates the database and takes the folder's lock. A second daemon on the same folder

@@ -161,7 +161,7 @@ void NoticeSender::Finish(std::int64_t id) {
   said.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : task::kNoticeAgain;
   if (said.empty() && WIFSIGNALED(status))
-    said = fmt::format("ended by signal {}", WTERMSIG(status));
+    said = fmt::format("killed by signal {}", WTERMSIG(status));
   TakeResult(std::move(sending->notice), code, said);
   Look();
 }
