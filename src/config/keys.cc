@@ -17,22 +17,32 @@ using base::Duration;
 
 namespace {
 
-// at: a function that returns the member of a Settings object, which may be const.
-template <class T, class At>
-Key Of(const char* name, const char* meaning, Kind<T> kind, At at, Takes takes = Takes::kLive) {
+// The key of a member that `change` and `look` return. Instantiated for each type, not for each
+// key.
+template <class T, class Member>
+Key OfMember(const char* name, const char* meaning, const Kind<T>& kind, Takes takes,
+             Member& (*change)(Settings&), const Member& (*look)(const Settings&)) {
   return {name,
           kind.type,
           meaning,
           kind.forms,
-          [read = kind.read, at](Settings& s, std::string_view text) {
+          [read = kind.read, change](Settings& s, std::string_view text) {
             std::optional<T> value = read(text);
-            if (value) at(s) = static_cast<std::remove_reference_t<decltype(at(s))>>(*value);
+            if (value) change(s) = static_cast<Member>(*std::move(value));
             return value.has_value();
           },
-          [write = kind.write, at](const Settings& s) { return write(at(s)); },
-          [at](Settings& to, const Settings& from) { at(to) = at(from); },
+          [write = kind.write, look](const Settings& s) { return write(look(s)); },
+          [change, look](Settings& to, const Settings& from) { change(to) = look(from); },
           takes,
           kind.trouble};
+}
+
+// at: a function that returns the member of a Settings object, which may be const.
+template <class T, class At>
+Key Of(const char* name, const char* meaning, const Kind<T>& kind, At at,
+       Takes takes = Takes::kLive) {
+  using Member = std::remove_reference_t<decltype(at(std::declval<Settings&>()))>;
+  return OfMember<T, Member>(name, meaning, kind, takes, at, at);
 }
 
 // ---- kinds that only one key uses ----

@@ -225,8 +225,9 @@ std::string WhomOf(const LimitRule& rule) {
   return words.empty() ? "everybody together" : base::Join(words, ", ");
 }
 
-std::string QosOf(const TaskRequest& request) {
-  return request.qos.value_or(std::string(kUsualQos));
+const std::string& QosOf(const TaskRequest& request) {
+  static const std::string kUsual(kUsualQos);
+  return request.qos ? *request.qos : kUsual;
 }
 
 std::string UserOf(const TaskRequest& request) {

@@ -120,8 +120,8 @@ std::string TextOf(const LimitRule& rule);
 // The tasks that a rule applies to, in words: "each user, class interactive".
 std::string WhomOf(const LimitRule& rule);
 
-// The name of the request's class, or kUsualQos if it names no class.
-std::string QosOf(const TaskRequest& request);
+// The name of the request's class, or kUsualQos if it names no class. Valid while the request is.
+const std::string& QosOf(const TaskRequest& request);
 // The name of the request's user, or the UID if the name is unknown.
 std::string UserOf(const TaskRequest& request);
 
