@@ -58,7 +58,7 @@ std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
 // Whether this process is still running. Returns false if another process has reused its pid.
 bool Alive(const LeaseProcess& process);
 
-// A process that has adopted a lease counts as not started as long as it has this name. Its name
+// A process that has adopted a lease is considered not started while it has this name. Its name
 // changes when it execs the real program.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
 // Whether the process no longer has the name kWaitsForLease; empty if unknown. The name can be read

@@ -237,7 +237,7 @@ Result<GpuCount> ParseGpus(std::string_view text) {
   if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
     number = text.substr(colon + 1);
     const Result<std::optional<std::string>> type = ParseGpuType(text.substr(0, colon));
-    if (!type) return Expected("N or TYPE:N such as 2 or a100:2, of one type", text);
+    if (!type) return Expected("N or TYPE:N with a single type, such as 2 or a100:2", text);
     count.type = *type;
   }
   const std::optional<std::int64_t> gpus = ParseInt(number);
@@ -268,7 +268,7 @@ Result<GpuCount> ParseGres(std::string_view text) {
       shares = true;
       remarks.push_back(
           "'" + base::Printable(piece, 40) +
-          "' means one shared GPU, whatever the count; state its memory with --gpu-mem");
+          "' means one shared GPU, regardless of the count; state its memory with --gpu-mem");
     } else if (piece.empty()) {
       return Expected("gpu:N", text);
     } else {
@@ -322,7 +322,7 @@ Result<double> ParseShare(std::string_view text) {
   const std::optional<double> number =
       base::ParseDouble(percent ? text.substr(0, text.size() - 1) : text);
   const double share = number.value_or(0) / (percent ? 100 : 1);
-  // Refuses "30", which could mean 30 % or 30 GPUs, and everything else above 1.
+  // Rejects "30", which could mean 30 % or 30 GPUs, and any other number above 1.
   if (!(share >= core::kMinSmShare && share <= 1)) return Expected("a share like 30% or 0.3", text);
   return share;
 }

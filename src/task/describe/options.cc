@@ -123,7 +123,8 @@ constexpr std::int64_t kLeastPlausible = 128;  // MiB; a CUDA context alone take
 void DoubtSize(Draft& draft, std::string_view value) {
   const std::optional<std::int64_t> bare = base::ParseInt(value);
   if (bare && *bare > 0 && *bare < kLeastPlausible)
-    draft.remarks.push_back(fmt::format("{0} is {0} MiB; did you mean {0}G?", *bare));
+    draft.remarks.push_back(
+        fmt::format("{0} without a unit means {0} MiB; did you mean {0}G?", *bare));
 }
 Result<Unit> SetMemory(Draft& draft, std::string_view value) {
   Result<Unit> set = SetSize(draft.spec.memory_mib, core::kMaxMemoryMib,
@@ -156,7 +157,9 @@ Result<Unit> SetTime(Draft& draft, std::string_view value) {
   const Result<base::Duration> span = base::ParseSpan(value);
   if (!span || *span <= base::Duration(0) || *span > core::kMaxTimeLimit) {
     return Expected(
-        "a time span such as 90s, 15m, 12h, 2d, 1:30:00 or 2-12 (a bare number is minutes)", value);
+        "a time span such as 90s, 15m, 12h, 2d, 1:30:00 or 2-12 (a number without a unit is in "
+        "minutes)",
+        value);
   }
   draft.spec.time_limit = *span;
   return Unit{};
@@ -282,7 +285,7 @@ constexpr std::array kRows{
     Row{{"job-name", 'J', "NAME", "name shown in lists", true}, SetText<&TaskSpec::name>},
     Row{{"name", 0, "NAME", "the same as --job-name", false}, SetText<&TaskSpec::name>},
     Row{{"gpus", 'G', "[TYPE:]N",
-         "GPUs of one server (default 1): 2, a100:2; 0: cores and memory only", true},
+         "number of GPUs, optionally of one type: 2, a100:2 (default 1; 0: no GPU)", true},
         SetGpus},
     Row{{"gres", 0, "gpu:[TYPE:]N", "Slurm's form of --gpus", true}, SetGres},
     Row{{"gpus-per-node", 0, "[TYPE:]N", "Slurm's form of --gpus", true}, SetGpus},
@@ -307,7 +310,8 @@ constexpr std::array kRows{
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
     Row{{"cpus-per-task", 0, "N", "Slurm's form of --cpus", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
-    Row{{"mem", 0, "SIZE", "main memory reserved for the task, and its limit: 800M, 64G", false},
+    Row{{"mem", 0, "SIZE", "main memory reserved for the task, also its memory limit: 800M, 64G",
+         false},
         SetHostMemory},
     Row{{"own-cpus", 0, "", "reserve dedicated cores for the task", false},
         SetFlag<&TaskSpec::own_cpus>},
@@ -317,21 +321,22 @@ constexpr std::array kRows{
     Row{{"sm-share", 0, "P", "at most this share of each GPU's SMs: 30% or 0.3 (under MPS)", false},
         SetParsed<&TaskSpec::sm_share, ParseShare>},
     Row{{"max-slowdown", 0, "X",
-         "maximum predicted slowdown by neighbours, relative to running alone", false},
+         "maximum predicted slowdown due to other tasks, relative to running alone", false},
         SetMaxSlowdown},
     Row{{"serve", 0, "",
-         "latency-sensitive: under MPS its kernels go first; --max-slowdown defaults to 1.25",
+         "latency-sensitive task: its kernels go first under MPS; --max-slowdown defaults to 1.25",
          false},
         SetFlag<&TaskSpec::serve>},
     Row{{"time", 't', "SPAN", "time limit: 90s, 15m, 12h, 2d, MIN, H:M:S, D-H", true}, SetTime},
     Row{{"output", 'o', "FILE",
          "file for stdout; %j id, %x name, %u user, %A array, %a index, %N host", true},
         SetText<&TaskSpec::stdout_path>},
-    Row{{"error", 'e', "FILE", "stderr (default: together with stdout)", true},
+    Row{{"error", 'e', "FILE", "file for stderr (default: the same file as stdout)", true},
         SetText<&TaskSpec::stderr_path>},
     Row{{"chdir", 'D', "DIR", "working directory (default: the current one)", true},
         SetText<&TaskSpec::workdir>},
-    Row{{"export", 0, "LIST", "ALL (default), NONE, or NAME[=value],…", true},
+    Row{{"export", 0, "LIST",
+         "environment variables to pass on: ALL (default), NONE, or NAME[=value],…", true},
         SetParsed<&Draft::exported, ParseExport>},
     Row{{"conda-env", 0, "ENV", "conda environment, by name or path", false},
         SetText<&TaskSpec::conda_env>},
@@ -339,17 +344,20 @@ constexpr std::array kRows{
          "run in a container: IMAGE (with podman, docker or apptainer) or TOOL:IMAGE", false},
         SetReadable<&TaskSpec::container, ParseContainer>},
     Row{{"container-mount", 0, "DIR",
-         "mount DIR[:DIR_THERE][:ro] in addition to home and working directory; repeatable", false},
+         "mount DIR[:DESTINATION][:ro] in addition to home and working directory; repeatable",
+         false},
         AddContainerMount},
-    Row{{"dependency", 'd', "LIST", "afterok:ID[:ID…], afterany:ID, afternotok:ID; or none", true},
+    Row{{"dependency", 'd', "LIST",
+         "tasks to wait for: afterok:ID[:ID…], afterany:ID, afternotok:ID; or none", true},
         SetParsed<&TaskSpec::dependencies, ParseDependencies>},
     Row{{"array", 'a', "LIST", "one task per index: 0-15, 1,3,7-9, 0-15:4; %N: at most N at once",
          true},
         SetReadable<&Draft::array, ParseArray>},
     Row{{"param", 0, "NAME=LIST",
-         "a sweep: one task per value of {NAME} in command, -J, -o, -e; repeatable", false},
+         "run a sweep: one task per value of {NAME} in the command, -J, -o or -e; repeatable",
+         false},
         SetParameter},
-    Row{{"param-file", 0, "FILE", "a sweep: one task per line of a CSV table with a header line",
+    Row{{"param-file", 0, "FILE", "run a sweep: one task per row of a CSV table with a header line",
          false},
         SetText<&Draft::sweep_file>},
     Row{{"begin", 'b', "TIME", "earliest start: 14:05, 2026-03-01T14:05, now+1hour, +30m", true},
@@ -361,13 +369,14 @@ constexpr std::array kRows{
         SetText<&TaskSpec::qos>},
     Row{{"account", 0, "NAME", "account charged for the task's GPU use", false},
         SetText<&TaskSpec::account>},
-    Row{{"requeue", 0, "", "restart if its machine or GPU is lost (default)", true},
+    Row{{"requeue", 0, "", "restart the task if its machine or GPU is lost (default)", true},
         SetFlag<&TaskSpec::requeue>},
-    Row{{"no-requeue", 0, "", "fail if its machine or GPU is lost", true},
+    Row{{"no-requeue", 0, "", "let the task fail if its machine or GPU is lost", true},
         SetFlag<&TaskSpec::requeue, false>},
-    Row{{"retries", 0, "N", "restarts after running out of GPU memory (default 3)", false},
+    Row{{"retries", 0, "N", "maximum restarts after running out of GPU memory (default 3)", false},
         SetNumber<&TaskSpec::max_recoveries, 0, core::kMaxRecoveries>},
-    Row{{"model-summary", 0, "FILE", "the model's layers, for the memory estimate", false},
+    Row{{"model-summary", 0, "FILE", "summary of the model's layers, for the memory estimate",
+         false},
         SetText<&TaskSpec::model_summary>},
     Row{{"batch-size", 0, "N", "batch size, for the memory estimate", false},
         SetNumber<&TaskSpec::batch_size, 1, kMaxBatchSize>},
@@ -382,7 +391,8 @@ constexpr std::array kRows{
          "oom, requeue; repeatable",
          false},
         SetNotify},
-    Row{{"mail-type", 0, "LIST", "mail, as in Slurm: BEGIN, END, FAIL, REQUEUE, ALL, NONE", true},
+    Row{{"mail-type", 0, "LIST",
+         "events to mail about, as in Slurm: BEGIN, END, FAIL, REQUEUE, ALL, NONE", true},
         SetMailType},
     Row{{"mail-user", 0, "ADDRESS", "address for --mail-type (default: me)", true}, SetMailUser},
     Row{{"open-mode", 0, "MODE", "existing output files: truncate (default) or append", true},

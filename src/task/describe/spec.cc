@@ -40,7 +40,7 @@ Result<Unit> CheckArguments(std::string_view field, const std::vector<std::strin
     total += arguments[i].size() + 1;
   }
   if (total > kMaxCommandBytes)
-    return Bad(field, "at most " + std::to_string(kMaxCommandBytes) + " bytes in all");
+    return Bad(field, "at most " + std::to_string(kMaxCommandBytes) + " bytes in total");
   return Unit{};
 }
 
@@ -80,21 +80,21 @@ Result<Unit> CheckEnvironment(const TaskSpec& spec) {
     }
     if (name.size() + value.size() + 2 > kMaxArgBytes || !IsPlain(value, kMaxArgBytes)) {
       return Bad("environment/" + base::Printable(name, 60),
-                 "UTF-8 text without NUL bytes, with its name shorter than " +
+                 "UTF-8 text without NUL bytes, together with its name shorter than " +
                      std::to_string(kMaxArgBytes) + " bytes");
     }
     total += name.size() + value.size() + 2;
   }
   if (total > kMaxCommandBytes) {
     return Bad("environment",
-               "at most " + std::to_string(kMaxCommandBytes) + " bytes in all (see --export)");
+               "at most " + std::to_string(kMaxCommandBytes) + " bytes in total (see --export)");
   }
   return Unit{};
 }
 
 Result<Unit> CheckAttach(const TaskSpec& spec) {
   if (spec.attach && spec.array_index) return Invalid("attach: not supported for array tasks");
-  if (spec.terminal && !spec.attach) return Invalid("terminal: expected attach as well");
+  if (spec.terminal && !spec.attach) return Invalid("terminal: not supported without attach");
   return Unit{};
 }
 

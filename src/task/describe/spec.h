@@ -134,12 +134,13 @@ struct TaskSpec : core::TaskRequest {
            .unless_empty = true,
            .expected = "SOURCE[:DESTINATION][:ro] with absolute folders"});
     field("stdout_path", task.stdout_path,
-          "Absolute path of standard output; %j task id, %x name, %u user, %A first task of the "
+          "Absolute path of the standard output file; %j task id, %x name, %u user, %A first task "
+          "of the "
           "array, %a index, %3a with zeros, %N host, %% percent. Default: carma-%j-%B.out in the "
           "working directory.",
           kPath);
     field("stderr_path", task.stderr_path,
-          "Absolute path of standard error; empty: together with standard output.",
+          "Absolute path of the standard error file; empty: same file as standard output.",
           {.max_bytes = kMaxPathBytes,
            .fits = [](std::string_view path) { return path.empty() || IsAbsolutePath(path); },
            .expected = kPath.expected});
@@ -193,14 +194,14 @@ struct TaskSpec : core::TaskRequest {
         "Name under which carma run waits for the task. The task's input comes from carma run; its "
         "output goes to carma run and to its files. Not for arrays.",
         {.max_bytes = 32, .fits = IsAttachName, .expected = "32 hexadecimal digits"});
-    field("terminal", task.terminal, "With attach: the task gets its own terminal.",
+    field("terminal", task.terminal, "Give the task its own terminal; requires attach.",
           {.unless_empty = true});
     field("lease", task.lease,
-          "For a lease: its process; set by POST /v1/leases, refused in submissions.",
+          "Process that a lease is for; set by POST /v1/leases, rejected in submissions.",
           {.max_bytes = 128, .fits = IsLeaseProcess, .expected = "pid, start ticks and boot"});
     field("lease_key", task.lease_key,
-          "For a workload manager's lease: cluster, job, step, rank and restart; set in the "
-          "same way.",
+          "Cluster, job, step, rank and restart of a workload manager's lease; set by "
+          "POST /v1/leases.",
           {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
     field("lease_retries", task.lease_retries,
           "For a job's lease: how often the job may be restarted after running out of GPU memory.",
@@ -238,8 +239,8 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
 // their defaults.
 std::string ToJsonText(const TaskSpec& spec);
 // Writes JSON equivalent to ToJsonText's, but reuses the text of the last environment if it is
-// unchanged. In a batch of thousands of tasks, all environments are equal and make up most of each
-// description.
+// unchanged. In a batch of thousands of tasks, all environments are identical and make up most of
+// each description.
 class SpecWriter {
  public:
   std::string Text(const TaskSpec& spec);
@@ -248,7 +249,7 @@ class SpecWriter {
   std::map<std::string, std::string> environment_;
   std::string environment_text_;  // environment_ as JSON
 };
-// common: values of absent fields. Refuses unknown fields and applies Validate(). Errors: kInvalid
+// common: values of absent fields. Rejects unknown fields and applies Validate(). Errors: kInvalid
 // with a JSON pointer.
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 

@@ -50,7 +50,7 @@ constexpr std::array kOptions{
                    "none (default), attention, operators (alias: selective), full"},
     TrainingOption{"checkpoint-every", "N", "checkpoint only every N-th block (default: 1)"},
     TrainingOption{"step-in-backward", "",
-                   "each gradient is used and freed inside the backward pass"},
+                   "each gradient is applied and freed during the backward pass"},
     TrainingOption{"attention", "NAME", "flash (default; alias: sdpa), eager"},
     TrainingOption{"loss", "NAME", "stock (default), in-place, split, chunked, fused, none"},
     TrainingOption{"fused-loss", "", "the same as --loss fused"},
@@ -64,13 +64,14 @@ constexpr std::array kOptions{
     TrainingOption{"megatron", "",
                    "Megatron or NeMo: fp32 gradients and master weights; with zero1: its "
                    "distributed optimizer"},
-    TrainingOption{"offload", "LIST", "moved to host memory: optimizer, params, activations"},
+    TrainingOption{"offload", "LIST",
+                   "what is moved to host memory: optimizer, params, activations"},
     TrainingOption{"tp", "N", "GPUs that share each matrix (default: 1)"},
     TrainingOption{"sequence-parallel", "", "with --tp: also split norms and residual stream"},
-    TrainingOption{"ep", "N", "GPUs of --dp that share the experts (default: 1)"},
+    TrainingOption{"ep", "N", "data-parallel GPUs that share the experts (default: 1)"},
     TrainingOption{"pp", "N", "pipeline stages (default: 1)"},
     TrainingOption{"micro-batches", "N",
-                   "micro-batches that a pipeline splits --batch-size into (default: one)"},
+                   "micro-batches into which the pipeline splits --batch-size (default: 1)"},
     TrainingOption{"schedule", "NAME", "pipeline schedule: 1f1b (default), interleaved, gpipe"},
     TrainingOption{"stages-per-gpu", "N", "stages per GPU in an interleaved schedule (default: 2)"},
     TrainingOption{"cp", "N", "GPUs that share each sample (default: 1)"},
@@ -78,7 +79,7 @@ constexpr std::array kOptions{
     TrainingOption{"optimizer", "NAME", "adamw, adamw-fused, adamw-8bit …", true},
     TrainingOption{"precision", "NAME", "fp32, amp, bf16 …", true},
     TrainingOption{"gpus", "N", "number of GPUs", true},
-    TrainingOption{"deepspeed-engine", "", "DeepSpeed's optimizer, even on one GPU", true},
+    TrainingOption{"deepspeed-engine", "", "use DeepSpeed's optimizer, even on one GPU", true},
 };
 
 }  // namespace

@@ -36,8 +36,8 @@ std::string ForSlack(std::string_view text) {
   return escaped;
 }
 
-// Matrix's client API expects a PUT to a URL that ends in a number of our choice. The server
-// accepts each number only once.
+// Matrix's client API expects a PUT to a URL that ends with a transaction ID of our choice. The
+// server accepts each ID only once.
 std::string MatrixUrl(const std::string& url, const std::string& key) {
   constexpr std::string_view kSend = "/send/m.room.message";
   const std::size_t query = std::min(url.find('?'), url.size());

@@ -84,7 +84,7 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
   } else if (!own) {
     base.reason = "this process is not in a cgroup v2 group";
   } else if (mount_root != "/" && !(*own + "/").starts_with(mount_root + "/")) {
-    base.reason = "our cgroup " + *own + " lies outside the mounted " + mount_root;
+    base.reason = "this process's cgroup " + *own + " is outside the mounted " + mount_root;
   } else {
     base.root = mount_point;
     base.path = mount_point + (mount_root == "/" ? *own : own->substr(mount_root.size()));

@@ -139,7 +139,7 @@ class Reader {
     const std::string_view least = std::string_view(text).substr(0, text.find('-'));
     const int count = CARMA_TRY(CountOf(word, least));
     if (name == "nodes" || name == "N") {
-      if (count > 1) return Invalid(word + ": this is one server, expected 1");
+      if (count > 1) return Invalid(word + ": this is a single server; expected 1");
     } else if (name == "cpus-per-task" || name == "c") {
       plan_.cpus = count;
     } else if (name == "gpus-per-task") {
