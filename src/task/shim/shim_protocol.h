@@ -212,7 +212,7 @@ struct ShimReport {
   friend bool operator==(const ShimReport&, const ShimReport&) = default;
 };
 
-// Each returns one line of JSON. ToText(order) refuses texts that are not UTF-8, because JSON could
+// Each returns one line of JSON. ToText(order) rejects texts that are not UTF-8, because JSON could
 // not represent them unchanged. The tail of a report may be any bytes.
 Result<std::string> ToText(const ShimOrder& order);
 std::string ToText(const ShimOwner& owner);

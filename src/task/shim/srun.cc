@@ -320,7 +320,8 @@ std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan, const Variables& environmen
       return held;
     }
     held.clear();  // all or nothing; otherwise two steps could wait for each other
-    if (!waited) std::fputs("srun (CARMA's): waiting for GPUs used by other steps\n", stderr);
+    if (!waited)
+      std::fputs("srun (CARMA's): waiting for GPUs that other steps are using\n", stderr);
     ::usleep(kAskAgainUs);
   }
 }

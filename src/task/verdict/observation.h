@@ -26,7 +26,7 @@ struct Observation {
   core::Time when{};  // when the run ended
   std::uint32_t uid = 0;
   std::string signature;  // equal for runs of the same training (estimate/signature.h)
-  std::string kin;        // equal for runs of one user's program, whatever its arguments
+  std::string kin;        // equal for runs of one user's program with any arguments
   // Equal for runs of the same training with a different batch size or length; empty if neither is
   // known.
   std::string relation;

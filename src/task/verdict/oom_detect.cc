@@ -276,7 +276,7 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   const int signal = shell_form ? evidence.exit_code - 128 : evidence.signal;
   std::string words = evidence.signal != 0 ? "killed by signal " + std::to_string(signal)
                                            : "exit code " + std::to_string(evidence.exit_code);
-  if (shell_form) words += ", as after signal " + std::to_string(signal);
+  if (shell_form) words += ", which indicates signal " + std::to_string(signal);
   if (const char* name = ::sigabbrev_np(signal); signal != 0 && name != nullptr)
     words += " (SIG" + std::string(name) + ")";
   if (const auto exception = OtherException(lines, 0)) {
@@ -412,7 +412,7 @@ core::ExitInfo ClassifyExit(const ExitEvidence& evidence) {
   }
   if (evidence.host_oom) {
     info.kind = core::ExitKind::kHostMemory;
-    info.detail = "host memory: the kernel killed a process of the task because memory ran out";
+    info.detail = "the kernel killed a process of the task because host memory ran out";
     return info;
   }
   return ClassifyFailure(evidence, lines, std::move(info));

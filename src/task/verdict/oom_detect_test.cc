@@ -159,7 +159,7 @@ TEST(ClassifyExit, NeedsAnAbnormalEndAndSeparateEvidence) {
        {.exit_code = 137, .device_full = 1.0},
        "",
        ExitKind::kFailed,
-       "as after signal 9"},
+       "which indicates signal 9"},
       {"cuBLAS could not allocate, GPU unknown",
        {.exit_code = 1},
        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)\n",
