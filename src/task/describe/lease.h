@@ -37,7 +37,7 @@ struct LeaseKey {
     field("cluster", key.cluster, "Cluster name: letters, digits and any of '_', '-', '+', '.'",
           {.max_bytes = 64, .required = true});
     field("job", key.job, "Job number.", {.low = 1, .required = true});
-    field("step", key.step, "batch, interactive, or the step number.",
+    field("step", key.step, "Step of the job: batch, interactive or the step number.",
           {.max_bytes = 64, .required = true});
     field("rank", key.rank, "Rank of this machine within the step.", {.low = 0});
     field("restart", key.restart, "How often the job has been restarted.", {.low = 0});

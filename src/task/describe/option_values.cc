@@ -203,7 +203,7 @@ Result<ArrayPlan> ParseArray(std::string_view text) {
     list = text.substr(0, percent);
     plan.limit = ParseInt(text.substr(percent + 1));
     if (!plan.limit || *plan.limit < 1 || *plan.limit > core::kMaxArrayIndex)
-      return Expected("a number of tasks, at least 1, after '%'", text);
+      return Expected("a limit of at least one task after '%'", text);
   }
   std::set<std::int64_t> indices;
   for (std::string_view piece : base::Split(list, ',')) CARMA_TRY(AddIndices(piece, indices));

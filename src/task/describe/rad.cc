@@ -112,7 +112,7 @@ class Parser {
       }
       if (!read) return read;
     }
-    if (file_.command.empty()) return Wrong(lines_.size(), "ends without a command");
+    if (file_.command.empty()) return Wrong(lines_.size(), "the file ends without a command");
     return Unit{};
   }
 

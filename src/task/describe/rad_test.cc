@@ -96,7 +96,7 @@ TEST(ParseRad, RefusesWithTheLine) {
       {replaced("python", "A=1 python"), "x.rad:3: the command is run without a shell"},
       {replaced("python main.py -a resnet50 'data set'", ""), "x.rad:3: expected a command"},
       {replaced("128", "many"), "x.rad:6: expected a batch size"},
-      {"model: x\n", "x.rad:1: ends without a command"},
+      {"model: x\n", "x.rad:1: the file ends without a command"},
       {"true\nfalse\nmodel: x\n", "x.rad:2: found a second command"},
       {"true\nmodel: x\nmodel: y\n", "x.rad:3: 'model:' is specified twice"},
       {"true\nmodel: x\ncolour: blue\n", "x.rad:3: unknown key 'colour'"},

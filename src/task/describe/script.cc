@@ -131,7 +131,7 @@ class Reader {
     const bool sbatch = keyword == "#SBATCH";
     const std::string_view rest = line.substr(keyword.size());
     if (rest.size() > kMaxDirectiveBytes)
-      return Wrong("a directive longer than " + std::to_string(kMaxDirectiveBytes) + " bytes");
+      return Wrong("the directive is longer than " + std::to_string(kMaxDirectiveBytes) + " bytes");
     const Result<std::vector<std::string>> words = SplitShellWords(rest, WordRules::kWords);
     if (!words) return Wrong(words.error().message);
     found_.sbatch |= sbatch;

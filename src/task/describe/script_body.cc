@@ -86,7 +86,7 @@ std::string ScontrolMistake(const std::vector<std::string>& words, std::size_t a
   if (at >= words.size() || Has(kWordsOfScontrol, words[at])) return "";
   const std::string what = at + 1 < words.size() && words[at] == "show" ? words[at + 1] : "";
   if (what.starts_with("hostname") || what == "job" || what == "jobs") return "";
-  return fmt::format("'scontrol {}{}{}' fails here", base::Printable(words[at], 30),
+  return fmt::format("'scontrol {}{}{}' fails in CARMA", base::Printable(words[at], 30),
                      what.empty() ? "" : " ", base::Printable(what, 30));
 }
 

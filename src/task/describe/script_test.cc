@@ -89,8 +89,8 @@ TEST(ReadDirectives, WarnsAboutIgnoredSbatchOptions) {
   EXPECT_EQ(directives->warnings,
             (std::vector<std::string>{
                 "x.sh:3: #SBATCH --exclusive: 'user' is ignored",
-                "x.sh:3: #SBATCH --exclusive: no other task runs on its "
-                "GPUs; others may run on the server",
+                "x.sh:3: #SBATCH --exclusive: the task has its GPUs to itself, "
+                "but other tasks may run on the server",
                 "x.sh:4: #SBATCH --made-up: unknown option, ignored",
                 "x.sh:5: #SBATCH --memory: unknown option, ignored",
                 "x.sh:6: #SBATCH: 'stray' is not an option, ignored",
@@ -107,8 +107,8 @@ TEST(ReadDirectives, RefusesWithThePlace) {
       {"#!/bin/sh\n#CARMA --gpus\n", "x.sh:2: --gpus: expected a value"},
       {"#!/bin/sh\n#CARMA --hold=1\n", "x.sh:2: --hold: takes no value"},
       {"#!/bin/sh\n#CARMA --wrap x\n", "x.sh:2: --wrap: not allowed in a script"},
-      {"#!/bin/sh\n#CARMA -J 'a\n", "x.sh:2: a ' is not closed"},
-      {"#!/bin/sh\n#CARMA -J " + std::string(9000, 'x') + "\n", "x.sh:2: a directive longer"},
+      {"#!/bin/sh\n#CARMA -J 'a\n", "x.sh:2: the quote ' is not closed"},
+      {"#!/bin/sh\n#CARMA -J " + std::string(9000, 'x') + "\n", "x.sh:2: the directive is longer"},
       {std::string("#!/bin/sh\ntrue\0\n", 16), "x.sh:2: contains a NUL byte"},
       {"#!/bin/sh\n\n# caf\xe9\n", "x.sh:3: not UTF-8"},
       {"#!" + std::string(5 << 20, 'x'), "x.sh: larger than 4194304 bytes"},

@@ -122,7 +122,7 @@ struct TaskSpec : core::TaskRequest {
           "Conda environment to activate (PATH and CONDA_* variables): name or absolute path.",
           {.max_bytes = kMaxPathBytes});
     field("container", task.container,
-          "Image in which the command runs, [podman:|docker:|apptainer:]IMAGE.",
+          "Container image in which the command runs: [podman:|docker:|apptainer:]IMAGE.",
           {.max_bytes = kMaxPathBytes,
            .fits = IsContainer,
            .expected = "an image such as pytorch/pytorch:latest or /images/train.sif"});
@@ -158,15 +158,15 @@ struct TaskSpec : core::TaskRequest {
           "Training optimiser, one word: sgd, sgd-momentum, adam, adamw …", kOneWord);
     field("precision", task.precision,
           "Number format used in training, one word: fp32, amp, bf16 …", kOneWord);
-    field(
-        "training", task.training,
-        "How a transformer is trained, for the memory estimate. If a name occurs twice, the later "
-        "value is used.",
-        {.max_items = kMaxTrainingWords, .unless_empty = true});
+    field("training", task.training,
+          "Training settings of a transformer, for the memory estimate. If a name occurs twice, "
+          "the later "
+          "value is used.",
+          {.max_items = kMaxTrainingWords, .unless_empty = true});
     field("array_index", task.array_index, "Index of this task in its array.",
           {.low = 0, .high = core::kMaxArrayIndex});
     field("slurm", task.slurm,
-          "A script written for Slurm; it gets the environment variables that Slurm would set.",
+          "The script was written for Slurm, so it gets the environment variables that Slurm sets.",
           {.unless_empty = true});
     field("parameters", task.parameters,
           "The task's sweep values by parameter name: set as variables CARMA_PARAM_NAME, and "
@@ -178,10 +178,11 @@ struct TaskSpec : core::TaskRequest {
           "Append to existing output files instead of emptying them.", {.unless_empty = true});
     field("no_progress", task.no_progress, "Do not read the task's progress from its output.",
           {.unless_empty = true});
-    field("serve", task.serve,
-          "Latency-sensitive task: under MPS its kernels go before those of its user's other tasks "
-          "(client priority), and max_slowdown is 1.25 if it is absent.",
-          {.unless_empty = true});
+    field(
+        "serve", task.serve,
+        "Latency-sensitive task: under MPS its kernels run before those of its user's other tasks "
+        "(client priority), and max_slowdown is 1.25 if it is absent.",
+        {.unless_empty = true});
     field("signal", task.signal,
           "Name of the signal sent signal_before_s seconds before the time limit: USR1, INT …",
           {.max_bytes = 16, .fits = base::IsSignalName, .expected = "a signal name such as USR1"});
@@ -204,7 +205,7 @@ struct TaskSpec : core::TaskRequest {
           "POST /v1/leases.",
           {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
     field("lease_retries", task.lease_retries,
-          "For a job's lease: how often the job may be restarted after running out of GPU memory.",
+          "Maximum restarts of a lease's job after it runs out of GPU memory.",
           {.low = 0, .high = core::kMaxRecoveries});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;

@@ -15,9 +15,10 @@ constexpr std::array kOptions{
         "tokens of the decoder sequence in an encoder-decoder model (default: --seq-len)"},
     TrainingOption{"mean-len", "N",
                    "mean token count of samples other than the longest, if batches are not padded"},
-    TrainingOption{"tokenizer-len", "N",
-                   "length to which the tokenizer truncates samples without --seq-len (default: "
-                   "tokenizer_config.json)"},
+    TrainingOption{
+        "tokenizer-len", "N",
+        "length to which the tokenizer truncates samples if --seq-len is not set (default: "
+        "tokenizer_config.json)"},
     TrainingOption{"resolution", "N", "height and width of an image (default: from config.json)"},
     TrainingOption{"method", "NAME", "full (default), lora, qlora"},
     TrainingOption{
@@ -32,7 +33,8 @@ constexpr std::array kOptions{
         "lora-targets", "LIST",
         "matrices with adapters: q,k,v,o,gate,up,down, attention, mlp, all (default: q,v)"},
     TrainingOption{"lora-dropout", "", "the adapters use dropout"},
-    TrainingOption{"train-embeddings", "", "also train embedding and head (modules_to_save)"},
+    TrainingOption{"train-embeddings", "",
+                   "also train the embedding and the head (modules_to_save)"},
     TrainingOption{"unprepared", "", "prepare_model_for_kbit_training is not called"},
     TrainingOption{"weights", "NAME",
                    "how weights are stored: bf16, fp16, fp32, nf4, nf4-dq, gptq4, int8 (default: "
@@ -42,7 +44,7 @@ constexpr std::array kOptions{
                    "model.safetensors.index.json)"},
     TrainingOption{
         "frozen-parameters", "N",
-        "parameter count of additional models that only run forward (default: model_index.json)"},
+        "parameter count of models that run only forward passes (default: model_index.json)"},
     TrainingOption{"encodes-images", "", "an autoencoder runs on the same GPU"},
     TrainingOption{"ema", "", "keep a second, averaged copy of the trained weights"},
     TrainingOption{"amp", "", "autocast; with fsdp: FSDP mixed precision (Trainer: bf16 or fp16)"},

@@ -118,7 +118,7 @@ Result<bool> LeaseBook::MayAdopt(core::TaskId id, const LeaseProcess& process) c
 }
 
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member) {
-  if (!Alive(member.process)) return Conflict("process {} has ended", member.process.process.pid);
+  if (!Alive(member.process)) return Conflict("process {} has exited", member.process.process.pid);
   if (lease.members.size() >= kMaxMembers)
     return Conflict("a lease can have at most {} processes", kMaxMembers);
   std::vector<LeaseMember> fresh;

@@ -100,7 +100,7 @@ SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const 
   run.input =
       MailOf(order, address, base::ShortHostName(), base::SystemClock().Now(), EndOfOutput(order));
   const Result<RunResult> ran = RunBounded(run);
-  if (!ran) return Failed("no mail program: " + ran.error().message);
+  if (!ran) return Failed("cannot run the mail program: " + ran.error().message);
   const std::string trouble = TroubleOf(*ran, order);
   return trouble.empty() ? SendResult{} : Again(order.sendmail + " " + trouble);
 }

@@ -106,7 +106,7 @@ CgroupBase IfWritable(CgroupBase base) {
 CgroupBase FindCgroupBase() {
   const Result<std::string> self = base::ReadFile("/proc/self/cgroup", kMaxTextBytes);
   const Result<std::string> mounts = base::ReadFile("/proc/self/mountinfo", kMaxTextBytes);
-  if (!self || !mounts) return {.reason = "/proc does not show our cgroup"};
+  if (!self || !mounts) return {.reason = "cannot read this process's cgroup from /proc"};
   return PlaceForTasks(IfWritable(ParseCgroupPlace(*self, *mounts)));
 }
 

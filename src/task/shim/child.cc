@@ -47,8 +47,7 @@ LaunchError EnterFailure(int error, const std::string& workdir) {
 LaunchError ExecFailure(int error, const std::string& program) {
   const std::string quoted = "'" + base::Printable(program) + "'";
   if (error == ENOENT && base::Exists(program))
-    return {"cannot run " + quoted + ": its #! line names an interpreter that does not exist",
-            false};
+    return {"cannot run " + quoted + ": its interpreter does not exist", false};
   if (error == ENOEXEC)
     return {"cannot run " + quoted + ": it is neither a program nor a script with a #! line",
             false};
@@ -111,7 +110,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   if (plan.user != nullptr) {
     if (const Result<Unit> became = BecomeUser(*plan.user); !became) {
       return LaunchError{
-          fmt::format("cannot become user {}: {}", plan.user->uid, became.error().message), false};
+          fmt::format("cannot switch to user {}: {}", plan.user->uid, became.error().message),
+          false};
     }
   }
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)

@@ -400,7 +400,7 @@ void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
   const bool docker = container_ && container_->tool == ContainerTool::kDocker;
   Result<Unit> limited =
-      Unavailable(docker ? "Docker does not use cgroup v2 here" : "it has no control group");
+      Unavailable(docker ? "Docker does not use cgroup v2 here" : "the task has no control group");
   if (!docker && group_) limited = LimitGpuMemoryOf(group_->path(), true);
   if (docker || (limited && MayCallDocker())) {
     for (const std::string& folder : MakeContainerGroups(Containers())) {

@@ -73,7 +73,7 @@ struct ShimOrder : LaunchOrder {
     constexpr base::FieldRule kArguments{.max_bytes = kMaxArgBytes,
                                          .max_items = kMaxArgs,
                                          .fits = HasNoNul,
-                                         .expected = "texts without NUL bytes"};
+                                         .expected = "strings without NUL bytes"};
     constexpr base::FieldRule kFolder{.max_bytes = kMaxPathBytes};
     constexpr base::FieldRule kFile{.max_bytes = kMaxPathBytes,
                                     .fits = IsAbsolutePath,
@@ -139,7 +139,7 @@ struct ShimOrder : LaunchOrder {
 template <class Visitor, class Process>
 void VisitProcess(Visitor& field, Process& process) {
   field("pid", process.pid, "",
-        {.low = 1, .high = INT32_MAX, .required = true, .expected = "a process number"});
+        {.low = 1, .high = INT32_MAX, .required = true, .expected = "a process ID"});
   field("start_ticks", process.start_ticks, "",
         {.required = true, .expected = "clock ticks since boot"});
 }

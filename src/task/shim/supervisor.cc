@@ -254,8 +254,9 @@ void Supervisor::AskToSave() {
   if (SignalHandlers(checkpoint_signal_, false) > 0) return;
   ask_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
-  pump_.Note(std::string("asked to checkpoint by ") + ::sigabbrev_np(checkpoint_signal_) +
-             ", but no process of this task handles that signal");
+  pump_.Note(std::string("this task was asked to checkpoint by ") +
+             ::sigabbrev_np(checkpoint_signal_) +
+             ", but none of its processes handles that signal");
 }
 
 void Supervisor::ChangeLimits() {

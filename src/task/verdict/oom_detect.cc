@@ -312,7 +312,7 @@ std::optional<std::string> VictimOf(const ExitEvidence& evidence,
     return "hit by a neighbour's fault: " + base::Printable(fault->line);
   }
   if (OtherException(lines, 0)) return std::nullopt;
-  return "its MPS server broke; " + OwnWords(evidence, lines);
+  return "its MPS server failed; " + OwnWords(evidence, lines);
 }
 
 std::optional<std::string> OwnGpuFault(const ExitEvidence& evidence,
@@ -400,7 +400,7 @@ core::ExitInfo ClassifyExit(const ExitEvidence& evidence) {
   info.signal = evidence.signal;
   if (evidence.lost) {
     info.kind = core::ExitKind::kLost;
-    info.detail = "ended without a report";
+    info.detail = "the attempt ended without a report";
     return info;
   }
   if (evidence.exit_code == 0 && evidence.signal == 0) return info;

@@ -237,7 +237,7 @@ TEST(ClassifyExit, NeedsAnAbnormalEndAndSeparateEvidence) {
        {.signal = SIGABRT, .server_broke = true},
        "epoch 3\n",
        ExitKind::kVictim,
-       "its MPS server broke; killed by signal 6"},
+       "its MPS server failed; killed by signal 6"},
       {"the server broke, but the task failed by itself",
        {.exit_code = 1, .server_broke = true},
        kValueError,
