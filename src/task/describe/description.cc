@@ -109,8 +109,8 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
-    // No memory size is given, so by default the task gets whole GPUs of any size. If its user
-    // allows sharing, only the measured memory use of the GPU counts.
+    // No memory size was requested, so by default the task gets whole GPUs of any size. If the user
+    // allows sharing, only the measured memory use of the GPU matters.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;

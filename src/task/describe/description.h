@@ -39,7 +39,7 @@ struct PlanFile {
 struct Draft {
   TaskSpec spec;  // paths are as written, so they may be relative
   std::optional<bool> exclusive;
-  bool gpus_counted = false;     // the GPU count was given
+  bool gpus_counted = false;     // a GPU count was set
   bool type_with_count = false;  // the number was given with the type: "a100:2"
   std::optional<std::string> array;
   std::optional<std::string> wrap;

@@ -19,7 +19,7 @@ enum class NotifyEvent {
   kEnd,          // the task has ended in any way
   kFail,         // the task neither succeeded nor was cancelled
   kOutOfMemory,  // an attempt ran out of GPU memory, retried or not
-  kRequeue,      // the task was requeued for a different reason
+  kRequeue,      // the task was requeued for a reason other than GPU memory
 };
 inline constexpr std::array<std::pair<NotifyEvent, std::string_view>, 5> kNotifyEventWords{{
     {NotifyEvent::kStart, "start"},

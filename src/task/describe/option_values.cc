@@ -123,8 +123,8 @@ std::optional<Duration> ParseOffset(std::string_view text) {
   return *span;
 }
 
-// Whether sites use this node feature as a GPU type name. Any other feature may be something else,
-// such as a rack.
+// Whether this node feature is a name that sites commonly use for a GPU type. Any other feature may
+// mean something else, such as a rack.
 bool IsKnownGpuType(std::string_view word) {
   constexpr std::string_view kModels[] = {
       "a2",   "a10",  "a16",  "a30",   "a40",  "a100", "a800", "a4000", "a4500", "a5000", "a6000",

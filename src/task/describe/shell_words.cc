@@ -58,7 +58,7 @@ class Splitter {
     word_.reset();
   }
 
-  // Takes one character, quoted piece or escape of a word.
+  // Consumes one character, quoted section or escape sequence of a word.
   std::optional<base::Error> Take(char c) {
     if (c == '\'') return TakeSingleQuoted();
     if (c == '"') return TakeDoubleQuoted();

@@ -13,8 +13,8 @@
 
 namespace carma::task {
 
-// Options of #SBATCH lines by their long names. If an option occurs several times, its last value
-// counts. A switch has the value "".
+// Options from #SBATCH lines, by long name. If an option occurs several times, its last value is
+// used. A switch has the value "".
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 

@@ -167,7 +167,7 @@ bool IsTrainingLauncher(std::string_view program) {
   return IsOneOf(program, kNames) || program.starts_with("torch.distributed.") ||
          program.starts_with("accelerate.commands.");
 }
-// Programs that run the command given after their own options.
+// Programs that run the command that follows their own options.
 bool IsWrapper(std::string_view program) {
   constexpr std::array<std::string_view, 12> kNames{"env",     "nice",    "nohup", "time",
                                                     "stdbuf",  "ionice",  "uv",    "poetry",

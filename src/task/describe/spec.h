@@ -214,7 +214,7 @@ struct TaskSpec : core::TaskRequest {
 // Fills in an empty name and stdout_path from the command and the working directory, and the
 // max_slowdown of a task with serve.
 void FillDefaults(TaskSpec& spec);
-// The name of a command: its program, or the script given to an interpreter or launcher. "python3
+// The name of a command: its program, or the script passed to an interpreter or launcher. "python3
 // -u train.py" and "torchrun --nproc-per-node 2 train.py" give train.py, "python3 -m pkg.train"
 // gives pkg.train.
 std::string NameOfCommand(const std::vector<std::string>& command);
@@ -233,7 +233,7 @@ std::string UmaskText(mode_t bits);
 // Errors: kInvalid "field: expected …".
 Result<Unit> Validate(const TaskSpec& spec);
 
-// The core's part of the description, as a request of this user.
+// The core's part of the description, as a request from this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
 // One JSON object, as in the body of POST /v1/tasks and in the store's column. Absent fields take
@@ -250,7 +250,7 @@ class SpecWriter {
   std::map<std::string, std::string> environment_;
   std::string environment_text_;  // environment_ as JSON
 };
-// common: values of absent fields. Rejects unknown fields and applies Validate(). Errors: kInvalid
+// common: values for absent fields. Rejects unknown fields and applies Validate(). Errors: kInvalid
 // with a JSON pointer.
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 

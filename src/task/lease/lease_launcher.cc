@@ -37,8 +37,8 @@ constexpr std::chrono::milliseconds kLook{200};
 // up to kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
-// The LauncherPoll key of the launcher for all tasks that are not leases. The processes of a lease
-// have the lease's number as their key.
+// The LauncherPoll key for the launcher that starts all tasks other than leases. For a lease's
+// processes, the key is the lease's number.
 constexpr std::uint64_t kOthers = 0;
 
 ShimEvent EventOf(ShimEventKind kind, core::TaskId id, int attempt) {

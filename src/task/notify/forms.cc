@@ -13,7 +13,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kMaxLine = 900;  // bytes of a header, a title or a message for people
+constexpr std::size_t kMaxLine = 900;  // bytes of a header, a title or a human-readable message
 
 std::string OneLine(std::string_view text) {
   return base::Printable(text, kMaxLine);
@@ -109,7 +109,7 @@ std::string MomentIn(const Json& message, const char* name) {
   return ms == 0 ? "" : base::FormatTime(base::FromMs(ms));
 }
 
-// Facts about the task, for people. Unknown facts are omitted.
+// Human-readable facts about the task. Unknown facts are omitted.
 std::string Facts(const Json& message) {
   const std::int64_t peak_mib = NumberIn(message, "peak_mib");
   const std::int64_t attempt = NumberIn(message, "attempt");

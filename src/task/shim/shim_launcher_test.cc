@@ -141,7 +141,7 @@ TEST_F(ShimLauncherTest, ReportsWhyAProgramCannotRun) {
       {"a missing program", {root_ + "/none"}, root_, out, {}, "none': No such file"},
       {"no program", {root_ + "/plain"}, root_, out, {}, "neither a program nor a script"},
       {"not executable", {root_ + "/closed"}, root_, out, {}, "closed': Permission denied"},
-      {"its interpreter is missing", {root_ + "/orphan"}, root_, out, {}, "the interpreter that"},
+      {"its interpreter is missing", {root_ + "/orphan"}, root_, out, {}, "interpreter does not"},
       {"a missing folder", {"true"}, root_ + "/no", out, {}, "/no': No such file or directory"},
       {"output below a file", {"true"}, root_, root_ + "/plain/out", {}, "/plain/out': Not a dir"},
       {"output onto a folder", {"true"}, root_, root_, {}, "': Is a directory"},

@@ -177,7 +177,7 @@ class Reader {
 
 // ---- running ----
 
-// Signals that end a script or announce its end, and SIGCONT.
+// Signals that terminate a script or announce its termination, and SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
 // The signals in kPassedOn and SIGCHLD. They are blocked and received by sigwaitinfo(). So no

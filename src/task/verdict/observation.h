@@ -17,7 +17,7 @@ struct FormulaSplit {
   friend bool operator==(const FormulaSplit&, const FormulaSplit&) = default;
 };
 
-// Number of observations that are stored per signature, and in total. The newest are kept.
+// Maximum number of stored observations, per signature and in total. The newest are kept.
 inline constexpr int kRunsPerSignature = 16;
 inline constexpr int kMaxObservations = 20'000;
 

@@ -13,8 +13,9 @@
 namespace carma::task {
 namespace {
 
-// A message this close to the end may still explain it. The range covers a Python traceback,
-// torchrun's table and TensorFlow's call stacks, but not a warning that the task survived long ago.
+// A message can explain how the task ended only if it is this close to the end of its output. The
+// range covers a Python traceback, torchrun's table and TensorFlow's call stacks, but not a warning
+// that the task survived long ago.
 constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 constexpr std::size_t kTailLines = 200;
 
@@ -258,7 +259,7 @@ bool EndedFromOutside(int signal) {
   return std::ranges::find(kOutside, signal) != kOutside.end();
 }
 
-// The last line that contains a word. An ordinary program gives its reason there, or before a line
+// The last line that contains a word. An ordinary program states its error there, or before a line
 // such as "Run 'docker run --help' for more information".
 std::string_view LastWords(const std::vector<std::string_view>& lines) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -298,7 +299,7 @@ std::optional<Finding> OwnOom(const ExitEvidence& evidence,
   return found;
 }
 
-// Empty if the task did not end because of another task.
+// Empty if the failure was not caused by another task.
 std::optional<std::string> VictimOf(const ExitEvidence& evidence,
                                     const std::vector<std::string_view>& lines) {
   if (evidence.made_fault) return std::nullopt;
