@@ -15,10 +15,9 @@ constexpr std::array kOptions{
         "tokens of the decoder sequence in an encoder-decoder model (default: --seq-len)"},
     TrainingOption{"mean-len", "N",
                    "mean token count of samples other than the longest, if batches are not padded"},
-    TrainingOption{
-        "tokenizer-len", "N",
-        "length to which the tokenizer truncates samples if --seq-len is not set (default: "
-        "tokenizer_config.json)"},
+    TrainingOption{"tokenizer-len", "N",
+                   "tokenizer truncation length if --seq-len is not set (default: from "
+                   "tokenizer_config.json)"},
     TrainingOption{"resolution", "N", "height and width of an image (default: from config.json)"},
     TrainingOption{"method", "NAME", "full (default), lora, qlora"},
     TrainingOption{
