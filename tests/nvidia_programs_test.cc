@@ -184,7 +184,7 @@ TEST_P(NvidiaMps, AHangingDaemonIsAbandonedAndKilledInTheEnd) {
   ::kill(daemon->pid, SIGSTOP);
   EXPECT_EQ(Control().Daemon(), daemon) << "the kernel reports the holder of the lock";
   EXPECT_THAT(Control().Look(Soon(std::chrono::milliseconds(300))).error().message,
-              HasSubstr("did not answer in time"));
+              HasSubstr("did not respond in time"));
   Control().Quit(Soon(std::chrono::milliseconds(300)));
   ExpectNothingLeft();
 }

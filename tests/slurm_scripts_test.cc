@@ -187,12 +187,14 @@ TEST_F(SlurmScripts, ReportsDifferencesFromSlurmAtSubmission) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("differs.sh:3: sets CUDA_VISIBLE_DEVICES"));
   EXPECT_THAT(ran.err, HasSubstr("differs.sh:4: CARMA has no squeue"));
-  EXPECT_THAT(ran.err, HasSubstr("no #SBATCH line asks for a GPU: the task gets 1 (-G 0: none)"));
+  EXPECT_THAT(
+      ran.err,
+      HasSubstr("no #SBATCH line requests a GPU, so the task gets one (use -G 0 for none)"));
   const Ran shard =
       site.Carma({"submit", "--check", WriteScript("s.sh", "#SBATCH --gres=shard:2\n")});
   EXPECT_EQ(shard.code, 0);
   EXPECT_THAT(shard.err, HasSubstr("'shard:2' means one shared GPU"));
-  EXPECT_THAT(shard.err, Not(HasSubstr("asks for a GPU")));
+  EXPECT_THAT(shard.err, Not(HasSubstr("requests a GPU")));
 }
 
 }  // namespace

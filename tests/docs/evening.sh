@@ -57,7 +57,7 @@ carma wait @ && carma logs @                                              # -> a
 carma submit --check --gpu-mem 12G -- python3 hello.py                    # -> Nothing was submitted
 carma submit --notify me -J mailed -- true                                # -> Submitted task
 carma submit --notfy me -- true                                          # -> --notify
-carma submit --check --gpu-mem 12 -- true                                 # -> 12 is 12 MiB; did you mean 12G?
+carma submit --check --gpu-mem 12 -- true                                 # -> 12 without a unit means 12 MiB; did you mean 12G?
 carma progress $PWD/carma/README.md                                       # -> no progress
 printf '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","arguments":{}}}\n' | carma mcp    # -> NAME
 carma cancel --all

@@ -33,7 +33,7 @@ carma submit --gpus 9 -- true                                    # -> the task a
 carma submit --gpu-mem 100G -- true                              # -> 100.0G does not fit on any GPU that the task may use; the largest has 39.6G
 carma submit --cpus 1000 -- true                                 # -> the task asks for 1000 CPUs, but this server has 32 for tasks
 carma submit --mem 9T -- true                                    # -> the task asks for 9216.0G of main memory, but this server has 256.0G for tasks
-printf '#!/bin/bash\n#SBATCH --nodes=4\n' > a.sh; carma submit a.sh          # -> a.sh:2: --nodes: this is one server, expected 1, not 4
+printf '#!/bin/bash\n#SBATCH --nodes=4\n' > a.sh; carma submit a.sh          # -> a.sh:2: --nodes: this is a single server; expected 1, not 4
 printf '#!/bin/bash\n#CARMA --tiem 4\n' > a.sh; carma submit a.sh            # -> a.sh:2: unknown option --tiem, did you mean --time?
 printf '#!/bin/bash\n#SBATCH -G1 -o x --tiem=4\n' > a.sh; carma submit --check a.sh 2>&1 >/dev/null    # -> a.sh:2: #SBATCH --tiem: unknown option, ignored, did you mean --time?
 printf '#!/bin/bash\n#SBATCH -o x --gres=gpu:two\n' > a.sh; carma submit a.sh     # -> there is no GPU of type two here

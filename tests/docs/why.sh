@@ -71,7 +71,7 @@ carma submit -W job.sh && carma logs                                      # 22: 
 pid=$(carma status --json | grep -o '"pid":[0-9]*' | cut -d: -f2) && kill $pid
 printf '#!/bin/sh\nexec sleep 600\n' > hangs && chmod +x hangs
 CARMA_COLLOCATION_MPS_CONTROL=$PWD/hangs CARMA_POLICY_REQUIRE='own_tasks < 1' carmad --background    # 20: in the background
-carma status --wait                                                       # 20: the MPS control program did not answer in time
+carma status --wait                                                       # 20: the MPS control program did not respond in time
 carma run -- echo without MPS                                             # 20: without MPS
 carma submit -J mine --gpu 0 --array 1-2 -- carma-simtask --memory-mib 2000 --solo-s 900 --sm-active 0.1
 carma explain                                                             # 3: Site rule 'own_tasks < 1' (policy.require) excludes GPU 0

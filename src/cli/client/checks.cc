@@ -239,9 +239,9 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
     const bool sets = equals != rest.npos && !rest.substr(equals).starts_with("==") &&
                       rest.substr(0, equals).find_first_not_of("\"'] ") == rest.npos;
     if (sets) {
-      return {
-          fmt::format("{}:{}: sets CUDA_VISIBLE_DEVICES, so the task may use GPUs it was not given",
-                      base::Printable(*script, 200), number)};
+      return {fmt::format(
+          "{}:{}: sets CUDA_VISIBLE_DEVICES, so the task may use GPUs that are not assigned to it",
+          base::Printable(*script, 200), number)};
     }
   }
   return {};

@@ -92,7 +92,7 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
   };
   add_file("--adapter-config", task::PlanFile::Kind::kAdapter,
            "PEFT's adapter_config.json; implies lora");
-  add_file("--deepspeed", task::PlanFile::Kind::kDeepSpeed, "DeepSpeed's configuration, JSON");
+  add_file("--deepspeed", task::PlanFile::Kind::kDeepSpeed, "DeepSpeed configuration in JSON");
   verb.AddOption("--gpu-memory", "MIB", flags.gpu_mib,
                  "GPU memory; when it is almost full, the allocator frees cached memory")
       .Group(group)

@@ -31,8 +31,8 @@ struct Address {
   socklen_t length = 0;
 };
 
-// The address of an abstract socket. Such a socket needs no folder that both sides can reach, and
-// it disappears with its listener.
+// The address of an abstract socket, which needs no folder that both sides can access and
+// disappears with its listener.
 Address AddressOf(std::string_view name) {
   Address made;
   made.address.sun_family = AF_UNIX;
@@ -46,7 +46,7 @@ Result<uid_t> PeerOf(int fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-    return FailErrno(errno, "peer credentials of the terminal socket");
+    return FailErrno(errno, "reading the terminal socket's peer credentials");
   return peer.uid;
 }
 
@@ -133,7 +133,7 @@ Result<AttachMessage> ParseAttachMessage(std::string_view bytes) {
   AttachMessage message;
   if (!bytes.empty()) message.kind = static_cast<Kind>(bytes.front());
   if (bytes.empty() || bytes.size() > kMaxAttachBytes + 1 || !Take(bytes.substr(1), message))
-    return Invalid("terminal socket: expected a message from carma run");
+    return Invalid("terminal socket: received data that is not a message from carma run");
   return message;
 }
 
@@ -176,7 +176,7 @@ Result<std::optional<AttachSocket::Received>> AttachSocket::Receive() {
   } while (n < 0 && errno == EINTR);
   if (n < 0 && errno == EAGAIN) return std::nullopt;
   if (n < 0 && errno != ECONNRESET) return FailErrno(errno, "terminal socket");
-  if (n <= 0) return NotFound("terminal socket: the other side is gone");
+  if (n <= 0) return NotFound("terminal socket: the peer has disconnected");
   Received received;
   received.descriptor = DescriptorOf(header);
   received.message = CARMA_TRY(ParseAttachMessage({bytes.data(), static_cast<std::size_t>(n)}));

@@ -60,7 +60,7 @@ class AttachSocket {
   explicit operator bool() const { return static_cast<bool>(fd_); }
   void Close() { fd_.reset(); }
   // Sends `message`, together with `descriptor` unless that is -1. Returns false if the peer is
-  // slow and the caller must try again later. Errors: the peer is gone.
+  // slow and the caller must try again later. Returns an error if the peer is gone.
   Result<bool> Send(const AttachMessage& message, int descriptor = -1);
   struct Received {
     AttachMessage message;

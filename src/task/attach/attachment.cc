@@ -38,7 +38,7 @@ Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
   while (WaitFor(socket.fd(), POLLIN, deadline)) {
     std::optional<AttachSocket::Received> heard = CARMA_TRY(socket.Receive());
     if (heard && heard->message.kind == Kind::kHello) return std::move(*heard);
-    if (heard) return Invalid("terminal socket: expected a greeting first");
+    if (heard) return Invalid("terminal socket: the first message is not a greeting");
   }
   return Unavailable("the 'carma run' waiting for the task does not respond");
 }
@@ -68,7 +68,7 @@ Result<Attachment> Attachment::Open(const std::string& name, bool terminal, uid_
   } else if (hello.descriptor) {
     attachment.task_end_ = std::move(hello.descriptor);
   } else {
-    return Invalid("terminal socket: expected the task's input");
+    return Invalid("terminal socket: the greeting does not contain the task's input");
   }
   return attachment;
 }
@@ -97,8 +97,8 @@ void Attachment::SetSize(TerminalSize size) {
 }
 
 short Attachment::socket_events() const {
-  // While the terminal is slow, reading more output would only fill the buffer. poll() reports a
-  // hang-up anyway.
+  // While the terminal has not accepted earlier input, reading more would only fill the buffer.
+  // poll() reports a hang-up anyway.
   const int input = typed_.empty() ? POLLIN : 0;
   return static_cast<short>(input | (unsent_.empty() ? 0 : POLLOUT));
 }

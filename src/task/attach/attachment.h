@@ -25,8 +25,8 @@ class Attachment {
   // user, no free terminal on the machine.
   static Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
-  // The task's end of its input. With a terminal, this is also the end of its output and errors.
-  // This object owns the descriptor until the task has started.
+  // The task's stdin. With a terminal, this is also its stdout and stderr. This object owns the
+  // descriptor until the task has started.
   int task_end() const { return task_end_.get(); }
   void CloseTaskEnd() { task_end_.reset(); }
   bool has_terminal() const { return static_cast<bool>(master_); }
@@ -39,7 +39,8 @@ class Attachment {
   short socket_events() const;
   int terminal_fd() const { return typed_.empty() ? -1 : master_.get(); }
 
-  // Returns false while the client cannot keep up. The task's output must not be read then.
+  // Returns false while the client cannot keep up; the task's output must not be read during that
+  // time.
   bool Ready() const { return unsent_.empty(); }
   // Sends the message immediately or later, in order. Messages are dropped once the client is gone.
   void Tell(AttachMessage message);

@@ -28,8 +28,9 @@ std::string ContainerText(const ContainerImage& container);
 // ".sif".
 bool IsImageFile(std::string_view image);
 
-// The tools that can run the image, best first. Files and "docker://…" are for Apptainer. Names in
-// a registry are for Podman, which needs no privileges, then Docker, then Apptainer.
+// The tools that can run the image, in order of preference. Image files and "docker://…" need
+// Apptainer. For an image in a registry, the order is Podman, which needs no privileges, then
+// Docker, then Apptainer.
 std::vector<ContainerTool> ToolsFor(const ContainerImage& container);
 
 struct ContainerMount {

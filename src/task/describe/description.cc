@@ -23,7 +23,7 @@ std::string Absolute(std::string_view path, const std::string& base, const std::
   return base + (base.ends_with('/') ? "" : "/") + std::string(path);
 }
 
-// Replaces $HOME, because no shell reads the options in a script.
+// Expands $HOME, because no shell processes the options in a script.
 Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
   for (const std::string_view word : {"$HOME", "${HOME}"}) {
     if (path == word || path.starts_with(std::string(word) + "/"))
@@ -36,8 +36,9 @@ Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
   if (name.size() < 2 ||
       !(name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0))
     return Unit{};
-  return Invalid("{}: only $HOME is expanded here: write out the path, with %j for the task number",
-                 base::Printable(path, 200));
+  return Invalid(
+      "{}: only $HOME is expanded here; write out the path, using %j for the task number",
+      base::Printable(path, 200));
 }
 
 void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
@@ -86,7 +87,7 @@ std::optional<std::string> ShownScriptPath(const std::string& path,
 Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   const bool file_or_command = spec.script || !spec.command.empty();
   if (draft.wrap && file_or_command)
-    return Invalid("--wrap is already the command: omit the other one");
+    return Invalid("--wrap already gives the command; omit the script or -- COMMAND");
   if (!draft.wrap && !file_or_command)
     return Invalid("nothing to run: give a script, -- COMMAND, or --wrap");
   // Otherwise the task would have an empty name.
@@ -108,8 +109,8 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
-    // No memory size is given, so by default the task gets whole GPUs of any size. If its user
-    // allows sharing, only the measured memory use of the GPU counts.
+    // No memory size was requested, so by default the task gets whole GPUs of any size. If the user
+    // allows sharing, only the measured memory use of the GPU matters.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;
@@ -224,19 +225,19 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   CARMA_TRY(ChooseCommand(draft_, spec));
   const bool sweeps = !draft_.parameters.empty() || !draft_.sweep_file.empty();
   if (sweeps && draft_.array)
-    return Invalid("--param and --param-file make an array: omit --array");
+    return Invalid("--param and --param-file already make an array; omit --array");
   if (!draft_.gpus_counted && !spec.on_gpus.empty())
     spec.gpus = static_cast<int>(spec.on_gpus.size());
   ChooseMemory(draft_, spec);
   AddMail(draft_, spec);
   if (spec.signal && !spec.time_limit)
-    Warn("--signal: needs --time, because it is sent before the time limit");
+    Warn("--signal needs --time, because the signal is sent before the time limit");
   if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
   for (std::string* path : {&spec.workdir, &spec.stdout_path, &spec.stderr_path})
     CARMA_TRY(ReplaceHome(context, *path));
   ResolvePaths(context, spec);
   if (context.cwd.empty() && !IsAbsolutePath(spec.workdir))
-    return Invalid("the current folder was removed: cd elsewhere, or give -D FOLDER");
+    return Invalid("the current folder no longer exists; cd elsewhere or give -D FOLDER");
   for (PlanFile& file : draft_.plan_files)
     file.path = Absolute(file.path, context.cwd, context.home);
   spec.umask = context.umask;
@@ -251,9 +252,11 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     FillSlurm(*draft_.slurm, context, spec);
     for (std::string& unread : FillHost(*draft_.slurm, spec)) Warn(std::move(unread));
     if (!draft_.gpus_counted && spec.on_gpus.empty() && !spec.gpu_type)
-      Warn("no #SBATCH line asks for a GPU: the task gets 1 (-G 0: none)");
+      Warn("no #SBATCH line requests a GPU, so the task gets one (use -G 0 for none)");
     if (spec.stdout_path.empty() && !spec.attach)
-      Warn("no #SBATCH line names the output file: it is carma-%j-%B.out, not slurm-%j.out");
+      Warn(
+          "no #SBATCH line names the output file, so it is carma-%j-%B.out instead of "
+          "slurm-%j.out");
   }
   FillDefaults(spec);
   CARMA_TRY(Validate(spec));
@@ -261,7 +264,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     if (sweeps && path.find('{') != path.npos) continue;  // the path contains a sweep value
     if ((draft_.array || sweeps) && !path.empty() && IsOnePathForAll(path))
       Warn("all tasks of the array write to " + base::Printable(path) +
-           ": add %a to separate them");
+           "; add %a to give each task its own file");
   }
   return Expand(std::move(spec), draft_.array);
 }

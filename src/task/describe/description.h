@@ -39,7 +39,7 @@ struct PlanFile {
 struct Draft {
   TaskSpec spec;  // paths are as written, so they may be relative
   std::optional<bool> exclusive;
-  bool gpus_counted = false;     // the GPU count was given
+  bool gpus_counted = false;     // a GPU count was set
   bool type_with_count = false;  // the number was given with the type: "a100:2"
   std::optional<std::string> array;
   std::optional<std::string> wrap;
@@ -90,7 +90,7 @@ class Description {
   void Warn(std::string text);
   // Warnings to print on stderr. The list may grow until Finish() returns.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // The text of --array as given, such as "0-9:2%4". With it, Finish() makes several tasks.
+  // The value of --array, such as "0-9:2%4". If it is set, Finish() makes several tasks.
   const std::optional<std::string>& array() const { return draft_.array; }
   // A sweep: values by parameter, and optionally a file with a table of values. Finish() makes one
   // task; ApplyParameters (task/describe/sweep.h) expands it.
@@ -98,8 +98,8 @@ class Description {
     return draft_.parameters;
   }
   const std::string& sweep_file() const { return draft_.sweep_file; }
-  // Used for the memory estimate: the files that options name, and whether the command and its
-  // files may be read.
+  // For the memory estimate: the files that options name, and whether the command and its files may
+  // be read.
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
   bool reads_training() const { return draft_.reads_training; }
 

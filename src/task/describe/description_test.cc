@@ -57,9 +57,10 @@ TEST(Description, OnlyHomeIsReplacedInPaths) {
   EXPECT_EQ(spec.workdir, "/home/eve");
   EXPECT_EQ(spec.stderr_path, "/home/eve/$5");
   for (const char* path : {"$SCRATCH/a", "/x/${USER}", "$HOMER/a"}) {
-    EXPECT_EQ(ErrorOf({{"output", path}}),
-              std::string(path) +
-                  ": only $HOME is expanded here: write out the path, with %j for the task number");
+    EXPECT_EQ(
+        ErrorOf({{"output", path}}),
+        std::string(path) +
+            ": only $HOME is expanded here; write out the path, using %j for the task number");
   }
   SubmitterContext inside = Eve();
   inside.cwd = "/data/a$b";
@@ -78,7 +79,7 @@ TEST(Description, NeedsAStatedFolderIfTheCurrentOneWasRemoved) {
   const auto nowhere = description.Finish(removed);
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().message,
-            "the current folder was removed: cd elsewhere, or give -D FOLDER");
+            "the current folder no longer exists; cd elsewhere or give -D FOLDER");
   ASSERT_TRUE(description.Set("chdir", "run"));
   EXPECT_FALSE(description.Finish(removed));
   ASSERT_TRUE(description.Set("chdir", "/tmp"));
@@ -196,7 +197,7 @@ TEST(Description, ReportsMistakesWithTheirPlace) {
       {{{"job-name", std::string(1 << 20, 'x')}}, "name: expected 1 to 256 bytes"},
       {{{"job-name", "\xff"}}, "name: expected"},
       {{{"priority", "1e9"}}, "--priority: expected a number"},
-      {{{"wrap", "true"}}, "--wrap is already the command"},
+      {{{"wrap", "true"}}, "--wrap already gives the command"},
   };
   for (const auto& [settings, error] : cases) {
     const std::string message = ErrorOf(settings);
@@ -286,9 +287,10 @@ TEST(Description, WarnsAboutOmittedParts) {
   Description description;
   ASSERT_TRUE(description.Set("gres", "gpu:a100:2,shard:4", "x.sh:2"));
   ASSERT_EQ(description.warnings().size(), 1u);
-  EXPECT_EQ(description.warnings()[0],
-            "x.sh:2: --gres: 'shard:4' means one shared GPU, whatever the count; state its memory "
-            "with --gpu-mem");
+  EXPECT_EQ(
+      description.warnings()[0],
+      "x.sh:2: --gres: 'shard:4' means one shared GPU, regardless of the count; state its memory "
+      "with --gpu-mem");
 }
 
 TEST(Description, ChoosesGpusByTypeSizeAndName) {

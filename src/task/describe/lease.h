@@ -37,7 +37,7 @@ struct LeaseKey {
     field("cluster", key.cluster, "Cluster name: letters, digits and any of '_', '-', '+', '.'",
           {.max_bytes = 64, .required = true});
     field("job", key.job, "Job number.", {.low = 1, .required = true});
-    field("step", key.step, "batch, interactive, or the step number.",
+    field("step", key.step, "Step of the job: batch, interactive or the step number.",
           {.max_bytes = 64, .required = true});
     field("rank", key.rank, "Rank of this machine within the step.", {.low = 0});
     field("restart", key.restart, "How often the job has been restarted.", {.low = 0});
@@ -58,7 +58,7 @@ std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
 // Whether this process is still running. Returns false if another process has reused its pid.
 bool Alive(const LeaseProcess& process);
 
-// A process that has adopted a lease counts as not started as long as it has this name. Its name
+// A process that has adopted a lease is considered not started while it has this name. Its name
 // changes when it execs the real program.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
 // Whether the process no longer has the name kWaitsForLease; empty if unknown. The name can be read

@@ -19,7 +19,7 @@ enum class NotifyEvent {
   kEnd,          // the task has ended in any way
   kFail,         // the task neither succeeded nor was cancelled
   kOutOfMemory,  // an attempt ran out of GPU memory, retried or not
-  kRequeue,      // the task was requeued for a different reason
+  kRequeue,      // the task was requeued for a reason other than GPU memory
 };
 inline constexpr std::array<std::pair<NotifyEvent, std::string_view>, 5> kNotifyEventWords{{
     {NotifyEvent::kStart, "start"},
@@ -60,7 +60,8 @@ struct NotifyTarget {
 // Parses "me", "ada@lab.org", "mail:ada", "https://…" (in the format of a known host),
 // "slack+https://…" or "/home/ada/notify". Errors: kInvalid, one line.
 Result<NotifyTarget> ParseNotifyTarget(std::string_view text);
-// The part of a target that other users may see. In a URL, everything from the path on is secret.
+// The part of a target that other users may see. For a URL, that is the scheme, host and port; the
+// rest is secret.
 std::string ShownTarget(std::string_view text);
 
 struct NotifyRule {
@@ -76,12 +77,14 @@ struct NotifyRule {
            .fits = IsTarget,
            .required = true,
            .expected = "me, a mail address, an http or https URL, or the path of a program"});
-    field("events", rule.events, "The events: start, end, fail, oom, requeue.",
+    field("events", rule.events,
+          "Events that trigger a notification: start, end, fail, oom, requeue.",
           {.max_bytes = 16,
            .max_items = 5,
            .fits = IsEvent,
            .expected = "a list of start, end, fail, oom and requeue"});
-    field("each_task", rule.each_task, "For an array: one notification per task, not one for all.",
+    field("each_task", rule.each_task,
+          "For an array: send one notification per task instead of one for the whole array.",
           {.unless_empty = true});
   }
   friend bool operator==(const NotifyRule&, const NotifyRule&) = default;
@@ -104,7 +107,7 @@ struct MailTypes {
   bool each_task = false;
   std::vector<std::string> passed_over;
 };
-// Errors: kInvalid for a word that Slurm does not define either.
+// Errors: kInvalid for a word that Slurm does not define.
 Result<MailTypes> ParseMailTypes(std::string_view text);
 
 }  // namespace carma::task

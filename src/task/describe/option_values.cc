@@ -123,8 +123,8 @@ std::optional<Duration> ParseOffset(std::string_view text) {
   return *span;
 }
 
-// Whether sites use this node feature as a GPU type name. Any other feature may be something else,
-// such as a rack.
+// Whether this node feature is a name that sites commonly use for a GPU type. Any other feature may
+// mean something else, such as a rack.
 bool IsKnownGpuType(std::string_view word) {
   constexpr std::string_view kModels[] = {
       "a2",   "a10",  "a16",  "a30",   "a40",  "a100", "a800", "a4000", "a4500", "a5000", "a6000",
@@ -203,7 +203,7 @@ Result<ArrayPlan> ParseArray(std::string_view text) {
     list = text.substr(0, percent);
     plan.limit = ParseInt(text.substr(percent + 1));
     if (!plan.limit || *plan.limit < 1 || *plan.limit > core::kMaxArrayIndex)
-      return Expected("a number of tasks, at least 1, after '%'", text);
+      return Expected("a limit of at least one task after '%'", text);
   }
   std::set<std::int64_t> indices;
   for (std::string_view piece : base::Split(list, ',')) CARMA_TRY(AddIndices(piece, indices));
@@ -237,7 +237,7 @@ Result<GpuCount> ParseGpus(std::string_view text) {
   if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
     number = text.substr(colon + 1);
     const Result<std::optional<std::string>> type = ParseGpuType(text.substr(0, colon));
-    if (!type) return Expected("N or TYPE:N such as 2 or a100:2, of one type", text);
+    if (!type) return Expected("N or TYPE:N with a single type, such as 2 or a100:2", text);
     count.type = *type;
   }
   const std::optional<std::int64_t> gpus = ParseInt(number);
@@ -268,7 +268,7 @@ Result<GpuCount> ParseGres(std::string_view text) {
       shares = true;
       remarks.push_back(
           "'" + base::Printable(piece, 40) +
-          "' means one shared GPU, whatever the count; state its memory with --gpu-mem");
+          "' means one shared GPU, regardless of the count; state its memory with --gpu-mem");
     } else if (piece.empty()) {
       return Expected("gpu:N", text);
     } else {
@@ -322,7 +322,7 @@ Result<double> ParseShare(std::string_view text) {
   const std::optional<double> number =
       base::ParseDouble(percent ? text.substr(0, text.size() - 1) : text);
   const double share = number.value_or(0) / (percent ? 100 : 1);
-  // Refuses "30", which could mean 30 % or 30 GPUs, and everything else above 1.
+  // Rejects "30", which could mean 30 % or 30 GPUs, and any other number above 1.
   if (!(share >= core::kMinSmShare && share <= 1)) return Expected("a share like 30% or 0.3", text);
   return share;
 }

@@ -38,7 +38,7 @@ struct GpuCount {
   int gpus = 1;
   std::optional<std::string> type;   // GPU model: "a100"
   std::vector<std::string> remarks;  // ignored parts of the text, for a warning
-  bool counted = true;               // false if the text gives no GPU count
+  bool counted = true;               // false if the text does not state a GPU count
 };
 // Parses "2" or "a100:2".
 Result<GpuCount> ParseGpus(std::string_view text);

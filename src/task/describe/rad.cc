@@ -51,7 +51,7 @@ class Parser {
   Result<RadFile> Run() {
     if (text_.size() > kMaxRadBytes) {
       return Invalid(path_ + ": larger than " + std::to_string(kMaxRadBytes) +
-                     " bytes, the limit of a .rad file");
+                     " bytes, the maximum size of a .rad file");
     }
     if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
     lines_ = base::Split(text_, '\n');
@@ -76,7 +76,8 @@ class Parser {
   Result<Unit> CheckBytes() const {
     if (lines_.empty()) return Wrong(1, "the file is empty");
     for (std::size_t i = 0; i < lines_.size(); ++i) {
-      if (lines_[i].find('\0') != std::string_view::npos) return Wrong(i + 1, "a NUL byte");
+      if (lines_[i].find('\0') != std::string_view::npos)
+        return Wrong(i + 1, "contains a NUL byte");
       if (!base::IsUtf8(lines_[i])) return Wrong(i + 1, "not UTF-8 text");
     }
     return Unit{};
@@ -101,17 +102,17 @@ class Parser {
         read = ReadConda(i + 1, line);
       } else if (!key.empty()) {
         if (std::ranges::find(seen, key) != seen.end())
-          return Wrong(i + 1, "'" + std::string(key) + ":' is given twice");
+          return Wrong(i + 1, "'" + std::string(key) + ":' is specified twice");
         seen.push_back(key);
         read = ReadKey(i + 1, key, base::Trim(line.substr(line.find(':') + 1)));
       } else if (!file_.command.empty()) {
-        read = Wrong(i + 1, "a second command; put several commands into a script");
+        read = Wrong(i + 1, "found a second command; put multiple commands into a script");
       } else {
         read = ReadCommand(i + 1, raw);
       }
       if (!read) return read;
     }
-    if (file_.command.empty()) return Wrong(lines_.size(), "ends without a command");
+    if (file_.command.empty()) return Wrong(lines_.size(), "the file ends without a command");
     return Unit{};
   }
 
@@ -144,8 +145,8 @@ class Parser {
 
   Result<Unit> ReadPositional() {
     if (lines_.size() < kPositionalLines) {
-      return Wrong(lines_.size(), "cut short: expected " + std::to_string(kPositionalLines) +
-                                      " lines (or the named form with model:, batch_size: …)");
+      return Wrong(lines_.size(), "too few lines: expected " + std::to_string(kPositionalLines) +
+                                      " (or the named form with model:, batch_size: …)");
     }
     for (std::size_t i = kPositionalLines; i < lines_.size(); ++i) {
       if (!WithoutComment(lines_[i]).empty()) return Expected(i + 1, "nothing more", lines_[i]);

@@ -50,7 +50,7 @@ struct RadFile {
 };
 
 // Detects the form and parses it. Errors: kInvalid "path:line: …": not UTF-8, NUL bytes, too long,
-// cut short, numbers out of range, no command, a command that needs a shell (; | & > < ` $().
+// too few lines, numbers out of range, no command, a command that needs a shell (; | & > < ` $().
 Result<RadFile> ParseRad(std::string_view text, std::string_view path);
 
 // Adds the file's settings to the description. A relative model path is relative to the file's

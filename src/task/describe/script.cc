@@ -33,7 +33,7 @@ bool MeansSomething(std::string_view option) {
 std::string SimilarOption(const std::string& name) {
   std::vector<std::string> known;
   for (const OptionInfo& option : SubmitOptions()) known.emplace_back(option.name);
-  // Slurm has no "#SBATCH --memory". This option belongs to CARMA.
+  // The option must not suggest itself: --memory, for example, is not valid after #SBATCH.
   std::erase(known, name);
   const std::optional<std::string> meant = base::DidYouMean(name, known, 2);
   return meant ? ", did you mean --" + *meant + "?" : "";
@@ -64,10 +64,10 @@ class Reader {
   Result<Directives> Run() {
     if (text_.size() > kMaxScriptBytes) {
       return Invalid(path_ + ": larger than " + std::to_string(kMaxScriptBytes) +
-                     " bytes, the limit of a script");
+                     " bytes, the maximum size of a script");
     }
     if (text_.starts_with("\xEF\xBB\xBF"))
-      return Invalid(path_ + ":1: begins with a byte order mark (BOM); save it without one");
+      return Invalid(path_ + ":1: begins with a byte order mark (BOM); save the file without one");
     if (!text_.starts_with("#!"))
       return Invalid(path_ + ":1: expected an interpreter line such as #!/bin/bash");
     CARMA_TRY(CheckBytes());
@@ -83,7 +83,7 @@ class Reader {
         continue;
       }
       const std::string_view late = KeywordOf(trimmed);
-      if (!late.empty()) Warn(std::string(late) + " below the first command is not read");
+      if (!late.empty()) Warn(std::string(late) + " after the first command is ignored");
       // One warning is enough, and a here-document may contain another script.
       if (!late.empty() || trimmed.find("<<") != trimmed.npos) break;
     }
@@ -103,7 +103,7 @@ class Reader {
   void TellPassedOver(std::string_view which) {
     if (passed_over_.empty()) return;
     found_.warnings.push_back(
-        fmt::format("{}: {} have no meaning in CARMA: {}", path_, which, passed_over_));
+        fmt::format("{}: {} have no effect in CARMA: {}", path_, which, passed_over_));
   }
   std::string Place() const { return line_ == 0 ? path_ : path_ + ":" + std::to_string(line_); }
   std::unexpected<base::Error> Wrong(std::string_view what) const {
@@ -114,7 +114,8 @@ class Reader {
     if (text_.find('\0') == std::string_view::npos && base::IsUtf8(text_)) return Unit{};
     for (std::string_view line : base::Split(text_, '\n')) {
       ++line_;
-      if (line.find('\0') != std::string_view::npos) return Wrong("a NUL byte; is this a script?");
+      if (line.find('\0') != std::string_view::npos)
+        return Wrong("contains a NUL byte; is this a script?");
       if (!base::IsUtf8(line)) return Wrong("not UTF-8 text");
     }
     return Unit{};
@@ -123,13 +124,14 @@ class Reader {
   Result<Unit> ReadComment(std::string_view line) {
     const std::string_view keyword = KeywordOf(line);
     if (keyword.empty()) {
-      if (IsMisspelt(line)) Warn("not read, expected #CARMA and a blank before the option");
+      if (IsMisspelt(line))
+        Warn("line ignored; expected #CARMA followed by a blank and the option");
       return Unit{};
     }
     const bool sbatch = keyword == "#SBATCH";
     const std::string_view rest = line.substr(keyword.size());
     if (rest.size() > kMaxDirectiveBytes)
-      return Wrong("a directive longer than " + std::to_string(kMaxDirectiveBytes) + " bytes");
+      return Wrong("the directive is longer than " + std::to_string(kMaxDirectiveBytes) + " bytes");
     const Result<std::vector<std::string>> words = SplitShellWords(rest, WordRules::kWords);
     if (!words) return Wrong(words.error().message);
     found_.sbatch |= sbatch;
@@ -143,14 +145,14 @@ class Reader {
     std::optional<OptionWord> option = TakeApart(word);
     if (!option) {
       const std::string what = "'" + base::Printable(word, 60) + "' is not an option";
-      if (word == "hetjob") return Wrong("hetjob: expected a job with one component");
+      if (word == "hetjob") return Wrong("hetjob: jobs with several components are not supported");
       if (!sbatch) return Wrong(what);
       Warn("#SBATCH: " + what + ", ignored");
       return Unit{};
     }
     const OptionInfo* info = FindOption(option->name);
     if (info == nullptr || (sbatch && !info->sbatch)) return TakeForeign(*option, words, i, sbatch);
-    if (info->name == "wrap" && line_ > 0) return Wrong("--wrap: a script is already the command");
+    if (info->name == "wrap" && line_ > 0) return Wrong("--wrap: not allowed in a script");
     const bool is_switch = info->value.empty();
     if (is_switch && option->value && sbatch) {  // for example --exclusive=user
       Warn("#SBATCH " + Dashed(info->name) + ": '" + base::Printable(*option->value, 40) +
@@ -163,7 +165,9 @@ class Reader {
     }
     if (is_switch && option->value) return Wrong(Dashed(info->name) + ": takes no value");
     if (sbatch && info->name == "exclusive")
-      Warn("#SBATCH --exclusive: no other task runs on its GPUs; others may run on the server");
+      Warn(
+          "#SBATCH --exclusive: the task has its GPUs to itself, but other tasks may run on the "
+          "server");
     if (sbatch) found_.slurm[std::string(info->name)] = option->value.value_or("");
     found_.settings.push_back({std::string(info->name), option->value.value_or(""), sbatch, line_});
     return Unit{};
@@ -195,7 +199,8 @@ class Reader {
   Result<Unit> CheckNodes(std::string_view value) {
     const std::optional<std::int64_t> least = base::ParseInt(value.substr(0, value.find('-')));
     if (least && *least > 1)
-      return Wrong("--nodes: this is one server, expected 1, not " + base::Printable(value, 20));
+      return Wrong("--nodes: this is a single server; expected 1, not " +
+                   base::Printable(value, 20));
     return Unit{};
   }
 

@@ -10,7 +10,7 @@
 
 namespace carma::task {
 
-// One option of one directive line.
+// One option from a directive line.
 struct Directive {
   std::string option;  // name or letter, without dashes
   std::string value;   // empty for a switch

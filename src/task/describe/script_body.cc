@@ -69,14 +69,14 @@ std::string SrunMistake(const std::vector<std::string>& words, std::size_t at) {
     const std::optional<OptionWord> option = TakeApart(words[at]);
     if (!option) break;
     const SlurmOption* known = FindSrunOption(option->name);
-    if (known == nullptr) return "srun does not accept " + base::Printable(words[at], 60) + " here";
-    if (known->name == "label") return "srun does not label lines here";
+    if (known == nullptr) return "CARMA's srun does not accept " + base::Printable(words[at], 60);
+    if (known->name == "label") return "CARMA's srun does not label lines";
     std::string value = option->value.value_or("");
     if (known->takes_value && !option->value && at + 1 < words.size()) value = words[++at];
-    if (value.find("%s") != std::string::npos) return "'%s' is the same for every srun here";
+    if (value.find("%s") != std::string::npos) return "'%s' is the same for every srun in CARMA";
     const auto nodes = base::ParseInt(value.substr(0, value.find('-')));
     if (known->name == "nodes" && nodes && *nodes > 1)
-      return "srun on " + base::Printable(value, 20) + " nodes fails: this is one server";
+      return "srun on " + base::Printable(value, 20) + " nodes fails: this is a single server";
   }
   return "";
 }
@@ -86,7 +86,7 @@ std::string ScontrolMistake(const std::vector<std::string>& words, std::size_t a
   if (at >= words.size() || Has(kWordsOfScontrol, words[at])) return "";
   const std::string what = at + 1 < words.size() && words[at] == "show" ? words[at + 1] : "";
   if (what.starts_with("hostname") || what == "job" || what == "jobs") return "";
-  return fmt::format("'scontrol {}{}{}' fails here", base::Printable(words[at], 30),
+  return fmt::format("'scontrol {}{}{}' fails in CARMA", base::Printable(words[at], 30),
                      what.empty() ? "" : " ", base::Printable(what, 30));
 }
 
@@ -95,17 +95,17 @@ std::string Mistake(const std::vector<std::string>& words, std::size_t at) {
   if (word == "srun") return SrunMistake(words, at);
   const auto singleton = [](const std::string& each) { return each.ends_with("singleton"); };
   if (word == "sbatch" && std::ranges::any_of(words, singleton))
-    return "sbatch does not accept --dependency=singleton here";
+    return "CARMA's sbatch does not accept --dependency=singleton";
   if (word == "scontrol") return ScontrolMistake(words, at);
   const auto itself = [](const std::string& each) {
     return each == "$0" || each.find("BASH_SOURCE") != std::string::npos;
   };
   if (word == "dirname" &&
       std::ranges::any_of(words | std::views::drop(at) | std::views::take(4), itself))
-    return "$0 names a copy of the script in another folder: use $PWD, the working directory";
+    return "$0 is a copy of the script in another folder; use $PWD, the working directory";
   if (Has(kMissing, word))
     return fmt::format(
-        "CARMA has no {} (tasks have {})", word,
+        "CARMA has no {}; tasks can call {}", word,
         base::Join(std::vector<std::string>(kStandIns.begin(), kStandIns.end()), ", "));
   return "";
 }
@@ -140,10 +140,10 @@ std::vector<std::string> BodyWarnings(std::string_view script, std::string_view 
     for (std::size_t at = 0; at < words.size() && warnings.size() < kMostWarnings; ++at) {
       std::string mistake;
       if (SetsGpus(words, at)) {
-        mistake = "sets CUDA_VISIBLE_DEVICES, so the task may use GPUs it was not given";
+        mistake = "sets CUDA_VISIBLE_DEVICES, so the task may use GPUs that are not assigned to it";
       } else if (slurm && BeginsCommand(words, at)) {
         mistake = Mistake(words, at);
-        if (keeps && mistake.empty()) mistake = "a requeued task keeps its output file here";
+        if (keeps && mistake.empty()) mistake = "a requeued task keeps its output file in CARMA";
       }
       if (mistake.empty() || Has(seen, mistake)) continue;
       seen.push_back(mistake);

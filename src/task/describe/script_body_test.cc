@@ -15,14 +15,16 @@ std::string Warned(std::string_view script, bool slurm = true) {
 TEST(BodyWarnings, WarnsAboutCommandsThatWouldFail) {
   const std::pair<const char*, const char*> kCases[] = {
       {"#!/bin/bash\nleft=$(squeue -h -j 1)\n", "job.sh:2: CARMA has no squeue"},
-      {"#!/bin/bash\nsrun -N 2 x\n", "job.sh:2: srun on 2 nodes fails: this is one server"},
+      {"#!/bin/bash\nsrun -N 2 x\n", "job.sh:2: srun on 2 nodes fails: this is a single server"},
       {"#!/bin/bash\nsrun \\\n  --multi-prog x\n",
-       "job.sh:2: srun does not accept --multi-prog here"},
-      {"#!/bin/bash\ntrue && scontrol show node n1\n", "job.sh:2: 'scontrol show node' fails here"},
-      {"#!/bin/bash\nscontrol requeue 1\n", "job.sh:2: a requeued task keeps its output file here"},
-      {"#!/bin/bash\nscontrol requeuehold 1\n", "job.sh:2: 'scontrol requeuehold' fails here"},
-      {"#!/bin/bash\nsrun -l x\n", "job.sh:2: srun does not label lines here"},
-      {"#!/bin/bash\nsrun -o %s x\n", "job.sh:2: '%s' is the same for every srun here"},
+       "job.sh:2: CARMA's srun does not accept --multi-prog"},
+      {"#!/bin/bash\ntrue && scontrol show node n1\n",
+       "job.sh:2: 'scontrol show node' fails in CARMA"},
+      {"#!/bin/bash\nscontrol requeue 1\n",
+       "job.sh:2: a requeued task keeps its output file in CARMA"},
+      {"#!/bin/bash\nscontrol requeuehold 1\n", "job.sh:2: 'scontrol requeuehold' fails in CARMA"},
+      {"#!/bin/bash\nsrun -l x\n", "job.sh:2: CARMA's srun does not label lines"},
+      {"#!/bin/bash\nsrun -o %s x\n", "job.sh:2: '%s' is the same for every srun in CARMA"},
       {"#!/bin/bash\nsbatch -d singleton $0\n",
        "job.sh:2: sbatch does not accept --dependency=sing"},
       {"#!/bin/bash\nexport CUDA_VISIBLE_DEVICES=0,1\n", "job.sh:2: sets CUDA_VISIBLE_DEVICES"},
@@ -34,7 +36,7 @@ TEST(BodyWarnings, WarnsAboutCommandsThatWouldFail) {
 
 TEST(BodyWarnings, WarnsAboutScriptsThatLookForTheirOwnFolder) {
   EXPECT_EQ(Warned("#!/bin/bash\ncd \"$(dirname \"$0\")\"\n"),
-            "job.sh:2: $0 names a copy of the script in another folder: use $PWD, the working "
+            "job.sh:2: $0 is a copy of the script in another folder; use $PWD, the working "
             "directory");
   EXPECT_NE(Warned("#!/bin/bash\ncd $(dirname \"${BASH_SOURCE[0]}\")\n"), "");
   EXPECT_EQ(Warned("#!/bin/bash\ncd $(dirname \"$1\")\n"), "");

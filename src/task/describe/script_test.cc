@@ -54,11 +54,11 @@ TEST(ReadDirectives, ReadsTheLeadingCommentBlock) {
 
 TEST(ReadDirectives, WarnsAboutDirectivesThatItDoesNotRead) {
   constexpr const char* kMisspelt =
-      "x.sh:2: not read, expected #CARMA and a blank before the option";
+      "x.sh:2: line ignored; expected #CARMA followed by a blank and the option";
   const std::vector<std::pair<const char*, std::string>> cases{
       {"set -e\n\n#CARMA --gpus=2\n#CARMA --hold\n",
-       "x.sh:4: #CARMA below the first command is not read"},
-      {"set -e\n#SBATCH -t 5\n", "x.sh:3: #SBATCH below the first command is not read"},
+       "x.sh:4: #CARMA after the first command is ignored"},
+      {"set -e\n#SBATCH -t 5\n", "x.sh:3: #SBATCH after the first command is ignored"},
       {"set -e\ncat >job.sh <<EOF\n#SBATCH -t 5\nEOF\n", ""},
       {"true\n#CARMAX -G 2\n##CARMA -G 2\n# CARMA -G 2\n", ""},
       {"#carma -G 2\n", kMisspelt},
@@ -89,12 +89,12 @@ TEST(ReadDirectives, WarnsAboutIgnoredSbatchOptions) {
   EXPECT_EQ(directives->warnings,
             (std::vector<std::string>{
                 "x.sh:3: #SBATCH --exclusive: 'user' is ignored",
-                "x.sh:3: #SBATCH --exclusive: no other task runs on its "
-                "GPUs; others may run on the server",
+                "x.sh:3: #SBATCH --exclusive: the task has its GPUs to itself, "
+                "but other tasks may run on the server",
                 "x.sh:4: #SBATCH --made-up: unknown option, ignored",
                 "x.sh:5: #SBATCH --memory: unknown option, ignored",
                 "x.sh:6: #SBATCH: 'stray' is not an option, ignored",
-                "x.sh: these #SBATCH options have no meaning in CARMA: --partition, --account"}));
+                "x.sh: these #SBATCH options have no effect in CARMA: --partition, --account"}));
 }
 
 TEST(ReadDirectives, RefusesWithThePlace) {
@@ -106,10 +106,10 @@ TEST(ReadDirectives, RefusesWithThePlace) {
       {"#!/bin/sh\n\n#CARMA gpus=2\n", "x.sh:3: 'gpus=2' is not an option"},
       {"#!/bin/sh\n#CARMA --gpus\n", "x.sh:2: --gpus: expected a value"},
       {"#!/bin/sh\n#CARMA --hold=1\n", "x.sh:2: --hold: takes no value"},
-      {"#!/bin/sh\n#CARMA --wrap x\n", "x.sh:2: --wrap: a script is already the command"},
-      {"#!/bin/sh\n#CARMA -J 'a\n", "x.sh:2: a ' is not closed"},
-      {"#!/bin/sh\n#CARMA -J " + std::string(9000, 'x') + "\n", "x.sh:2: a directive longer"},
-      {std::string("#!/bin/sh\ntrue\0\n", 16), "x.sh:2: a NUL byte"},
+      {"#!/bin/sh\n#CARMA --wrap x\n", "x.sh:2: --wrap: not allowed in a script"},
+      {"#!/bin/sh\n#CARMA -J 'a\n", "x.sh:2: the quote ' is not closed"},
+      {"#!/bin/sh\n#CARMA -J " + std::string(9000, 'x') + "\n", "x.sh:2: the directive is longer"},
+      {std::string("#!/bin/sh\ntrue\0\n", 16), "x.sh:2: contains a NUL byte"},
       {"#!/bin/sh\n\n# caf\xe9\n", "x.sh:3: not UTF-8"},
       {"#!" + std::string(5 << 20, 'x'), "x.sh: larger than 4194304 bytes"},
   };

@@ -57,7 +57,7 @@ std::optional<std::int64_t> CountIn(const SlurmWords& words, std::string_view op
   return count && *count > 0 ? count : std::nullopt;
 }
 
-// Options whose values become variables unchanged.
+// Options whose values are copied unchanged to variables.
 constexpr std::array kPassedOn{
     std::pair{"account", "SLURM_JOB_ACCOUNT"},
     std::pair{"cpus-per-gpu", "SLURM_CPUS_PER_GPU"},
@@ -71,7 +71,7 @@ constexpr std::array kPassedOn{
     std::pair{"partition", "SLURM_JOB_PARTITION"},
     std::pair{"qos", "SLURM_JOB_QOS"},
 };
-// Amounts of memory, which Slurm's variables state in MiB.
+// Memory options. The values of Slurm's variables are in MiB.
 constexpr std::array kMemory{
     std::pair{"mem", "SLURM_MEM_PER_NODE"},
     std::pair{"mem-per-cpu", "SLURM_MEM_PER_CPU"},
@@ -175,7 +175,7 @@ std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& ta
   const std::int64_t copies = std::max<std::int64_t>(
       {1, count("ntasks"), count("ntasks-per-node"), ProcessesOf(words, task.gpus).value_or(1)});
   std::int64_t cpus = count("cpus-per-task") * copies;
-  // A single process without other options does not determine the number of cores.
+  // A single process without other options does not determine the core count.
   if (cpus == 0 && copies > 1) cpus = copies;
   if (cpus == 0) cpus = count("cpus-per-gpu") * task.gpus;
   if (cpus > 0 && !task.cpus)

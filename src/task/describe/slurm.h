@@ -13,8 +13,8 @@
 
 namespace carma::task {
 
-// Options of #SBATCH lines by their long names. If an option occurs several times, its last value
-// counts. A switch has the value "".
+// Options from #SBATCH lines, by long name. If an option occurs several times, its last value is
+// used. A switch has the value "".
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
@@ -41,7 +41,7 @@ std::optional<OptionWord> TakeApart(const std::string& word);
 // --ntasks-per-gpu for each of the job's GPUs. Empty if the options do not state it.
 std::optional<std::int64_t> ProcessesOf(const SlurmWords& words, int gpus);
 
-// Variables that follow from the script's lines, such as SLURM_CPUS_PER_TASK from --cpus-per-task.
+// Variables derived from the script's options, such as SLURM_CPUS_PER_TASK from --cpus-per-task.
 // Values that cannot be parsed (for example memory with an unknown unit) are omitted. gpus: the
 // job's GPU count.
 SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
@@ -50,9 +50,10 @@ SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
 // process, or processes per GPU, without a total.
 std::optional<int> GpusOf(const SlurmWords& words);
 
-// Fills in cores and host memory if the description does not state them: cores of all its
-// processes, memory per node, core or GPU. The number of GPUs must be known. `--mem=0` (the whole
-// node) is ignored. Returns one sentence per value that cannot be parsed.
+// Fills in cores and host memory if the description does not state them. The cores are those of all
+// processes together; the options may state memory per node, core or GPU. The number of GPUs must
+// be known. `--mem=0` (the whole node) is ignored. Returns one sentence per value that cannot be
+// parsed.
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP for these indices (ascending).

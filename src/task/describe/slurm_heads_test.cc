@@ -183,7 +183,7 @@ std::string Described(const std::vector<TaskSpec>& tasks, const Description& des
   bool warned = false, no_gpu = false;
   for (const std::string& warning : description.warnings()) {
     if (warning.find("names the output") != std::string::npos) continue;
-    const bool of_gpu = warning.find("asks for a GPU") != std::string::npos;
+    const bool of_gpu = warning.find("requests a GPU") != std::string::npos;
     (of_gpu ? no_gpu : warned) = true;
   }
   if (no_gpu) add("reports-gpu");

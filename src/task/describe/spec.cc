@@ -40,7 +40,7 @@ Result<Unit> CheckArguments(std::string_view field, const std::vector<std::strin
     total += arguments[i].size() + 1;
   }
   if (total > kMaxCommandBytes)
-    return Bad(field, "at most " + std::to_string(kMaxCommandBytes) + " bytes in all");
+    return Bad(field, "at most " + std::to_string(kMaxCommandBytes) + " bytes in total");
   return Unit{};
 }
 
@@ -80,21 +80,21 @@ Result<Unit> CheckEnvironment(const TaskSpec& spec) {
     }
     if (name.size() + value.size() + 2 > kMaxArgBytes || !IsPlain(value, kMaxArgBytes)) {
       return Bad("environment/" + base::Printable(name, 60),
-                 "UTF-8 text without NUL bytes, with its name shorter than " +
+                 "UTF-8 text without NUL bytes, together with its name shorter than " +
                      std::to_string(kMaxArgBytes) + " bytes");
     }
     total += name.size() + value.size() + 2;
   }
   if (total > kMaxCommandBytes) {
     return Bad("environment",
-               "at most " + std::to_string(kMaxCommandBytes) + " bytes in all (see --export)");
+               "at most " + std::to_string(kMaxCommandBytes) + " bytes in total (see --export)");
   }
   return Unit{};
 }
 
 Result<Unit> CheckAttach(const TaskSpec& spec) {
   if (spec.attach && spec.array_index) return Invalid("attach: not supported for array tasks");
-  if (spec.terminal && !spec.attach) return Invalid("terminal: expected attach as well");
+  if (spec.terminal && !spec.attach) return Invalid("terminal: not supported without attach");
   return Unit{};
 }
 
@@ -167,7 +167,7 @@ bool IsTrainingLauncher(std::string_view program) {
   return IsOneOf(program, kNames) || program.starts_with("torch.distributed.") ||
          program.starts_with("accelerate.commands.");
 }
-// Programs that run the command given after their own options.
+// Programs that run the command that follows their own options.
 bool IsWrapper(std::string_view program) {
   constexpr std::array<std::string_view, 12> kNames{"env",     "nice",    "nohup", "time",
                                                     "stdbuf",  "ionice",  "uv",    "poetry",

@@ -122,7 +122,7 @@ struct TaskSpec : core::TaskRequest {
           "Conda environment to activate (PATH and CONDA_* variables): name or absolute path.",
           {.max_bytes = kMaxPathBytes});
     field("container", task.container,
-          "Image in which the command runs, [podman:|docker:|apptainer:]IMAGE.",
+          "Container image in which the command runs: [podman:|docker:|apptainer:]IMAGE.",
           {.max_bytes = kMaxPathBytes,
            .fits = IsContainer,
            .expected = "an image such as pytorch/pytorch:latest or /images/train.sif"});
@@ -134,12 +134,13 @@ struct TaskSpec : core::TaskRequest {
            .unless_empty = true,
            .expected = "SOURCE[:DESTINATION][:ro] with absolute folders"});
     field("stdout_path", task.stdout_path,
-          "Absolute path of standard output; %j task id, %x name, %u user, %A first task of the "
+          "Absolute path of the standard output file; %j task id, %x name, %u user, %A first task "
+          "of the "
           "array, %a index, %3a with zeros, %N host, %% percent. Default: carma-%j-%B.out in the "
           "working directory.",
           kPath);
     field("stderr_path", task.stderr_path,
-          "Absolute path of standard error; empty: together with standard output.",
+          "Absolute path of the standard error file; empty: same file as standard output.",
           {.max_bytes = kMaxPathBytes,
            .fits = [](std::string_view path) { return path.empty() || IsAbsolutePath(path); },
            .expected = kPath.expected});
@@ -157,15 +158,15 @@ struct TaskSpec : core::TaskRequest {
           "Training optimiser, one word: sgd, sgd-momentum, adam, adamw …", kOneWord);
     field("precision", task.precision,
           "Number format used in training, one word: fp32, amp, bf16 …", kOneWord);
-    field(
-        "training", task.training,
-        "How a transformer is trained, for the memory estimate. If a name occurs twice, the later "
-        "value is used.",
-        {.max_items = kMaxTrainingWords, .unless_empty = true});
+    field("training", task.training,
+          "Training settings of a transformer, for the memory estimate. If a name occurs twice, "
+          "the later "
+          "value is used.",
+          {.max_items = kMaxTrainingWords, .unless_empty = true});
     field("array_index", task.array_index, "Index of this task in its array.",
           {.low = 0, .high = core::kMaxArrayIndex});
     field("slurm", task.slurm,
-          "A script written for Slurm; it gets the environment variables that Slurm would set.",
+          "The script was written for Slurm, so it gets the environment variables that Slurm sets.",
           {.unless_empty = true});
     field("parameters", task.parameters,
           "The task's sweep values by parameter name: set as variables CARMA_PARAM_NAME, and "
@@ -177,10 +178,11 @@ struct TaskSpec : core::TaskRequest {
           "Append to existing output files instead of emptying them.", {.unless_empty = true});
     field("no_progress", task.no_progress, "Do not read the task's progress from its output.",
           {.unless_empty = true});
-    field("serve", task.serve,
-          "Latency-sensitive task: under MPS its kernels go before those of its user's other tasks "
-          "(client priority), and max_slowdown is 1.25 if it is absent.",
-          {.unless_empty = true});
+    field(
+        "serve", task.serve,
+        "Latency-sensitive task: under MPS its kernels run before those of its user's other tasks "
+        "(client priority), and max_slowdown is 1.25 if it is absent.",
+        {.unless_empty = true});
     field("signal", task.signal,
           "Name of the signal sent signal_before_s seconds before the time limit: USR1, INT …",
           {.max_bytes = 16, .fits = base::IsSignalName, .expected = "a signal name such as USR1"});
@@ -193,17 +195,17 @@ struct TaskSpec : core::TaskRequest {
         "Name under which carma run waits for the task. The task's input comes from carma run; its "
         "output goes to carma run and to its files. Not for arrays.",
         {.max_bytes = 32, .fits = IsAttachName, .expected = "32 hexadecimal digits"});
-    field("terminal", task.terminal, "With attach: the task gets its own terminal.",
+    field("terminal", task.terminal, "Give the task its own terminal; requires attach.",
           {.unless_empty = true});
     field("lease", task.lease,
-          "For a lease: its process; set by POST /v1/leases, refused in submissions.",
+          "Process that a lease is for; set by POST /v1/leases, rejected in submissions.",
           {.max_bytes = 128, .fits = IsLeaseProcess, .expected = "pid, start ticks and boot"});
     field("lease_key", task.lease_key,
-          "For a workload manager's lease: cluster, job, step, rank and restart; set in the "
-          "same way.",
+          "Cluster, job, step, rank and restart of a workload manager's lease; set by "
+          "POST /v1/leases.",
           {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
     field("lease_retries", task.lease_retries,
-          "For a job's lease: how often the job may be restarted after running out of GPU memory.",
+          "Maximum restarts of a lease's job after it runs out of GPU memory.",
           {.low = 0, .high = core::kMaxRecoveries});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
@@ -212,7 +214,7 @@ struct TaskSpec : core::TaskRequest {
 // Fills in an empty name and stdout_path from the command and the working directory, and the
 // max_slowdown of a task with serve.
 void FillDefaults(TaskSpec& spec);
-// The name of a command: its program, or the script given to an interpreter or launcher. "python3
+// The name of a command: its program, or the script passed to an interpreter or launcher. "python3
 // -u train.py" and "torchrun --nproc-per-node 2 train.py" give train.py, "python3 -m pkg.train"
 // gives pkg.train.
 std::string NameOfCommand(const std::vector<std::string>& command);
@@ -231,15 +233,15 @@ std::string UmaskText(mode_t bits);
 // Errors: kInvalid "field: expected …".
 Result<Unit> Validate(const TaskSpec& spec);
 
-// The core's part of the description, as a request of this user.
+// The core's part of the description, as a request from this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
 // One JSON object, as in the body of POST /v1/tasks and in the store's column. Absent fields take
 // their defaults.
 std::string ToJsonText(const TaskSpec& spec);
 // Writes JSON equivalent to ToJsonText's, but reuses the text of the last environment if it is
-// unchanged. In a batch of thousands of tasks, all environments are equal and make up most of each
-// description.
+// unchanged. In a batch of thousands of tasks, all environments are identical and make up most of
+// each description.
 class SpecWriter {
  public:
   std::string Text(const TaskSpec& spec);
@@ -248,7 +250,7 @@ class SpecWriter {
   std::map<std::string, std::string> environment_;
   std::string environment_text_;  // environment_ as JSON
 };
-// common: values of absent fields. Refuses unknown fields and applies Validate(). Errors: kInvalid
+// common: values for absent fields. Rejects unknown fields and applies Validate(). Errors: kInvalid
 // with a JSON pointer.
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 

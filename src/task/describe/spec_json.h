@@ -14,7 +14,7 @@ namespace carma::task {
 // Fields as in TaskSpec, but with time_limit_s in seconds and begin_ms since the epoch. Empty
 // fields are omitted.
 nlohmann::json ToJson(const TaskSpec& spec);
-// pointer: position of this object in its document, such as "/tasks/3". common: values of absent
+// pointer: position of this object in its document, such as "/tasks/3". common: values for absent
 // fields. Errors: those of SpecFromJsonText.
 Result<TaskSpec> SpecFromJson(const nlohmann::json& json, const std::string& pointer,
                               const TaskSpec& common = {});

@@ -431,7 +431,7 @@ TEST(Spec, ATaskInATerminalMustNameItAndCannotBeAnArray) {
   spec.stdout_path = "/dev/null";
   spec.terminal = true;
   ASSERT_FALSE(Validate(spec));
-  EXPECT_EQ(Validate(spec).error().message, "terminal: expected attach as well");
+  EXPECT_EQ(Validate(spec).error().message, "terminal: not supported without attach");
   spec.attach = "0123456789abcdef0123456789abcdef";
   EXPECT_TRUE(Validate(spec));
   spec.array_index = 3;

@@ -91,7 +91,7 @@ Result<std::vector<Parameters>> Combinations(
   std::vector<Parameters> all = table;
   if (all.empty()) all.emplace_back();
   for (const auto& [name, values] : parameters) {
-    if (all.front().contains(name)) return Invalid("the parameter {} is given twice", name);
+    if (all.front().contains(name)) return Invalid("parameter {} is specified twice", name);
     if (values.size() == 1 && IsRange(values.front()))
       return Invalid(
           "--param {0}: expected values separated by commas, such as {0}=1,2,3, not the range "

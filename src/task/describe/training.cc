@@ -16,7 +16,7 @@ constexpr std::array kOptions{
     TrainingOption{"mean-len", "N",
                    "mean token count of samples other than the longest, if batches are not padded"},
     TrainingOption{"tokenizer-len", "N",
-                   "length to which the tokenizer truncates samples without --seq-len (default: "
+                   "tokenizer truncation length if --seq-len is not set (default: from "
                    "tokenizer_config.json)"},
     TrainingOption{"resolution", "N", "height and width of an image (default: from config.json)"},
     TrainingOption{"method", "NAME", "full (default), lora, qlora"},
@@ -32,7 +32,8 @@ constexpr std::array kOptions{
         "lora-targets", "LIST",
         "matrices with adapters: q,k,v,o,gate,up,down, attention, mlp, all (default: q,v)"},
     TrainingOption{"lora-dropout", "", "the adapters use dropout"},
-    TrainingOption{"train-embeddings", "", "also train embedding and head (modules_to_save)"},
+    TrainingOption{"train-embeddings", "",
+                   "also train the embedding and the head (modules_to_save)"},
     TrainingOption{"unprepared", "", "prepare_model_for_kbit_training is not called"},
     TrainingOption{"weights", "NAME",
                    "how weights are stored: bf16, fp16, fp32, nf4, nf4-dq, gptq4, int8 (default: "
@@ -42,7 +43,7 @@ constexpr std::array kOptions{
                    "model.safetensors.index.json)"},
     TrainingOption{
         "frozen-parameters", "N",
-        "parameter count of additional models that only run forward (default: model_index.json)"},
+        "parameter count of models that run only forward passes (default: model_index.json)"},
     TrainingOption{"encodes-images", "", "an autoencoder runs on the same GPU"},
     TrainingOption{"ema", "", "keep a second, averaged copy of the trained weights"},
     TrainingOption{"amp", "", "autocast; with fsdp: FSDP mixed precision (Trainer: bf16 or fp16)"},
@@ -50,7 +51,7 @@ constexpr std::array kOptions{
                    "none (default), attention, operators (alias: selective), full"},
     TrainingOption{"checkpoint-every", "N", "checkpoint only every N-th block (default: 1)"},
     TrainingOption{"step-in-backward", "",
-                   "each gradient is used and freed inside the backward pass"},
+                   "each gradient is applied and freed during the backward pass"},
     TrainingOption{"attention", "NAME", "flash (default; alias: sdpa), eager"},
     TrainingOption{"loss", "NAME", "stock (default), in-place, split, chunked, fused, none"},
     TrainingOption{"fused-loss", "", "the same as --loss fused"},
@@ -64,13 +65,14 @@ constexpr std::array kOptions{
     TrainingOption{"megatron", "",
                    "Megatron or NeMo: fp32 gradients and master weights; with zero1: its "
                    "distributed optimizer"},
-    TrainingOption{"offload", "LIST", "moved to host memory: optimizer, params, activations"},
+    TrainingOption{"offload", "LIST",
+                   "what is moved to host memory: optimizer, params, activations"},
     TrainingOption{"tp", "N", "GPUs that share each matrix (default: 1)"},
     TrainingOption{"sequence-parallel", "", "with --tp: also split norms and residual stream"},
-    TrainingOption{"ep", "N", "GPUs of --dp that share the experts (default: 1)"},
+    TrainingOption{"ep", "N", "data-parallel GPUs that share the experts (default: 1)"},
     TrainingOption{"pp", "N", "pipeline stages (default: 1)"},
     TrainingOption{"micro-batches", "N",
-                   "micro-batches that a pipeline splits --batch-size into (default: one)"},
+                   "micro-batches into which the pipeline splits --batch-size (default: 1)"},
     TrainingOption{"schedule", "NAME", "pipeline schedule: 1f1b (default), interleaved, gpipe"},
     TrainingOption{"stages-per-gpu", "N", "stages per GPU in an interleaved schedule (default: 2)"},
     TrainingOption{"cp", "N", "GPUs that share each sample (default: 1)"},
@@ -78,7 +80,7 @@ constexpr std::array kOptions{
     TrainingOption{"optimizer", "NAME", "adamw, adamw-fused, adamw-8bit …", true},
     TrainingOption{"precision", "NAME", "fp32, amp, bf16 …", true},
     TrainingOption{"gpus", "N", "number of GPUs", true},
-    TrainingOption{"deepspeed-engine", "", "DeepSpeed's optimizer, even on one GPU", true},
+    TrainingOption{"deepspeed-engine", "", "use DeepSpeed's optimizer, even on one GPU", true},
 };
 
 }  // namespace

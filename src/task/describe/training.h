@@ -12,7 +12,7 @@
 
 namespace carma::task {
 
-// One word about the training. If a list has several words with the same name, the last word is
+// One setting of the training. If a list has several entries with the same name, the last one is
 // used.
 struct TrainingWord {
   std::string name;   // a name in TrainingOptions()
@@ -22,8 +22,8 @@ struct TrainingWord {
   static void VisitFields(auto& field, auto& word) {
     field("name", word.name, "Name of a carma submit option, without dashes.",
           {.max_bytes = 64, .fits = IsName, .expected = "an option that describes a training run"});
-    field("value", word.value, "Its value; on for a switch.", kValue);
-    field("from", word.from, "Where it was read; empty: the user stated it.", kValue);
+    field("value", word.value, "Value of the option; on for a switch.", kValue);
+    field("from", word.from, "Where the option was read; empty if the user stated it.", kValue);
   }
   friend bool operator==(const TrainingWord&, const TrainingWord&) = default;
 

@@ -75,7 +75,7 @@ std::vector<std::string> LeaseBook::Outputs(core::TaskId id) const {
 Result<Unit> LeaseBook::MayHaveLease(pid_t pid) const {
   const std::optional<std::string> why_not = WhyNoLease(pid, daemon_);
   if (!why_not) return Unit{};
-  return Conflict("no lease for process {}: it {}", pid, *why_not);
+  return Conflict("process {} cannot have a lease, because it {}", pid, *why_not);
 }
 
 void LeaseBook::SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) {
@@ -96,13 +96,13 @@ void LeaseBook::SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) {
 
 Result<bool> LeaseBook::MayAdopt(core::TaskId id, const LeaseProcess& process) const {
   const Lease* lease = Find(id);
-  if (lease == nullptr || lease->attempt == 0) return Conflict("lease {} is not granted", id);
+  if (lease == nullptr || lease->attempt == 0) return Conflict("lease {} has not been granted", id);
   const auto is_member = [&](const LeaseMember& each) {
     return !each.keeper && each.process == process;
   };
   if (lease->adopted && std::ranges::any_of(lease->members, is_member)) return true;
   if (lease->adopted && !lease->key) {
-    return Conflict("lease {} was adopted by process {}", id,
+    return Conflict("lease {} has already been adopted by process {}", id,
                     lease->members.front().process.process.pid);
   }
   const auto may = [&](const LeaseMember& each) {
@@ -118,9 +118,9 @@ Result<bool> LeaseBook::MayAdopt(core::TaskId id, const LeaseProcess& process) c
 }
 
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member) {
-  if (!Alive(member.process)) return Conflict("process {} has ended", member.process.process.pid);
+  if (!Alive(member.process)) return Conflict("process {} has exited", member.process.process.pid);
   if (lease.members.size() >= kMaxMembers)
-    return Conflict("expected at most {} processes in one lease", kMaxMembers);
+    return Conflict("a lease can have at most {} processes", kMaxMembers);
   std::vector<LeaseMember> fresh;
   for (const LeaseMember& each : lease.members) {
     if (!lease.adopted && each.keeper) fresh.push_back({each.process, {}, true});

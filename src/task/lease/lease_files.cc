@@ -24,7 +24,7 @@ constexpr std::size_t kMaxFile = 4 << 20;
 // The first line of the file is the grant. Every other line starts with one of these words.
 constexpr std::string_view kKeeper = "keeper ", kMember = "process ", kEnd = "end ";
 
-// Appends whole lines to the file. All of them are written, or none.
+// Appends whole lines to the file, either all of them or none.
 Result<Unit> Append(const std::string& dir, int flags, std::string_view lines) {
   const std::string path = dir + "/" + kLeaseFile;
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0600));

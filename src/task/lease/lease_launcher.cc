@@ -37,8 +37,8 @@ constexpr std::chrono::milliseconds kLook{200};
 // up to kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
-// The LauncherPoll key of the launcher for all tasks that are not leases. The processes of a lease
-// have the lease's number as their key.
+// The LauncherPoll key for the launcher that starts all tasks other than leases. For a lease's
+// processes, the key is the lease's number.
 constexpr std::uint64_t kOthers = 0;
 
 ShimEvent EventOf(ShimEventKind kind, core::TaskId id, int attempt) {
@@ -87,7 +87,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) override {
-    if (!Adopted(id) || !KeyOf(id)) return Conflict("lease {} is not adopted", id);
+    if (!Adopted(id) || !KeyOf(id)) return Conflict("lease {} has not been adopted", id);
     Lease& lease = *Find(id);
     const auto is_member = [&](const LeaseMember& each) { return each.process == keeper; };
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
@@ -100,7 +100,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) override {
-    if (!Adopted(id)) return Conflict("lease {} is not adopted", id);
+    if (!Adopted(id)) return Conflict("lease {} has not been adopted", id);
     LeaseEnd told = end;
     if (!base::IsUtf8(told.stderr_tail)) told.stderr_tail.clear();
     const Result<Unit> kept = KeepEnd(*Find(id), told);
@@ -163,7 +163,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SignalThatCatch(*lease, *number, options_.daemon);
   }
 
-  // Restores the lease, so that a restarted daemon gets the same answers as before.
+  // Restores the lease, so a restarted daemon sees the same state as before.
   void Adopt(const KnownAttempt& attempt) override {
     std::optional<Lease> known = ReadGrant(attempt.dir);
     if (!known) return others_->Adopt(attempt);
@@ -294,7 +294,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
                       false);
     }
     ShimEvent event = EventOf(ShimEventKind::kLaunchFailed, id, lease.attempt);
-    event.text = stopped ? "its process is stopped" : "its process has not taken its GPUs";
+    event.text = stopped ? "its process is stopped" : "its process did not adopt the grant in time";
     event.waits = true;
     const LeaseProcess process = lease.members.front().process;
     const std::optional<LeaseKey> key = lease.key;
@@ -338,7 +338,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // Records this immediately, because the process and how it exited cannot be queried for long.
+  // Records this immediately, because the process and its exit status cannot be queried for long.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {
@@ -372,7 +372,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // The lease could not be ended, because its process now belongs to another user or is stuck in
-  // the kernel. From now on, its GPU use counts as that of a foreign process.
+  // the kernel. From now on, its GPU use counts as that of a process that CARMA did not start.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", Find(id)->members.front().process.process.pid}});

@@ -164,7 +164,7 @@ class LeaseLauncherTest : public ::testing::Test {
   void Poll() {
     launcher_->Poll([this](const ShimEvent& event) { events_.push_back(event); });
   }
-  // The next event, within a minute.
+  // Waits up to a minute for the next event.
   ShimEvent Next() {
     for (int i = 0; i < 600 && events_.empty(); ++i) {
       pollfd ready{launcher_->PollFd(), POLLIN, 0};
@@ -224,7 +224,7 @@ TEST_F(LeaseLauncherTest, OnlyOneProcessAdoptsALease) {
   ASSERT_TRUE(launcher_->AdoptLease(kTask, second.process())) << "it has the same owner";
   const auto refused = launcher_->AdoptLease(kTask, first.process());
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
-  EXPECT_THAT(refused.error().message, HasSubstr("was adopted by process"));
+  EXPECT_THAT(refused.error().message, HasSubstr("has already been adopted by process"));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
   first.End();
   Poll();
@@ -452,7 +452,7 @@ TEST_F(LeaseLauncherTest, RefusesLeasesForInitAndForTheDaemonAndItsAncestors) {
   options_.daemon = daemon.process().process.pid;
   Restart();
   EXPECT_THAT(launcher_->MayHaveLease(1).error().message,
-              HasSubstr("the first process of this machine"));
+              HasSubstr("the init process of this machine"));
   EXPECT_EQ(launcher_->MayHaveLease(options_.daemon).error().code, ErrorCode::kConflict);
   EXPECT_THAT(launcher_->MayHaveLease(::getpid()).error().message, HasSubstr("ancestor of carmad"));
   const auto has_child = [&] { return !Descendants(options_.daemon).empty(); };

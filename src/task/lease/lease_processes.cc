@@ -88,7 +88,7 @@ void AddOutputs(pid_t pid, std::vector<std::string>& outputs) {
 }  // namespace
 
 std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon) {
-  if (pid == 1) return "is the first process of this machine";
+  if (pid == 1) return "is the init process of this machine";
   if (pid == daemon) return "is carmad";
   const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
   if (!stat) return std::nullopt;

@@ -130,9 +130,8 @@ Result<MpsServerState> ParseMpsServerState(std::string_view text) {
   if (word == "INITIALIZING") return MpsServerState::kStarting;
   if (word == "FAULT") return MpsServerState::kFault;
   if (word.starts_with("Unknown command")) return MpsServerState::kUnknown;
-  return Fail(
-      word.ends_with("not found") ? ErrorCode::kNotFound : ErrorCode::kInvalid,
-      "the MPS control daemon reports this server state: '" + base::Printable(word, 100) + "'");
+  return Fail(word.ends_with("not found") ? ErrorCode::kNotFound : ErrorCode::kInvalid,
+              "unexpected MPS server state: '" + base::Printable(word, 100) + "'");
 }
 
 Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {
@@ -143,7 +142,7 @@ Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {
     const auto uid = words.size() > 3 ? base::ParseInt(words[1]) : std::nullopt;
     const auto pid = words.size() > 3 ? base::ParseInt(words[2]) : std::nullopt;
     if (!uid || !pid || rows.size() == kMaxLines)
-      return Invalid("expected a server's name, user, process and state, found '" +
+      return Invalid("expected a server's name, UID, PID and state, found '" +
                      base::Printable(line, 100) + "'");
     MpsServerRow row{std::string(words[0]), static_cast<std::uint32_t>(*uid),
                      static_cast<pid_t>(*pid)};
@@ -182,7 +181,7 @@ Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::strin
     }
   }
   if (listed) return found;
-  return Unavailable("the MPS control daemon lists no SMs for its GPU: '" +
+  return Unavailable("the MPS control daemon does not list any SMs for its GPU: '" +
                      base::Printable(FirstLine(text), 100) + "'");
 }
 

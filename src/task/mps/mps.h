@@ -79,7 +79,7 @@ enum class MpsServerState {
   kFault,    // after a client's fault: no new clients join until the affected clients are gone
   kUnknown,  // it runs; drivers before branch 550 report nothing more
 };
-// Errors: kNotFound if there is no such server (any more); kInvalid if the reply is unknown.
+// Errors: kNotFound if the server does not exist or has exited; kInvalid if the reply is unknown.
 Result<MpsServerState> ParseMpsServerState(std::string_view text);
 
 // A named server of protocol 3, from a line of `server list`: name, user, process, state and more.

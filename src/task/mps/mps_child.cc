@@ -114,7 +114,7 @@ void ResetProcess() {
 Result<Unit> Become(const MpsOrder& order) {
   const uid_t uid = order.id.uid;
   if (!CanSwitchUser() && uid != ::getuid())
-    return Denied("carmad does not run as root and cannot serve user " + std::to_string(uid));
+    return Denied("carmad does not run as root, so it cannot serve user " + std::to_string(uid));
   const UserInfo user = CARMA_TRY(LookUpUser(uid, order.id.gid));
   const Result<UniqueFd> base = OpenBase(order.dir);
   if (!base) return std::unexpected(base.error());
@@ -142,7 +142,8 @@ std::vector<std::string> ToArguments(const MpsOrder& order) {
 Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments) {
   const auto fail = [] {
     return Invalid(
-        "expected DIR UID GID GPU [NAME=VALUE…] -- PROGRAM [ARGUMENT…], DIR and PROGRAM absolute");
+        "expected DIR UID GID GPU [NAME=VALUE…] -- PROGRAM [ARGUMENT…] with absolute DIR and "
+        "PROGRAM");
   };
   if (arguments.size() < 6) return fail();
   // The next number means "leave unchanged" to the kernel.

@@ -55,13 +55,13 @@ int MsUntil(Deadline deadline) {
 Result<std::string> FindProgram(const std::string& name) {
   if (name.starts_with('/')) {
     if (::access(name.c_str(), X_OK) == 0) return name;
-    return NotFound("there is no program " + name + " (collocation.mps_control)");
+    return NotFound("program " + name + " not found (collocation.mps_control)");
   }
   std::string program =
       base::FindOnPath(base::GetEnv("PATH", "/usr/local/bin:/usr/bin:/bin"), name);
   if (!program.empty()) return program;
   // The value of $PATH is omitted, because carma status shows this text to every user.
-  return NotFound("there is no program '" + name + "' in carmad's $PATH (collocation.mps_control)");
+  return NotFound("program '" + name + "' not found in carmad's $PATH (collocation.mps_control)");
 }
 
 std::string LastWords(const RunResult& ran) {
@@ -130,7 +130,7 @@ Result<std::string> MpsControl::Run(const std::vector<std::string>& arguments,
                   .session = true,
                   .together = true}));
   if (ran.late || ran.output.size() >= kMaxAnswer)
-    return Unavailable("the MPS control program did not answer in time");
+    return Unavailable("the MPS control program did not respond in time");
   if (ran.signal == 0 && ran.exit_code == 0) return ran.output;
   return Unavailable("the MPS control program failed: " + LastWords(ran));
 }
@@ -139,7 +139,7 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
-// Kills a control daemon that did not answer in time. The daemon may have left its starter's
+// Kills a control daemon that did not respond in time. The daemon may have left its starter's
 // session before the starter was killed, and may take its lock only now.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
@@ -150,7 +150,7 @@ void MpsControl::EndLate() const {
 Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
   if (::geteuid() != 0) {
     return Denied(
-        "only root's carmad can start an MPS server for all users "
+        "carmad must run as root to start an MPS server for all users "
         "(collocation.mps_servers)");
   }
   const std::string help = CARMA_TRY(Run({"-h"}, "", deadline));

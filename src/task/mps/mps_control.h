@@ -109,8 +109,8 @@ class MpsControl {
 // user cannot have a server of this kind.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
-// Servers below `dir` whose control daemons, left by an earlier carmad, are still running. Covers
-// only the given GPU sets, each as in MpsServerId::gpus.
+// Servers in `dir` whose control daemons were left running by an earlier carmad. Only these GPU
+// sets are considered, each in the form of MpsServerId::gpus.
 std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
                                         const std::vector<std::string>& gpus);
 

@@ -1,14 +1,14 @@
 // Files of MPS control daemons: finds the daemon that serves a folder, reads its logs, and removes
 // files that it leaves behind. The folders belong to users, who may put anything into them, while
-// carmad may be root. So below mps_dir no link is followed, no read blocks, and only files of the
-// server's user are read or truncated.
+// carmad may be root. So below mps_dir no link is followed, no read blocks, and only files owned by
+// the server's user are read or truncated.
 //
 // What the files contain was observed with NVIDIA's programs (docs/server/collocation.md, "What
-// NVIDIA's programs do"). A daemon is identified only by its lock: daemons of all branches hold it
-// from before they listen until they exit, the kernel names the holder, and the kernel releases it
-// however the daemon exits. The pid file exists only from branch 550 on and outlives a killed
-// daemon. Connecting to the daemon's socket would identify its process too, but this fails while
-// the daemon is busy, and the daemon logs each attempt.
+// NVIDIA's programs do"). A daemon is identified only by its lock: a daemon of any branch takes it
+// before it listens and holds it until it exits, the kernel names the holder, and the kernel
+// releases it however the daemon exits. The pid file exists only from branch 550 on and outlives a
+// killed daemon. Connecting to the daemon's socket would identify its process too, but this fails
+// while the daemon is busy, and the daemon logs each attempt.
 #pragma once
 
 #include <sys/types.h>

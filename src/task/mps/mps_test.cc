@@ -277,7 +277,7 @@ TEST_F(MpsControlTest, ReportsEveryFailureInASentence) {
   EXPECT_THAT(missing.Ready(Soon()).error().message, HasSubstr("no program /no/such/control"));
   MpsControl nowhere({fake_.setup.shim_path, "no-such-control", fake_.setup.dir, {}}, fake_.id);
   EXPECT_EQ(nowhere.Ready(Soon()).error().message,
-            "there is no program 'no-such-control' in carmad's $PATH (collocation.mps_control)");
+            "program 'no-such-control' not found in carmad's $PATH (collocation.mps_control)");
   MpsControl silent({fake_.setup.shim_path, "/bin/false", fake_.setup.dir, {}}, fake_.id);
   EXPECT_THAT(silent.Ready(Soon()).error().message,
               HasSubstr("exited with code 1 and printed nothing"));
@@ -344,7 +344,7 @@ TEST_F(MpsControlTest, GivesUpAHangingDaemonAndKillsIt) {
   fake_.Write("/hang");
   const auto before = std::chrono::steady_clock::now();
   EXPECT_THAT(Control().Ready(Soon(std::chrono::milliseconds(200))).error().message,
-              HasSubstr("did not answer in time"));
+              HasSubstr("did not respond in time"));
   Control().Quit(Soon(std::chrono::milliseconds(200)));
   EXPECT_LT(std::chrono::steady_clock::now() - before, kPatience);
   EXPECT_FALSE(base::Alive(*daemon));
@@ -353,7 +353,7 @@ TEST_F(MpsControlTest, GivesUpAHangingDaemonAndKillsIt) {
 TEST_F(MpsControlTest, KillsADaemonThatStartsAfterTheDeadline) {
   fake_.Write("/late");
   EXPECT_THAT(Control().Ready(Soon(std::chrono::milliseconds(500))).error().message,
-              HasSubstr("did not answer in time"));
+              HasSubstr("did not respond in time"));
   EXPECT_NE(fake_.Read("/daemon"), "") << "it has come";
   EXPECT_FALSE(Control().Daemon());
 }

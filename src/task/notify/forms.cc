@@ -13,7 +13,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kMaxLine = 900;  // bytes of a header, a title or a message for people
+constexpr std::size_t kMaxLine = 900;  // bytes of a header, a title or a human-readable message
 
 std::string OneLine(std::string_view text) {
   return base::Printable(text, kMaxLine);
@@ -36,8 +36,8 @@ std::string ForSlack(std::string_view text) {
   return escaped;
 }
 
-// Matrix's client API expects a PUT to a URL that ends in a number of our choice. The server
-// accepts each number only once.
+// Matrix's client API expects a PUT to a URL that ends with a transaction ID of our choice. The
+// server accepts each ID only once.
 std::string MatrixUrl(const std::string& url, const std::string& key) {
   constexpr std::string_view kSend = "/send/m.room.message";
   const std::size_t query = std::min(url.find('?'), url.size());
@@ -109,7 +109,7 @@ std::string MomentIn(const Json& message, const char* name) {
   return ms == 0 ? "" : base::FormatTime(base::FromMs(ms));
 }
 
-// Facts about the task, for people. Unknown facts are omitted.
+// Human-readable facts about the task. Unknown facts are omitted.
 std::string Facts(const Json& message) {
   const std::int64_t peak_mib = NumberIn(message, "peak_mib");
   const std::int64_t attempt = NumberIn(message, "attempt");

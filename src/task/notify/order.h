@@ -15,7 +15,7 @@ namespace carma::task {
 struct NoticeOrder {
   std::string target;  // text for ParseNotifyTarget
   std::string event;
-  std::string text;     // one sentence for people
+  std::string text;     // one human-readable sentence
   std::string message;  // a JSON object for programs
   // Unique among this server's notices. It stays the same when the notice is sent again, so
   // receivers can recognise duplicates.

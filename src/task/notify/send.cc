@@ -78,7 +78,7 @@ std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
 std::string EndOfOutput(const NoticeOrder& order) {
   constexpr off_t kBytes = 8192;
   const std::string path = OutputNamed(order);
-  // Refuses a pipe, because reading it could wait for a writer.
+  // Rejects a pipe, because reading it could wait for a writer.
   const base::UniqueFd fd(path.empty() ? -1
                                        : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat st {};
@@ -92,14 +92,15 @@ std::string EndOfOutput(const NoticeOrder& order) {
 
 SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const UserInfo& user) {
   const std::string& address = target.address.empty() ? user.name : target.address;
-  if (address.empty()) return Failed(fmt::format("user {} has no name to send mail to", user.uid));
+  if (address.empty())
+    return Failed(fmt::format("cannot send mail to UID {}: it has no user name", user.uid));
   RunRequest run = RequestFor(order, user);
   // With -i, a line with a single dot is ordinary text. The address cannot begin with a dash.
   run.words = {order.sendmail, "-i", "--", address};
   run.input =
       MailOf(order, address, base::ShortHostName(), base::SystemClock().Now(), EndOfOutput(order));
   const Result<RunResult> ran = RunBounded(run);
-  if (!ran) return Failed("no mail program: " + ran.error().message);
+  if (!ran) return Failed("cannot run the mail program: " + ran.error().message);
   const std::string trouble = TroubleOf(*ran, order);
   return trouble.empty() ? SendResult{} : Again(order.sendmail + " " + trouble);
 }

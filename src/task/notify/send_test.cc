@@ -104,7 +104,7 @@ TEST_F(SendTest, MailGoesThroughSendmail) {
   EXPECT_THAT(Send(order).text, HasSubstr("queue is full"));
   order.sendmail = dir_ + "/none";
   EXPECT_EQ(Send(order).code, kNoticeFailed);
-  EXPECT_THAT(Send(order).text, HasSubstr("no mail program"));
+  EXPECT_THAT(Send(order).text, HasSubstr("cannot run the mail program"));
 }
 
 TEST_F(SendTest, AProgramReadsTheMessageWithoutAShell) {

@@ -25,7 +25,7 @@ struct RunRequest {
 struct RunResult {
   int exit_code = 0;
   int signal = 0;      // 0: it exited
-  bool late = false;   // it was killed at the limit
+  bool late = false;   // it exceeded the time limit and was killed
   bool flood = false;  // it was killed because it wrote more than 64 MiB
   std::string output;  // only the beginning; the same for `errors`
   std::string errors;

@@ -84,7 +84,7 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
   } else if (!own) {
     base.reason = "this process is not in a cgroup v2 group";
   } else if (mount_root != "/" && !(*own + "/").starts_with(mount_root + "/")) {
-    base.reason = "our cgroup " + *own + " lies outside the mounted " + mount_root;
+    base.reason = "this process's cgroup " + *own + " is outside the mounted " + mount_root;
   } else {
     base.root = mount_point;
     base.path = mount_point + (mount_root == "/" ? *own : own->substr(mount_root.size()));
@@ -106,7 +106,7 @@ CgroupBase IfWritable(CgroupBase base) {
 CgroupBase FindCgroupBase() {
   const Result<std::string> self = base::ReadFile("/proc/self/cgroup", kMaxTextBytes);
   const Result<std::string> mounts = base::ReadFile("/proc/self/mountinfo", kMaxTextBytes);
-  if (!self || !mounts) return {.reason = "/proc does not show our cgroup"};
+  if (!self || !mounts) return {.reason = "cannot read this process's cgroup from /proc"};
   return PlaceForTasks(IfWritable(ParseCgroupPlace(*self, *mounts)));
 }
 

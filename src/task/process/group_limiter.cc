@@ -47,7 +47,7 @@ Result<Unit> LimitGpuMemory(const std::vector<std::string>& limiter, const std::
   if (ran->late) return Unavailable("the driver does not answer");
   if (ran->signal == 0 && ran->exit_code == 0) return Unit{};
   const std::string_view why = base::Trim(ran->errors);
-  return Unavailable(why.empty() ? "the limiter failed" : std::string(why));
+  return Unavailable(why.empty() ? "the program that sets the limits failed" : std::string(why));
 }
 
 }  // namespace carma::task

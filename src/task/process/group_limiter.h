@@ -18,7 +18,7 @@ struct GpuMemoryLimit {
   friend bool operator==(const GpuMemoryLimit&, const GpuMemoryLimit&) = default;
 };
 
-// The limits as words of LaunchOrder::memory_limits: UUID, soft and hard limit of each GPU.
+// The limits in the form of LaunchOrder::memory_limits: UUID, soft and hard limit for each GPU.
 std::vector<std::string> LimitWords(const std::vector<GpuMemoryLimit>& limits);
 // The words for the same hard limits without guaranteed memory.
 std::vector<std::string> HardLimitWords(const std::vector<std::string>& words);

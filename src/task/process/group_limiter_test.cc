@@ -27,7 +27,7 @@ TEST(GroupLimiter, ReportsErrors) {
   };
   EXPECT_EQ(failed({"/bin/sh", "-c", "echo 'Not Found (NVML 6)' >&2; exit 1"}, kLimiterPatience),
             "Not Found (NVML 6)");
-  EXPECT_EQ(failed({"/bin/false"}, kLimiterPatience), "the limiter failed");
+  EXPECT_EQ(failed({"/bin/false"}, kLimiterPatience), "the program that sets the limits failed");
   EXPECT_THAT(failed({"/no/such/program"}, kLimiterPatience), HasSubstr("No such file"));
   EXPECT_EQ(failed({"/bin/sh", "-c", "exec sleep 1000"}, std::chrono::milliseconds(20)),
             "the driver does not answer");

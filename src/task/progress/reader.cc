@@ -28,8 +28,8 @@ std::optional<double> NumberAfter(string_view line, string_view text) {
   return number && *number >= 1 ? number : std::nullopt;
 }
 
-// Whether "[Rank 3] step 10", "(rank 3) step 10", "rank3: step 10" or "INFO:root:Rank 3, step 10"
-// is in the head of a log line.
+// Whether the head of a log line names another rank: "[Rank 3] step 10", "(rank 3) step 10",
+// "rank3: step 10" or "INFO:root:Rank 3, step 10".
 bool NamesOtherRank(string_view line) {
   constexpr std::size_t kHead = 100;
   for (std::size_t at = 0; at + 5 < std::min(line.size(), kHead); ++at) {

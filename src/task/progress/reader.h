@@ -1,5 +1,5 @@
-// Follows a program's output and extracts its latest progress. Memory use is fixed, and equal
-// output gives equal results.
+// Follows a program's output and extracts its latest progress. Memory use is fixed, and identical
+// output gives identical results.
 #pragma once
 
 #include <array>

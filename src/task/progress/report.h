@@ -33,14 +33,15 @@ struct ProgressReport {
           {.max_bytes = 16, .fits = IsUnit, .expected = "up to 16 lowercase letters"});
     field("done", report.done, "Number of units done.", kCount);
     field("total", report.total, "Total number of units; null: not known.", kCount);
-    field("rate_per_s", report.rate_per_s, "Units per second, as the program prints them.", kCount);
+    field("rate_per_s", report.rate_per_s, "Units per second, as printed by the program.", kCount);
     field("loss", report.loss, "The last training loss that the program printed.");
     field("epoch", report.epoch, "The current epoch, counted from 1.", kCount);
     field("fraction", report.fraction, "Share of the whole run that is done; null: not known.",
           {.least = 0, .most = 1});
     field("ends_ms", report.ends_ms,
           "When the run will probably end (ms since the epoch); null: not known.", {.low = 0});
-    field("changed_ms", report.changed_ms, "When the counters last changed.", {.low = 0});
+    field("changed_ms", report.changed_ms, "When the counters last changed (ms since the epoch).",
+          {.low = 0});
     field("longest_step_ms", report.longest_step_ms,
           "The longest time between two changes of the counters.", {.low = 0});
     field("stalled", report.stalled,

@@ -217,7 +217,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
     outcome.kind = OutcomeKind::kLives;
   } else {
     outcome.kind = OutcomeKind::kLost;
-    outcome.text = "its shim is gone and left no report: " + report.error().message;
+    outcome.text = "its shim exited without leaving a report: " + report.error().message;
     outcome.leftover_group = KillWithoutShim(attempt, owner, outcome.started);
   }
   return outcome;

@@ -47,9 +47,10 @@ LaunchError EnterFailure(int error, const std::string& workdir) {
 LaunchError ExecFailure(int error, const std::string& program) {
   const std::string quoted = "'" + base::Printable(program) + "'";
   if (error == ENOENT && base::Exists(program))
-    return {"cannot run " + quoted + ": the interpreter that it names does not exist", false};
+    return {"cannot run " + quoted + ": its interpreter does not exist", false};
   if (error == ENOEXEC)
-    return {"cannot run " + quoted + ": neither a program nor a script with a #! line", false};
+    return {"cannot run " + quoted + ": it is neither a program nor a script with a #! line",
+            false};
   if (error == E2BIG)
     return {"cannot run " + quoted + ": its arguments and environment are too large", false};
   return Failure(error, "cannot run " + quoted);
@@ -100,7 +101,7 @@ std::optional<LaunchError> ConnectStreams(const ChildPlan& plan) {
   const bool good = input >= 0 && ::dup2(input, 0) == 0 && ::dup2(plan.stdout_fd, 1) == 1 &&
                     ::dup2(plan.stderr_fd, 2) == 2 &&
                     (!plan.terminal || ::ioctl(0, TIOCSCTTY, 0) == 0);
-  if (!good) return Failure(errno, "cannot connect the task's streams");
+  if (!good) return Failure(errno, "cannot connect the task's stdin, stdout and stderr");
   if (null > 2) ::close(null);
   return std::nullopt;
 }
@@ -109,7 +110,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   if (plan.user != nullptr) {
     if (const Result<Unit> became = BecomeUser(*plan.user); !became) {
       return LaunchError{
-          fmt::format("cannot become user {}: {}", plan.user->uid, became.error().message), false};
+          fmt::format("cannot switch to user {}: {}", plan.user->uid, became.error().message),
+          false};
     }
   }
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
@@ -145,8 +147,8 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   return Exec(plan, arguments);
 }
 
-// Like fork(), but the child is born into the plan's group. This process has one thread and its
-// child soon calls exec, so the extra work of the C library's fork() is not needed.
+// Like fork(), but the child is created directly in the plan's group. This process has one thread
+// and its child soon calls exec, so the extra work of the C library's fork() is not needed.
 pid_t Fork(const ChildPlan& plan) {
   if (plan.cgroup_fd >= 0) {
     clone_args arguments{};
@@ -185,7 +187,7 @@ std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan) {
     ::_exit(127);
   }
   child_end.reset();
-  // An empty answer means success, because exec has closed the child's end of the pipe.
+  // No text means success, because exec has closed the child's end of the pipe.
   const Result<std::string> text = base::ReadAll(answer.get(), kMaxAnswerBytes);
   if (text && text->empty()) return child;
   ::kill(child, SIGKILL);

@@ -26,8 +26,9 @@ struct ChildPlan {
   int stdout_fd = -1;
   int stderr_fd = -1;
   bool terminal = false;  // stdin_fd is a terminal, which becomes the child's controlling terminal
-  // Set for container tools that only root can change: Podman's newuidmap and Apptainer's starter
-  // may be setuid programs. These tools set no_new_privs for the programs that they run.
+  // Allows setuid programs in the child: Podman's newuidmap and Apptainer's starter may be setuid.
+  // Set only for container tools that only root can change; they set no_new_privs for the programs
+  // that they run.
   bool keeps_setuid = false;
   int cgroup_fd = -1;              // folder of the task's group; -1: none
   const UserInfo* user = nullptr;  // user to switch to; null: keep the shim's

@@ -76,7 +76,7 @@ Result<ContainerGuard> ContainerGuard::Start(const GuardOrder& order) {
                                   .environment = std::vector<std::string>{"PATH=/usr/bin:/bin"},
                                   .session = true,
                                   .block_signals = true});
-  if (!guard) return FailErrno(guard.error(), "cannot start the container's guard");
+  if (!guard) return FailErrno(guard.error(), "cannot start the container guard");
   // The guard continues in its own child, whose parent is init.
   ::waitpid(guard->pid, nullptr, 0);
   ContainerGuard started;

@@ -59,7 +59,7 @@ Result<ContainerRun> ChooseTool(const ContainerImage& container, const std::stri
     }
     names.emplace_back(ToolName(tool));
   }
-  return NotFound("container {}: no {} on the task's PATH {}",
+  return NotFound("container {}: cannot find {} on the task's PATH {}",
                   base::Printable(container.image, 200), base::Join(names, ", "),
                   base::Printable(search, 1000));
 }

@@ -1,4 +1,4 @@
-// The processes of a task's containers.
+// Finds and kills the processes in a task's containers.
 #pragma once
 
 #include <sys/types.h>

@@ -216,7 +216,8 @@ Result<Shebang> ParseShebang(std::string_view script) {
   if (!interpreter.starts_with('/') || text.size() > kMaxShebangBytes ||
       text.find('\0') != std::string_view::npos) {
     return Invalid(
-        "the script's first line names no interpreter: expected #! and an absolute path, found '" +
+        "the script's first line does not name an interpreter: expected #! and an absolute path, "
+        "found '" +
         base::Printable(line, 80) + "'");
   }
   Shebang shebang{std::string(interpreter), {}};

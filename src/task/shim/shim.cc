@@ -226,7 +226,7 @@ std::expected<Unit, LaunchError> Shim::ReadOrder() {
 std::expected<Unit, LaunchError> Shim::FindUser() {
   if (!CanSwitchUser() && order_.uid != ::getuid()) {
     return Refusal(
-        LaunchError{fmt::format("carmad runs as user {} and cannot start tasks of user {}",
+        LaunchError{fmt::format("carmad runs as user {}, so it cannot start tasks of user {}",
                                 ::getuid(), order_.uid),
                     false});
   }
@@ -241,7 +241,7 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
 
 std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   if (!rights_->Wear())
-    return Refusal(LaunchError{fmt::format("cannot act as user {}", order_.uid), false});
+    return Refusal(LaunchError{fmt::format("cannot switch to user {}", order_.uid), false});
   // Checked first, because making folders for output would recreate a removed working directory.
   if (std::optional<LaunchError> error = WhyNotEnter(order_.spec.workdir)) {
     rights_->DropPrivileges();
@@ -273,7 +273,7 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   }
   Environment environment = TaskEnvironment(order_, user_, conda ? &*conda : nullptr, dir_);
   if (order_.spec.container) {
-    if (!rights_->Wear()) return Refusal(LaunchError{"cannot act as the task's user", true});
+    if (!rights_->Wear()) return Refusal(LaunchError{"cannot switch to the task's user", true});
     Result<ContainerRun> container = PlanContainer(order_, user_, environment);
     rights_->DropPrivileges();
     if (!container) return Refuse(container.error());
@@ -334,7 +334,7 @@ std::expected<Unit, LaunchError> Shim::EnterContainer() {
                    .group = container_->group,
                    .limits = Limits()};
   if (plan_.script_fd >= 0) {
-    if (!rights_->Wear()) return Refusal(LaunchError{"cannot act as the task's user", true});
+    if (!rights_->Wear()) return Refusal(LaunchError{"cannot switch to the task's user", true});
     Result<std::string> copy = CopyScript(order_, script_text_);
     rights_->DropPrivileges();
     if (!copy) return Refuse(copy.error(), /*retryable=*/true);
@@ -400,7 +400,7 @@ void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
   const bool docker = container_ && container_->tool == ContainerTool::kDocker;
   Result<Unit> limited =
-      Unavailable(docker ? "Docker does not use cgroup v2 here" : "it has no control group");
+      Unavailable(docker ? "Docker does not use cgroup v2 here" : "the task has no control group");
   if (!docker && group_) limited = LimitGpuMemoryOf(group_->path(), true);
   if (docker || (limited && MayCallDocker())) {
     for (const std::string& folder : MakeContainerGroups(Containers())) {
@@ -445,7 +445,8 @@ void Shim::RemoveGroup() {
     const Result<Unit> removed =
         LimitGpuMemory(order_.limiter, group_->path(), NoLimitWords(order_.memory_limits));
     if (!removed)
-      std::fprintf(stderr, "carma-shim: memory limits: %s\n", removed.error().message.c_str());
+      std::fprintf(stderr, "carma-shim: removing GPU memory limits: %s\n",
+                   removed.error().message.c_str());
   }
   group_->Remove();
 }

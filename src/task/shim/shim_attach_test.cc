@@ -140,7 +140,7 @@ TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
   NextStarted();
   const ShimEvent exited = NextExited();
   EXPECT_EQ(exited.exit_code, 4);
-  EXPECT_THAT(exited.stderr_tail, HasSubstr("this task's 'carma run' is gone"));
+  EXPECT_THAT(exited.stderr_tail, HasSubstr("this task's 'carma run' has disconnected"));
 }
 
 TEST_F(ShimAttachTest, KillsATaskThatIgnoresTheHangup) {

@@ -79,7 +79,7 @@ class ShimLauncherTest : public ::testing::Test {
   std::string Out() const { return base::ReadFile(root_ + "/out", 64 << 20).value_or("(none)"); }
   std::string Err() const { return base::ReadFile(root_ + "/err", 64 << 20).value_or("(none)"); }
 
-  // The next event; fails the test if it takes too long.
+  // Waits for the next event; fails the test if it takes too long.
   ShimEvent Next() {
     const auto deadline = Clock::now() + std::chrono::milliseconds(kPatienceMs);
     while (events_.empty() && Clock::now() < deadline) {

@@ -249,8 +249,8 @@ void ShimLauncher::Settle(Attempt attempt) {
       case OutcomeKind::kLives: {
         attempt.shim = outcome.shim;
         attempt.shim_fd = base::OpenPidfd(outcome.shim.pid);
-        // The descriptor refers to the shim if the process is still the shim after the descriptor
-        // was opened.
+        // If the process is still the shim after the descriptor was opened, the descriptor refers
+        // to the shim.
         if (MayLive(outcome.shim)) return Track(std::move(attempt));
         break;  // the shim has just exited; the next check reads what it left
       }
@@ -277,7 +277,7 @@ void ShimLauncher::Settle(Attempt attempt) {
 }
 
 void ShimLauncher::Forget(core::TaskId id, int attempt, const std::string& attempt_dir) {
-  // The attempt is still running, and its folder is the only information about it.
+  // The attempt is still running, and its folder holds the only information about it.
   if (Find(id, attempt) != nullptr) return;
   if (const Result<Unit> removed = RemoveAttempt(attempt_dir); !removed) {
     base::LogWarn("attempt_folder_left", {Field{"task", id}, Field{"attempt", attempt},

@@ -141,7 +141,7 @@ TEST_F(ShimLauncherTest, ReportsWhyAProgramCannotRun) {
       {"a missing program", {root_ + "/none"}, root_, out, {}, "none': No such file"},
       {"no program", {root_ + "/plain"}, root_, out, {}, "neither a program nor a script"},
       {"not executable", {root_ + "/closed"}, root_, out, {}, "closed': Permission denied"},
-      {"its interpreter is missing", {root_ + "/orphan"}, root_, out, {}, "the interpreter that"},
+      {"its interpreter is missing", {root_ + "/orphan"}, root_, out, {}, "interpreter does not"},
       {"a missing folder", {"true"}, root_ + "/no", out, {}, "/no': No such file or directory"},
       {"output below a file", {"true"}, root_, root_ + "/plain/out", {}, "/plain/out': Not a dir"},
       {"output onto a folder", {"true"}, root_, root_, {}, "': Is a directory"},
@@ -314,7 +314,7 @@ TEST_F(ShimLauncherTest, ASignalThatOnlyTheShellHandlesIsReportedWithTheRemedy) 
   EXPECT_EQ(Told(), "up");
   launcher_->Warn(kTask, 1);
   const std::string remedy =
-      "only the script's shell handles USR1; --signal B:USR1@TIME sends it there";
+      "only the script's shell handles USR1; use --signal B:USR1@TIME to send it there";
   while (Err().find(remedy) == std::string::npos) ::sched_yield();
   Go();
   EXPECT_EQ(NextExited().exit_code, 3);
@@ -405,7 +405,7 @@ TEST_F(ShimLauncherTest, RefusesAnotherUserWithTheSubmittersNumber) {
   EXPECT_EQ(Run(order).exit_code, 0);
 
   launcher_->Forget(kTask, 1, Dir());
-  // The name if the user database did not answer at submission.
+  // This is the name if the user database did not respond at submission.
   order.user = std::to_string(order.uid);
   EXPECT_EQ(Run(order).exit_code, 0);
 }

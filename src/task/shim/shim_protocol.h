@@ -73,7 +73,7 @@ struct ShimOrder : LaunchOrder {
     constexpr base::FieldRule kArguments{.max_bytes = kMaxArgBytes,
                                          .max_items = kMaxArgs,
                                          .fits = HasNoNul,
-                                         .expected = "texts without NUL bytes"};
+                                         .expected = "strings without NUL bytes"};
     constexpr base::FieldRule kFolder{.max_bytes = kMaxPathBytes};
     constexpr base::FieldRule kFile{.max_bytes = kMaxPathBytes,
                                     .fits = IsAbsolutePath,
@@ -139,7 +139,7 @@ struct ShimOrder : LaunchOrder {
 template <class Visitor, class Process>
 void VisitProcess(Visitor& field, Process& process) {
   field("pid", process.pid, "",
-        {.low = 1, .high = INT32_MAX, .required = true, .expected = "a process number"});
+        {.low = 1, .high = INT32_MAX, .required = true, .expected = "a process ID"});
   field("start_ticks", process.start_ticks, "",
         {.required = true, .expected = "clock ticks since boot"});
 }
@@ -212,7 +212,7 @@ struct ShimReport {
   friend bool operator==(const ShimReport&, const ShimReport&) = default;
 };
 
-// Each returns one line of JSON. ToText(order) refuses texts that are not UTF-8, because JSON could
+// Each returns one line of JSON. ToText(order) rejects texts that are not UTF-8, because JSON could
 // not represent them unchanged. The tail of a report may be any bytes.
 Result<std::string> ToText(const ShimOrder& order);
 std::string ToText(const ShimOwner& owner);

@@ -44,7 +44,7 @@ Result<std::string> TaskNumber(std::string_view word, const Variables& environme
   const std::string_view index = word.substr(bar + 1);
   if (std::to_string(*id) != Lookup(environment, "SLURM_ARRAY_JOB_ID"))
     return Invalid("'" + base::Printable(word, 40) +
-                   "' does not belong to this task's array: use the task's own number");
+                   "' does not belong to this task's array; use the task's own number");
   if (index == Lookup(environment, "SLURM_ARRAY_TASK_ID"))
     return Lookup(environment, "SLURM_JOB_ID");
   const auto number = base::ParseInt(index);
@@ -98,7 +98,7 @@ Result<CarmaCall> Update(const Words& words, std::size_t at, const Variables& en
     }
   }
   if (task.empty() || options.empty())
-    return Invalid("update: expected JobId=ID and what to change");
+    return Invalid("update: expected JobId=ID and a setting to change, such as TimeLimit=2:00:00");
   CarmaCall call{.words = {"edit", task}};
   call.words.insert(call.words.end(), options.begin(), options.end());
   return call;
@@ -187,7 +187,7 @@ std::string SlurmState(const std::string& state) {
   ::_exit(1);
 }
 
-// Runs carma and passes on its lines as they arrive.
+// Runs carma and passes each line of its output to `take` as it arrives.
 template <class Take>
 int ReadCarma(const Words& words, Take take) {
   Result<base::Pipe> pipe = base::MakePipe();
@@ -398,7 +398,8 @@ Result<std::vector<std::string>> ExpandHosts(std::string_view list) {
 
 Result<std::string> JobText(std::string_view task_json, bool one_line) {
   const Json task = CARMA_TRY(base::ParseJson(task_json));
-  if (!task.is_object() || !task.contains("id")) return Invalid("carma show printed no task");
+  if (!task.is_object() || !task.contains("id"))
+    return Invalid("the output of carma show does not describe a task");
   const auto launched = Number(task, "launched_ms"), ended = Number(task, "ended_ms");
   const auto limit_s = Number(task, "time_limit_s");
   const std::int64_t now_ms = static_cast<std::int64_t>(std::time(nullptr)) * 1000;

@@ -35,8 +35,8 @@ struct SbatchCall {
   std::vector<std::string> words;
   bool parsable = false;  // print only the number
 };
-// Plans `carma submit` with the same options. If the call submits the task's own script ($0), the
-// task's name is kept.
+// Builds the `carma submit` call with the same options. If it submits the task's own script ($0),
+// the new task gets the same name.
 Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 
@@ -44,11 +44,11 @@ Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
 // kInvalid, also for more than 65536 hosts.
 Result<std::vector<std::string>> ExpandHosts(std::string_view list);
 
-// Makes the text of `scontrol show job` from `carma show --json`. Errors: kInvalid if the JSON is
-// not a task's.
+// Formats the output of `carma show --json` as `scontrol show job` does. Errors: kInvalid if the
+// JSON does not describe a task.
 Result<std::string> JobText(std::string_view task_json, bool one_line);
 
-// These run the `carma` in this program's folder, print, and return the exit code.
+// These run the `carma` of the same installation, print the result, and return the exit code.
 int RunScontrol(const std::vector<std::string>& arguments,
                 const std::map<std::string, std::string>& environment);
 int RunScancel(const std::vector<std::string>& arguments,

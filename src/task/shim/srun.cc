@@ -139,7 +139,7 @@ class Reader {
     const std::string_view least = std::string_view(text).substr(0, text.find('-'));
     const int count = CARMA_TRY(CountOf(word, least));
     if (name == "nodes" || name == "N") {
-      if (count > 1) return Invalid(word + ": this is one server, expected 1");
+      if (count > 1) return Invalid(word + ": this is a single server; expected 1");
     } else if (name == "cpus-per-task" || name == "c") {
       plan_.cpus = count;
     } else if (name == "gpus-per-task") {
@@ -177,7 +177,7 @@ class Reader {
 
 // ---- running ----
 
-// Signals that end a script or announce its end, and SIGCONT.
+// Signals that terminate a script or announce its termination, and SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
 // The signals in kPassedOn and SIGCHLD. They are blocked and received by sigwaitinfo(). So no
@@ -320,7 +320,8 @@ std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan, const Variables& environmen
       return held;
     }
     held.clear();  // all or nothing; otherwise two steps could wait for each other
-    if (!waited) std::fputs("srun (CARMA's): waiting for GPUs used by other steps\n", stderr);
+    if (!waited)
+      std::fputs("srun (CARMA's): waiting for GPUs that other steps are using\n", stderr);
     ::usleep(kAskAgainUs);
   }
 }

@@ -50,7 +50,7 @@ TEST(Srun, RefusesMeaninglessOptions) {
       {{}, "expected a program"},
       {{"-n"}, "-n: expected a value"},
       {{"-n", "0", "x"}, "from 1 to 1024"},
-      {{"-N", "2", "x"}, "this is one server"},
+      {{"-N", "2", "x"}, "this is a single server"},
       {{"--multi-prog", "x"}, "unknown option --multi-prog"}};
   for (const auto& [words, expected] : cases) {
     const auto plan = PlanSrun(words, {});

@@ -138,7 +138,7 @@ ShimReport Supervisor::Run() {
 // assume the user's identity, it aborts; otherwise root would rotate files along paths that the
 // user controls.
 void Supervisor::WearRights() {
-  CARMA_CHECK(rights_.Wear(), "cannot act as the task's user");
+  CARMA_CHECK(rights_.Wear(), "cannot switch to the task's user");
 }
 
 void Supervisor::ReadSignals() {
@@ -204,7 +204,7 @@ void Supervisor::ServeAttachment() {
   }
   if (!asked.gone) return;
   // Sends the signal that the kernel sends when a terminal is closed.
-  pump_.Note("this task's 'carma run' is gone");
+  pump_.Note("this task's 'carma run' has disconnected");
   BeginStop(SIGHUP);
 }
 
@@ -239,7 +239,7 @@ void Supervisor::Warn() {
       warning_.spares_main && !container_ ? base::ReadProcessStat(main_) : std::nullopt;
   if (shell && Catches(shell->id, warning_.number)) {
     pump_.Note("the time limit is near, but only the script's shell handles " + name +
-               "; --signal B:" + name + "@TIME sends it there");
+               "; use --signal B:" + name + "@TIME to send it there");
   } else {
     pump_.Note("the time limit is near, but no process of this task handles " + name);
   }
@@ -254,8 +254,9 @@ void Supervisor::AskToSave() {
   if (SignalHandlers(checkpoint_signal_, false) > 0) return;
   ask_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
-  pump_.Note(std::string("asked to checkpoint by ") + ::sigabbrev_np(checkpoint_signal_) +
-             ", but no process of this task handles that signal");
+  pump_.Note(std::string("this task was asked to checkpoint by ") +
+             ::sigabbrev_np(checkpoint_signal_) +
+             ", but none of its processes handles that signal");
 }
 
 void Supervisor::ChangeLimits() {
@@ -263,7 +264,7 @@ void Supervisor::ChangeLimits() {
   rights_.DropPrivileges();
   const std::string trouble = change_limits_();
   WearRights();
-  if (!trouble.empty()) pump_.Note("its GPU memory limit could not be changed: " + trouble);
+  if (!trouble.empty()) pump_.Note("this task's GPU memory limit could not be changed: " + trouble);
 }
 
 // If the main process is spared, a signal that terminates processes also goes to srun's children,

@@ -119,7 +119,7 @@ TEST_F(SupervisorTest, AbortsIfItCannotTakeTheUsersRights) {
   const auto lose_powers = [] { CARMA_CHECK(::seteuid(65'533) == 0, "seteuid"); };
   EXPECT_DEATH(Supervise(
                    base::Duration(10), [](int) {}, -1, lose_powers),
-               "cannot act as the task's user");
+               "cannot switch to the task's user");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct SizeUnit {
 constexpr SizeUnit kSizeUnits[] = {
     {"GiB", 1024}, {"MiB", 1}, {"KiB", 1.0 / 1024}, {"B", 1.0 / (1 << 20)}};
 
-// Phrases next to the two sizes in one form of the line. A size comes either after its phrase or
+// Phrases next to the two sizes in one variant of the line. A size comes either after its phrase or
 // before it.
 struct Form {
   std::string_view allocated;

@@ -17,7 +17,7 @@ struct FormulaSplit {
   friend bool operator==(const FormulaSplit&, const FormulaSplit&) = default;
 };
 
-// Number of observations that are stored per signature, and in total. The newest are kept.
+// Maximum number of stored observations, per signature and in total. The newest are kept.
 inline constexpr int kRunsPerSignature = 16;
 inline constexpr int kMaxObservations = 20'000;
 
@@ -26,7 +26,7 @@ struct Observation {
   core::Time when{};  // when the run ended
   std::uint32_t uid = 0;
   std::string signature;  // equal for runs of the same training (estimate/signature.h)
-  std::string kin;        // equal for runs of one user's program, whatever its arguments
+  std::string kin;        // equal for runs of one user's program with any arguments
   // Equal for runs of the same training with a different batch size or length; empty if neither is
   // known.
   std::string relation;

@@ -13,8 +13,9 @@
 namespace carma::task {
 namespace {
 
-// A message this close to the end may still explain it. The range covers a Python traceback,
-// torchrun's table and TensorFlow's call stacks, but not a warning that the task survived long ago.
+// A message can explain how the task ended only if it is this close to the end of its output. The
+// range covers a Python traceback, torchrun's table and TensorFlow's call stacks, but not a warning
+// that the task survived long ago.
 constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 constexpr std::size_t kTailLines = 200;
 
@@ -258,7 +259,7 @@ bool EndedFromOutside(int signal) {
   return std::ranges::find(kOutside, signal) != kOutside.end();
 }
 
-// The last line that contains a word. An ordinary program gives its reason there, or before a line
+// The last line that contains a word. An ordinary program states its error there, or before a line
 // such as "Run 'docker run --help' for more information".
 std::string_view LastWords(const std::vector<std::string_view>& lines) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -276,7 +277,7 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   const int signal = shell_form ? evidence.exit_code - 128 : evidence.signal;
   std::string words = evidence.signal != 0 ? "killed by signal " + std::to_string(signal)
                                            : "exit code " + std::to_string(evidence.exit_code);
-  if (shell_form) words += ", as after signal " + std::to_string(signal);
+  if (shell_form) words += ", which indicates signal " + std::to_string(signal);
   if (const char* name = ::sigabbrev_np(signal); signal != 0 && name != nullptr)
     words += " (SIG" + std::string(name) + ")";
   if (const auto exception = OtherException(lines, 0)) {
@@ -298,7 +299,7 @@ std::optional<Finding> OwnOom(const ExitEvidence& evidence,
   return found;
 }
 
-// Empty if the task did not end because of another task.
+// Empty if the failure was not caused by another task.
 std::optional<std::string> VictimOf(const ExitEvidence& evidence,
                                     const std::vector<std::string_view>& lines) {
   if (evidence.made_fault) return std::nullopt;
@@ -312,7 +313,7 @@ std::optional<std::string> VictimOf(const ExitEvidence& evidence,
     return "hit by a neighbour's fault: " + base::Printable(fault->line);
   }
   if (OtherException(lines, 0)) return std::nullopt;
-  return "its MPS server broke; " + OwnWords(evidence, lines);
+  return "its MPS server failed; " + OwnWords(evidence, lines);
 }
 
 std::optional<std::string> OwnGpuFault(const ExitEvidence& evidence,
@@ -400,7 +401,7 @@ core::ExitInfo ClassifyExit(const ExitEvidence& evidence) {
   info.signal = evidence.signal;
   if (evidence.lost) {
     info.kind = core::ExitKind::kLost;
-    info.detail = "ended without a report";
+    info.detail = "the attempt ended without a report";
     return info;
   }
   if (evidence.exit_code == 0 && evidence.signal == 0) return info;
@@ -412,7 +413,7 @@ core::ExitInfo ClassifyExit(const ExitEvidence& evidence) {
   }
   if (evidence.host_oom) {
     info.kind = core::ExitKind::kHostMemory;
-    info.detail = "host memory: the kernel killed a process of the task because memory ran out";
+    info.detail = "the kernel killed a process of the task because host memory ran out";
     return info;
   }
   return ClassifyFailure(evidence, lines, std::move(info));
