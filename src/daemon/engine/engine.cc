@@ -26,7 +26,8 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
 
 // The error for a change that cannot be stored now but will take effect later.
 base::Error NotYet(const std::string& why) {
-  return {ErrorCode::kIo, "not written yet; takes effect as soon as it can be written: " + why};
+  return {ErrorCode::kIo,
+          "not written yet; the change takes effect once it can be written: " + why};
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ class EstimateService {
 
   // Tasks without a summary are answered without waiting for other tasks. If a file is not read in
   // time, its thread is abandoned and its tasks are estimated without the summary. No more
-  // summaries are read while kMostStuck abandoned threads are still hanging. If `take` is given, it
-  // gets the results of these jobs, in parts and in any order.
+  // summaries are read while kMostStuck abandoned threads are still hanging. If `take` is set, it
+  // receives the results of these jobs in several parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
   // Applies the new settings to later calls to Ask.

@@ -70,7 +70,7 @@ std::size_t Intake::PieceEnd(const TaskList& tasks, std::size_t begin) const {
 }
 
 void Intake::Refuse(Submission& submission, const base::Error& why) {
-  submission.answer(base::Wrap(why, "cannot store the task: nothing was accepted"));
+  submission.answer(base::Wrap(why, "nothing was accepted, because the tasks cannot be stored"));
 }
 
 void Intake::RefuseAll(const base::Error& why) {
@@ -384,7 +384,7 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
     const auto stored = store_.Get(other);
     if (!stored || stored->user != task.user) continue;
     if (stored->stdout_path == *path || stored->stderr_path == *path)
-      warning = fmt::format("tasks {} and {} both write to {}: use %j in the file's name",
+      warning = fmt::format("tasks {} and {} both write to {}; use %j in the file name",
                             core::Number(other), core::Number(task.record.id),
                             base::Printable(*path, 400));
   }

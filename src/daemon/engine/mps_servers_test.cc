@@ -305,8 +305,9 @@ TEST_F(MpsServersTest, ServersWithoutTasksEndWhenTheirGpuIsDrained) {
 TEST_F(MpsServersTest, AFailedStartOfASharedServerAffectsAllUsers) {
   fake_.id = task::SharedMpsServer(fake_.id.gpus);
   ASSERT_FALSE(Attach(kFirst)) << "the program has no such option, or this user is not root";
-  EXPECT_THAT(servers_->Troubles(),
-              ::testing::ElementsAre(HasSubstr("MPS: no server for all users, tasks take turns")));
+  EXPECT_THAT(
+      servers_->Troubles(),
+      ::testing::ElementsAre(HasSubstr("MPS: no server for all users, so tasks take turns")));
 }
 
 TEST_F(MpsServersTest, ASharedServerOfOneGpuEndsWithItsDrain) {

@@ -62,7 +62,7 @@ Result<core::Reservation> Reservations::Add(core::Reservation booking,
   if (!NextOf(booking, now)) return Invalid("the reservation's time has already passed");
   std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });
   if (all_.size() >= core::kMaxReservations)
-    return Conflict("there are already {} reservations", core::kMaxReservations);
+    return Conflict("there are already {} reservations, the maximum", core::kMaxReservations);
   all_.emplace(booking.id, booking);
   if (const auto why_not = core::WhyNotAll(PeriodsFrom(now), now, gpus, booking.id)) {
     all_.erase(booking.id);

@@ -33,7 +33,7 @@ class Starts {
   // Called once when the daemon starts. Removes what finished attempts have left behind. kept:
   // returns whether an attempt was adopted.
   void Sweep(const std::function<bool(core::TaskId, int attempt)>& kept) const;
-  // How an attempt shares its GPUs if no MPS server is needed; empty if one is.
+  // How an attempt shares its GPUs if it does not need an MPS server; empty if it needs one.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
   // Starts an attempt after the decision to start it has become durable. An MPS client is started
   // later, in StartArranged().
@@ -54,7 +54,7 @@ class Starts {
   void FollowPromises(base::Time now);
   // Must be called when the attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);
-  // Removes the files that the attempt has left behind.
+  // Removes the files that the attempt left behind.
   void Forget(core::TaskId id, int attempt);
 
   std::string AttemptDir(core::TaskId id, int attempt) const;

@@ -17,7 +17,7 @@
 namespace carma::daemon {
 
 struct TaskUse {
-  std::int64_t used_mib = 0;  // memory of the task's processes, as far as it is known
+  std::int64_t used_mib = 0;  // known memory of the task's processes
   bool memory_told = true;    // the memory of all the task's processes is known
   // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if the
   // driver does not report it for one of them.

@@ -30,11 +30,11 @@ struct Call {
   api::Request request;
   std::string id;    // the {id} segment of the path
   std::string verb;  // the {verb} segment of the path
-  Caller caller;     // not set for kEverybody; kReaders and kWhoever: may be unknown
+  Caller caller;     // not set for kEverybody; may be unknown for kReaders and kWhoever
 };
 
 enum class Access {
-  kEverybody,  // everybody, including over TCP; for reading
+  kEverybody,  // everybody, including over TCP; read-only
   // Everybody. Callers on the Unix socket are identified, but may have no name.
   kReaders,
   kWhoever,  // everybody; the caller is identified if known

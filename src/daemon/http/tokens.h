@@ -73,7 +73,7 @@ class Tokens {
   std::function<std::int64_t()> now_ms_;
   std::vector<Token> tokens_;
   std::int64_t last_id_ = 0;
-  std::string trouble_ = "they have not been read";
+  std::string trouble_ = "the tokens have not been read";
 };
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// Holds callbacks that wait for tasks to end, for long polls of the API. Used only on the loop's
+// Holds callbacks that wait for tasks to end, for the API's long polls. Used only on the loop's
 // thread.
 #pragma once
 

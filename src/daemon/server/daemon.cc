@@ -319,7 +319,7 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
   const auto whole = std::ranges::find_if(
       devices, [](const gpu::DeviceInfo& device) { return !device.mig && device.trouble.empty(); });
   if (whole == devices.end()) {
-    TakeLimitsTrial("no whole GPU answers", {});
+    TakeLimitsTrial("no whole GPU responds", {});
     return DecideSharing(std::move(devices));
   }
   OpenRoutes("carmad is testing whether it can limit GPU memory");
@@ -374,8 +374,8 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   if (settings.collocation == core::SharingMethod::kMps &&
       settings.mps_servers == task::MpsScope::kShared) {
     base::LogWarn("mps_shared", {{"text",
-                                  "one MPS server for all users: nothing isolates their processes "
-                                  "from each other (collocation.mps_servers)"}});
+                                  "all users share one MPS server, so their processes are not "
+                                  "isolated from each other (collocation.mps_servers)"}});
   }
   std::vector<core::GpuInfo> gpus = GpuInfosOf(settings, devices, launching_.machine);
   for (std::size_t i = 0; i < devices.size(); ++i) {
