@@ -37,7 +37,7 @@ class Engine {
   class Host : public GpuEvidence {
    public:
     virtual void RequestTurn() = 0;  // Turn() must be called once, soon
-    // The loop answers each job with TakeEstimate() or Post(EstimateReady).
+    // For each job, the loop must call TakeEstimate() or Post(EstimateReady).
     virtual void RequestEstimates(std::vector<EstimateJob> jobs) = 0;
     virtual void WakeAt(base::Time when) = 0;  // Post(WakeUp) must be called at this time
     // The store has failed. Turn() must be called again a second later.
@@ -109,8 +109,7 @@ class Engine {
 
   // Passes the posted events to the core, stores its decisions and carries them out.
   void Turn();
-  // Must be the last call before destruction. Drops requests that are still waiting for an answer
-  // and accepts no new ones.
+  // Must be the last call before destruction. Drops pending requests and accepts no new ones.
   void Stop();
   void PollLauncher();
 

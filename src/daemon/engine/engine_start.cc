@@ -110,7 +110,7 @@ Result<Unit> Engine::RestoreReservations() {
   return Unit{};
 }
 
-// Usage older than this many half-lives hardly counts.
+// Usage older than this many half-lives has almost no effect.
 constexpr int kHalfLivesRead = 16;
 
 Result<Unit> Engine::RestoreAttempts() {

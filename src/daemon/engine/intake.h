@@ -1,4 +1,4 @@
-// Accepts submissions: checks, numbers and stores their tasks before the core gets them.
+// Accepts submissions: checks, numbers and stores their tasks before they reach the core.
 #pragma once
 
 #include <cstddef>
@@ -67,8 +67,8 @@ class Intake {
 
   // Queues a submission for AcceptShare() or RefuseAll().
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
-  // Stores a share of the waiting submissions, answers those that are now accepted or refused, and
-  // adds TaskSubmitted for a share of the accepted tasks. Each submission is checked separately
+  // Stores a share of the waiting submissions, reports which of them are now accepted or refused,
+  // and adds TaskSubmitted for a share of the accepted tasks. Each submission is checked separately
   // (kInvalid if it has no tasks, names an unknown class or exceeds a limit; kDenied if the user
   // may not use the account; kConflict if a task can never fit, the queue is full or the name was
   // used by another submission; kNotFound if a dependency is unknown). Errors: kIo if the store

@@ -431,7 +431,7 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
   const Key who{id, attempt};
   Entry* entry = Find(who);
   if (entry == nullptr) return finder_.Later([answer = std::move(answer)] { answer({}); });
-  // If the server does not respond in time, the answer is based on the evidence so far.
+  // If the server does not respond in time, the result is based on the evidence collected so far.
   const auto first = entry->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
     const Entry* its = Find(who);
     answer(its == nullptr ? MpsEvidence{} : its->clients.EvidenceOf(who, Clock::now()));

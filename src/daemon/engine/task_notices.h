@@ -1,4 +1,4 @@
-// Makes notices about tasks according to users' rules (task::NotifyRule). A notice is stored
+// Creates notices about tasks according to users' rules (task::NotifyRule). A notice is stored
 // together with the change that it reports.
 #pragma once
 

@@ -39,8 +39,8 @@ struct GpuUse {
   std::map<core::TaskId, TaskUse> tasks;  // tasks with a process on the GPU
   std::vector<Stranger> strangers;
   bool memory_told = true;  // the memory of all processes except MPS servers is known
-  // Memory in use that does not belong to a listed process; empty if the memory of any process is
-  // not reported.
+  // Memory in use that does not belong to a listed process; empty if the driver does not report the
+  // memory of every process.
   std::optional<std::int64_t> unattributed_mib;
 
   int ForeignProcesses() const;  // number of strangers, not counting MPS servers

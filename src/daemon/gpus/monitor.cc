@@ -75,8 +75,8 @@ std::string Monitor::TextOf(std::size_t i, const gpu::ReadError& error) const {
   return named ? error.message : error.Sentence();
 }
 
-// The core does not have the name and memory of a GPU that could not be described and was not known
-// before. Such a GPU stays unusable until carmad restarts.
+// If a GPU could not be described and was not known before, the core lacks its name and memory.
+// Such a GPU stays unusable until carmad restarts.
 std::optional<gpu::ReadError> Monitor::Objection(
     std::size_t i, const gpu::ReadResult<gpu::Reading>& answer) const {
   const gpu::DeviceTrouble& trouble = devices_[i].trouble;

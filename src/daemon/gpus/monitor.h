@@ -21,7 +21,7 @@
 
 namespace carma::daemon {
 
-// Texts for NoteCuda() begin with this or with core::kDriverUpgradeText.
+// Every text passed to NoteCuda() begins with this or with core::kDriverUpgradeText.
 inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {

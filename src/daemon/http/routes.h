@@ -73,8 +73,8 @@ class Routes {
     std::uint32_t own_uid = 0;        // the daemon's user; 0: serves all users
     std::vector<std::string> admins;  // user names
     AskName ask_name;
-    // Who may do more than read: these users, members of these groups, root, the daemon's own user
-    // and the admins. If both lists are empty, everybody may do so.
+    // Who has more than read access: these users, members of these groups, root, the daemon's own
+    // user and the admins. If both lists are empty, everybody may do so.
     std::vector<std::string> allow_users = {};
     std::vector<std::uint32_t> allow_groups = {};
     // Returns the token's owner; empty if the token is unknown.

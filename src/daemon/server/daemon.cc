@@ -81,8 +81,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Creates the socket file again if it was removed, because clients need it to reach carmad.
   void WatchSocket();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
-  // Reports once, to the process that started this daemon, that the daemon serves. From then on
-  // requests no longer wait until the GPUs are known.
+  // Tells the process that started this daemon, once, that the daemon is serving. From then on,
+  // requests no longer wait for the GPUs to become known.
   void TellServing();
   // The next three functions decide the method for collocation.method = "auto". They try kernel
   // limits on memory first, then the sharing methods.

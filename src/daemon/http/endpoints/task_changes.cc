@@ -172,7 +172,7 @@ std::string WhatChanged(const Json& before, const Json& after, const Json& chang
 
 constexpr std::array<std::string_view, 4> kVerbs{"cancel", "hold", "release", "requeue"};
 
-// Makes an error such as "task 47 has already succeeded".
+// Builds an error such as "task 47 has already succeeded".
 base::Error EndedAlready(core::TaskId id, core::TaskState state) {
   const std::string word(core::TaskStateName(state));
   const auto said = [&]() -> std::string {

@@ -183,7 +183,7 @@ Result<Unit> AddOthers(const SharedServices& services, const store::TaskFilter& 
   return Unit{};
 }
 
-// Lists queued tasks in their order at the time of the first page, then all other tasks by number.
+// Lists queued tasks in queue order as of the first page, then all other tasks by number.
 Result<Page> ListByTurn(const SharedServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
   const core::Scheduler& scheduler = services->engine.scheduler();
