@@ -61,8 +61,8 @@ class Ends {
 
   // Records the tasks whose memory the driver did not report. Their peaks are unreliable.
   void Watch(const core::GpuSampled& sampled);
-  // Returns the observation of the attempt that has just left its GPUs; empty if there is none.
-  // Only the first call for an attempt returns its observation.
+  // Returns the observation from the attempt that just left its GPUs; empty if there is none. Only
+  // the first call for an attempt returns one.
   std::optional<task::Observation> Learn(const core::TaskRecord& record);
   // Must be called once the task's final state is stored.
   void Forget(core::TaskId id);

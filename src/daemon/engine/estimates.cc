@@ -37,8 +37,8 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
          a.spec.model_summary == b.spec.model_summary;
 }
 
-// Makes only one estimate for consecutive equal tasks, such as those of an array, which differ only
-// in their index.
+// Makes only one estimate for consecutive identical tasks, such as those of an array, which differ
+// only in their index.
 class Memory {
  public:
   explicit Memory(const estimate::Appraiser& appraiser, const estimate::Summary& summary)

@@ -17,8 +17,9 @@ namespace carma::daemon {
 
 namespace {
 
-// The size of a share is counted in tasks plus dependencies, because looking up each dependency
-// takes time. A long description counts as several tasks, one for every kBytesPerTask bytes.
+// A share's size is the number of its tasks plus their dependencies, because looking up each
+// dependency takes time. A long description counts as several tasks, one for every kBytesPerTask
+// bytes.
 constexpr std::size_t kBytesPerTask = 8192;
 // Limit on the number of remembered output files. All are dropped when it is exceeded.
 constexpr std::size_t kMostOutputs = 20'000;

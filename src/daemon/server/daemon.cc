@@ -263,8 +263,8 @@ void RealDaemon::Run() {
   NotifyServiceManager("READY=1");
   serving_.Set(kLongestSearch, [this] { TellServing(); });
   loop_.run();
-  // The connections of waiting clients are closed, as if carmad had been killed. The clients then
-  // retry and reach the next carmad.
+  // Closes the connections of waiting clients, as if carmad had been killed, so that they retry and
+  // reach the next carmad.
   unix_server_.reset();
   tcp_server_.reset();
   if (engine_host_) engine_host_->Stop();
