@@ -170,7 +170,7 @@ took=$((SECONDS - began))
 grep -q 'No tasks are running any more' "$work/log" || fail "the unit did not wait"
 
 boot
-"$carma" status | grep -q 'until the machine boots' && fail "the server is closed after the boot"
+"$carma" status | grep -q 'until the machine reboots' && fail "the server is closed after the boot"
 for task in gpu cpu; do
   before=$(wc -l <"$work/$task")
   eventually steps $task $((before + 3))

@@ -138,7 +138,7 @@ TEST_F(Health, NewRulesOpenGpusThatOldRulesClosed) {
   site.Set("health.drain", "false");
   site.daemon().Signal(SIGHUP);
   ASSERT_TRUE(Comes(1, "idle"));
-  EXPECT_THAT(Gpu(1).alerts, Contains(HasSubstr("only reported: health.drain = false")));
+  EXPECT_THAT(Gpu(1).alerts, Contains(HasSubstr("reported only, because health.drain is false")));
   site.Set("health.drain", "true");
   site.daemon().Signal(SIGHUP);
   ASSERT_TRUE(Comes(1, "drain")) << "its cause is still there";

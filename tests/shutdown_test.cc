@@ -146,7 +146,7 @@ TEST_F(Shutdown, TasksCheckpointAndContinueAfterTheBoot) {
     const api::TaskView task = site.Task(saver->id);
     EXPECT_EQ(task.state, "queued");
     EXPECT_EQ(task.reason, "Draining");
-    EXPECT_THAT(task.reason_text, HasSubstr("until the machine boots: shutdown"));
+    EXPECT_THAT(task.reason_text, HasSubstr("until the machine reboots: shutdown"));
     EXPECT_EQ(task.checkpoints, 1);
   }
   const std::uint64_t late = site.Submit({"--", "/bin/true"});
@@ -233,7 +233,7 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   const std::uint64_t without = site.Submit({"-G", "0", "--", "/bin/true"});
   site.Stop(SIGKILL);
   Start();
-  EXPECT_THAT(site.Status().closed, HasSubstr("until the machine boots: new kernel"));
+  EXPECT_THAT(site.Status().closed, HasSubstr("until the machine reboots: new kernel"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_daemon_closed 1"));
   site.Stop(SIGTERM);
   Start();

@@ -133,7 +133,7 @@ class Recovery(unittest.TestCase):
         self.bed.ask("scontrol", "hold", str(held))
         with open(os.path.join(self.bed.home(USER), "go-on"), "w", encoding="utf-8"):
             pass
-        slurm.until(lambda: any("in Slurm's queue again" in line for line in self.told("n1", held)), "it is put back")
+        slurm.until(lambda: any("back in Slurm's queue" in line for line in self.told("n1", held)), "it is put back")
         found = self.bed.job(held)
         self.assertEqual((found["Priority"], found["TresPerNode"], found["Restarts"]), ("0", "gres:carma:10", "1"))
         self.assertIn("lines | carma: out of GPU memory", self.bed.ask("scontrol", "show", "job", str(held)))
@@ -144,7 +144,7 @@ class Recovery(unittest.TestCase):
         self.assertEqual(self.bed.ended(self.victim, 120), ("COMPLETED", 0), f"{self.bed.output(self.victim)}\n{self.told('n2', self.victim)}")
         ended = [task["state"] for task in sorted(self.bed.tasks("n2"), key=lambda task: task["id"]) if task["comment"].startswith(f"job {self.victim} ")]
         self.assertEqual(ended, ["failed", "out_of_memory", "succeeded"])
-        claims = [line for line in self.told("n2", self.victim) if "is in Slurm's queue again" in line]
+        claims = [line for line in self.told("n2", self.victim) if "is back in Slurm's queue" in line]
         self.assertEqual(len(claims), 2)
         found = self.bed.job(self.victim)
         self.assertEqual((found["Restarts"], found["TresPerNode"]), ("2", "gres:carma:40"))
@@ -190,7 +190,7 @@ class Recovery(unittest.TestCase):
                     self.bed.daemons["n1"].wait(slurm.LIMIT_S)
                     self.bed.daemons["n1"] = self.bed.start_daemon("n1")
                     self.bed.serves("n1")
-                    slurm.until(lambda job=job: self.told("n1", job) and "in Slurm's queue again" in self.told("n1", job)[-1], f"job {job} is put back: "
+                    slurm.until(lambda job=job: self.told("n1", job) and "back in Slurm's queue" in self.told("n1", job)[-1], f"job {job} is put back: "
                                 f"{self.bed.job(job)} {self.told('n1', job)}")
                     found = self.bed.job(job)
                     self.assertEqual((found["Restarts"], found["TresPerNode"], found["JobState"]), ("1", "gres:carma:10", "PENDING"))

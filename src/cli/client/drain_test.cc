@@ -68,13 +68,14 @@ TEST_F(App, ResumingAGpuOfAClosedServerIsAFailure) {
     return JsonAnswer(ToJson(api::GpuView{.index = 0, .state = "drain"}));
   });
   daemon_.On("GET /v1/status", [](const api::Request&) {
-    return JsonAnswer(ToJson(api::StatusView{.closed = "closed by root until the machine boots"}));
+    return JsonAnswer(
+        ToJson(api::StatusView{.closed = "closed by root until the machine reboots"}));
   });
   const Ran ran = Run({"resume", "0"});
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_EQ(ran.out, "GPU 0 is open, but accepts no new tasks yet\n");
   EXPECT_EQ(ran.err,
-            "carma: server: closed by root until the machine boots; carma resume all opens it\n");
+            "carma: server: closed by root until the machine reboots; carma resume all opens it\n");
 }
 
 TEST_F(App, ResumeOfAGpuThatDoesNotAnswerSaysWhenItTakesTasks) {

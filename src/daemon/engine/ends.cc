@@ -12,7 +12,7 @@
 namespace carma::daemon {
 namespace {
 
-// A program notices a broken driver within this time of starting. Most of this time is spent
+// A program notices a broken driver within this time after it starts. Most of this time goes into
 // importing frameworks.
 constexpr base::Duration kBeginning{180'000};
 
@@ -61,8 +61,9 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// Measures from the launch, because a short task's start and end may be reported together. False
-// for tasks that must not be restarted, such as leases; their end is recorded as reported.
+// The time is measured from the launch, because a short task's start and end may be reported
+// together. False for tasks that must not be restarted, such as leases; their end is recorded as
+// reported.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&
@@ -80,8 +81,8 @@ void Ends::GiveBack(core::TaskId id, int attempt, const std::string& trouble) {
       .id = id, .attempt = attempt, .text = trouble, .retryable = true, .interrupted = true});
 }
 
-// GPU faults appear in the driver's next reading. Faults of an MPS server are reported by its
-// control daemon.
+// GPU faults appear in the next driver reading. MPS server faults are reported by the control
+// daemon.
 void Ends::Take(const task::ShimEvent& event) {
   const core::TaskRecord* record = core_.Find(event.id);
   if (record != nullptr && record->attempt->number == event.attempt)
@@ -93,7 +94,7 @@ void Ends::Take(const task::ShimEvent& event) {
   if (record == nullptr || !IsOpen(event, *record)) return judge({});
   std::function<void()> ask = [judge] { judge({}); };
   if (NeedsMpsEvidence(event, *record)) {
-    // The MPS server is asked only after the driver's reading. Otherwise the first task to be
+    // The MPS server is queried only after the driver has been read. Otherwise the first task to be
     // examined might be blamed for other tasks' faults.
     ask = [this, judge, id = event.id, attempt = event.attempt] {
       options_.mps->AskEvidence(id, attempt, judge);

@@ -33,7 +33,7 @@ class GpuEvidence {
   // `since`, which were not caused by the task.
   virtual std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) = 0;
   // The task whose process caused the last fault on this GPU after the given time, according to the
-  // kernel's log. Empty if there was no fault or its cause is unknown.
+  // kernel log. Empty if there was no fault or its cause is unknown.
   virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
   // Why this GPU was unreachable in its last reading; empty if it was reachable.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
@@ -43,8 +43,8 @@ class GpuEvidence {
                        std::function<void(const std::string& trouble)> call) {
     call("");
   }
-  // Calls `call` when the next reading to begin is complete or overdue, but never before this
-  // function returns.
+  // Calls `call` once a reading that begins after this call has completed or is overdue, but never
+  // before this function returns.
   virtual void AfterNextReading(std::function<void()> call) = 0;
 };
 
@@ -56,13 +56,13 @@ class Ends {
 
   // Handles the end of an attempt that its shim has reported (kExited). The end is posted
   // immediately if the output explains it or no other evidence could explain it. Otherwise it is
-  // posted after the driver's next reading and the MPS server's response.
+  // posted once the next driver reading and the MPS server's response have arrived.
   void Take(const task::ShimEvent& event);
 
   // Records the tasks whose memory the driver did not report. Their peaks are unreliable.
   void Watch(const core::GpuSampled& sampled);
-  // Returns the observation of the attempt that has just left its GPUs; empty if there is none.
-  // Only the first call for an attempt returns its observation.
+  // Returns the observation from the attempt that just left its GPUs; empty if there is none. Only
+  // the first call for an attempt returns one.
   std::optional<task::Observation> Learn(const core::TaskRecord& record);
   // Must be called once the task's final state is stored.
   void Forget(core::TaskId id);
@@ -70,9 +70,9 @@ class Ends {
  private:
   struct EndedAttempt {
     estimate::RanOn where;
-    // Time since the attempt started or since this daemon started, whichever is later.
+    // Time since the attempt's start or this daemon's start, whichever was later.
     base::Duration watched{0};
-    std::optional<task::AllocatorWords> told;  // from the output of the attempt
+    std::optional<task::AllocatorWords> told;  // from the attempt's output
   };
 
   void NoteEnd(const core::TaskRecord& record, const std::optional<task::AllocatorWords>& told);
@@ -96,7 +96,7 @@ class Ends {
   GpuEvidence& gpus_;
   PostEvent post_;
   base::Time opened_;  // events before this time are unknown
-  // Ends that will be posted to the core once more evidence has arrived.
+  // Ends that will be posted to the core after further evidence has arrived.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts whose end the shim has reported but the core has not handled yet.
   std::unordered_map<std::uint64_t, EndedAttempt> ended_;

@@ -26,7 +26,8 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
 
 // The error for a change that cannot be stored now but will take effect later.
 base::Error NotYet(const std::string& why) {
-  return {ErrorCode::kIo, "not written yet; takes effect as soon as it can be written: " + why};
+  return {ErrorCode::kIo,
+          "not written yet; the change takes effect once it can be written: " + why};
 }
 
 }  // namespace
@@ -249,15 +250,15 @@ void Engine::Turn() {
   }
 }
 
-// Submissions are committed before the core gets them and separately from its decisions, so they
-// can be refused if the disk is full. Returns false if the store refused them.
+// Commits submissions before they reach the core and separately from its decisions, so they can be
+// refused if the disk is full. Returns false if the store refused them.
 bool Engine::AcceptSubmissions() {
   const Result<Unit> accepted = intake_.AcceptShare(events_);
   if (!accepted) NoteStoreTrouble(accepted.error());
   return accepted.has_value();
 }
 
-// Callers are answered immediately when the disk is full. Submissions are refused, and changes to
+// When the disk is full, callers get an error immediately. Submissions are refused, and changes to
 // tasks take effect as soon as there is space.
 void Engine::AnswerWithTrouble() {
   intake_.RefuseAll({ErrorCode::kIo, store_trouble_});
@@ -272,7 +273,8 @@ void Engine::Collect(std::vector<core::Action> actions) {
       next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
-        // The sharing mode is stored together with the decision. The core gets it in the next turn.
+        // The sharing mode is stored together with the decision and reaches the core in the next
+        // turn.
         const auto row = next_.rows.records.find(start->id);
         if (row != next_.rows.records.end()) row->second.record.attempt.Edit().sharing = *sharing;
         Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});
@@ -353,13 +355,13 @@ void Engine::NoteDrains() {
 
 bool Engine::Flush() {
   if (decided_.Empty()) return true;
-  // If callers are waiting for an answer, their changes must become durable immediately, because
-  // only durable changes are confirmed.
+  // If callers are waiting, their changes must become durable immediately, because only durable
+  // changes are confirmed.
   const store::Durability durability =
       decided_.done.empty() ? decided_.rows.Urgency(passing_) : store::Durability::kNow;
   if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {
     NoteStoreTrouble(kept.error());
-    // Callers are answered now, but the decisions wait until the store accepts writes.
+    // Callers get an error now, but the decisions wait until the store accepts writes.
     for (Done& done : std::exchange(decided_.done, {}))
       done(std::unexpected(NotYet(store_trouble_)));
     host_.RetryTurnLater();

@@ -37,7 +37,7 @@ class Engine {
   class Host : public GpuEvidence {
    public:
     virtual void RequestTurn() = 0;  // Turn() must be called once, soon
-    // The loop answers each job with TakeEstimate() or Post(EstimateReady).
+    // For each job, the loop must call TakeEstimate() or Post(EstimateReady).
     virtual void RequestEstimates(std::vector<EstimateJob> jobs) = 0;
     virtual void WakeAt(base::Time when) = 0;  // Post(WakeUp) must be called at this time
     // The store has failed. Turn() must be called again a second later.
@@ -104,13 +104,12 @@ class Engine {
   // Stores the progress of requeueing a job and adds a line to the history unless `told` is empty.
   // `done` is called once both are durable.
   void KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done);
-  // Adds rows that are stored in the next turn. They need no event.
+  // Adds rows to be stored in the next turn, even if no event arrives.
   void AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits);
 
   // Passes the posted events to the core, stores its decisions and carries them out.
   void Turn();
-  // Must be the last call before destruction. Drops requests that are still waiting for an answer
-  // and does not accept new ones.
+  // Must be the last call before destruction. Drops pending requests and accepts no new ones.
   void Stop();
   void PollLauncher();
 

@@ -14,7 +14,8 @@
 
 namespace carma::daemon {
 
-// Finds the GPUs of placements by UUID, because GPU indexes may have changed since the earlier run.
+// Finds the GPUs of each placement by UUID, because GPU indexes may have changed since the earlier
+// run.
 Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   core::TaskRecord record = std::move(stored.record);
   core::TaskRequest request = record.request;
@@ -110,7 +111,7 @@ Result<Unit> Engine::RestoreReservations() {
   return Unit{};
 }
 
-// Usage older than this many half-lives hardly counts.
+// Usage older than this many half-lives has almost no effect.
 constexpr int kHalfLivesRead = 16;
 
 Result<Unit> Engine::RestoreAttempts() {

@@ -37,8 +37,8 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
          a.spec.model_summary == b.spec.model_summary;
 }
 
-// Makes only one estimate for consecutive equal tasks, such as those of an array, which differ only
-// in their index.
+// Makes only one estimate for consecutive identical tasks, such as those of an array, which differ
+// only in their index.
 class Memory {
  public:
   explicit Memory(const estimate::Appraiser& appraiser, const estimate::Summary& summary)
@@ -186,11 +186,11 @@ void EstimateService::ReadNext() {
 // Tasks can still be estimated without the summary.
 void EstimateService::GiveUp() {
   estimate::Summary summary;
-  summary.trouble = fmt::format("{}: not read within {} s (estimate.time_limit)",
+  summary.trouble = fmt::format("{}: could not be read within {} s (estimate.time_limit)",
                                 reading_->jobs.front().spec.model_summary.value_or(""),
                                 base::Seconds(time_limit_));
   if (stuck_ >= kMostStuck)
-    summary.trouble += fmt::format(", {} such reads are still pending", stuck_);
+    summary.trouble += fmt::format("; {} such reads are still pending", stuck_);
   Appraise(std::exchange(reading_, nullptr), std::move(summary));
   reader_.Later([this] {
     if (!reading_) ReadNext();

@@ -46,16 +46,16 @@ class EstimateService {
   using Read = std::function<Result<std::string>(const EstimateJob&)>;
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
-  // `take` is called on the loop and gets exactly one result for each job. `read` returns the text
-  // of a job's summary. It runs on a separate thread and is allowed to hang forever.
+  // `take` is called on the loop and receives exactly one result for each job. `read` returns the
+  // text of a job's summary. It runs on a separate thread and is allowed to hang forever.
   EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,
                   Read read = ReadSummaryFile);
 
-  // Tasks without a summary are answered without waiting for other tasks. If a file is not read in
-  // time, its thread is abandoned and its tasks are estimated without the summary. No more
-  // summaries are read while kMostStuck abandoned threads are still hanging. If `take` is given, it
-  // gets the results of these jobs, in parts and in any order.
+  // Tasks without a summary do not wait for other tasks. If a file is not read in time, its thread
+  // is abandoned and its tasks are estimated without the summary. No more summaries are read while
+  // kMostStuck abandoned threads are still hanging. If `take` is set, it receives the results of
+  // these jobs in several parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
   // Applies the new settings to later calls to Ask.

@@ -186,9 +186,9 @@ TEST_F(EstimateServiceTest, AFileThatHangsDelaysNoOtherTasks) {
   EXPECT_EQ(order_.front(), 2U) << "a task without a summary waits for no file";
   EXPECT_FALSE(results_[1].estimate);
   EXPECT_THAT(results_[1].forecast.remarks,
-              ElementsAre(HasSubstr("no estimate: /hangs: not read within 0.1 s")));
+              ElementsAre(HasSubstr("no estimate: /hangs: could not be read within 0.1 s")));
   EXPECT_EQ(results_[3].estimate, (core::Estimate{5'000, "given", std::nullopt}));
-  EXPECT_THAT(results_[3].forecast.remarks, Contains(HasSubstr("not read within")));
+  EXPECT_THAT(results_[3].forecast.remarks, Contains(HasSubstr("could not be read within")));
   EXPECT_TRUE(WasRead(results_[4]));
 }
 

@@ -32,7 +32,7 @@ double MedianRatio(const std::deque<report::Forecast>& forecasts) {
   return *middle;
 }
 
-// A sentence about a drift of SM activity or slowdown, which are predicted but not promised; empty
+// A sentence about a drift in SM activity or slowdown, which are predicted but not promised; empty
 // if there is no drift.
 std::string JudgeMedian(const std::deque<report::Forecast>& last) {
   if (last.size() < kLeastForMedian) return "";

@@ -28,7 +28,7 @@ class ForecastDrift {
   // one.
   std::string Take(const core::TaskRecord& record, double coverage);
 
-  // The current drifts, one sentence each, by quantity and method.
+  // The current drifts, one sentence each, ordered by quantity and method.
   //
   // A memory method is reported once it has broken more promises than chance can explain
   // (probability below 1/1000), and until that probability rises above 1/100. It is also reported

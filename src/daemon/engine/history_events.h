@@ -1,4 +1,5 @@
-// Makes history events about tasks and GPUs, as rows that the store will number. Pure.
+// Creates history events about tasks and GPUs, as rows without numbers; the store assigns the
+// numbers. Pure.
 #pragma once
 
 #include <cstddef>

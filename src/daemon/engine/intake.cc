@@ -17,8 +17,9 @@ namespace carma::daemon {
 
 namespace {
 
-// The size of a share is counted in tasks plus dependencies, because looking up each dependency
-// takes time. A long description counts as several tasks, one for every kBytesPerTask bytes.
+// A share's size is the number of its tasks plus their dependencies, because looking up each
+// dependency takes time. A long description counts as several tasks, one for every kBytesPerTask
+// bytes.
 constexpr std::size_t kBytesPerTask = 8192;
 // Limit on the number of remembered output files. All are dropped when it is exceeded.
 constexpr std::size_t kMostOutputs = 20'000;
@@ -70,7 +71,7 @@ std::size_t Intake::PieceEnd(const TaskList& tasks, std::size_t begin) const {
 }
 
 void Intake::Refuse(Submission& submission, const base::Error& why) {
-  submission.answer(base::Wrap(why, "cannot store the task: nothing was accepted"));
+  submission.answer(base::Wrap(why, "nothing was accepted, because the tasks cannot be stored"));
 }
 
 void Intake::RefuseAll(const base::Error& why) {
@@ -384,7 +385,7 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
     const auto stored = store_.Get(other);
     if (!stored || stored->user != task.user) continue;
     if (stored->stdout_path == *path || stored->stderr_path == *path)
-      warning = fmt::format("tasks {} and {} both write to {}: use %j in the file's name",
+      warning = fmt::format("tasks {} and {} both write to {}; use %j in the file name",
                             core::Number(other), core::Number(task.record.id),
                             base::Printable(*path, 400));
   }

@@ -1,4 +1,4 @@
-// Accepts submissions: checks, numbers and stores their tasks before the core gets them.
+// Accepts submissions: checks, numbers and stores their tasks before they reach the core.
 #pragma once
 
 #include <cstddef>
@@ -67,8 +67,8 @@ class Intake {
 
   // Queues a submission for AcceptShare() or RefuseAll().
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
-  // Stores a share of the waiting submissions, answers those that are now accepted or refused, and
-  // adds TaskSubmitted for a share of the accepted tasks. Each submission is checked separately
+  // Stores a share of the waiting submissions, reports which of them are now accepted or refused,
+  // and adds TaskSubmitted for a share of the accepted tasks. Each submission is checked separately
   // (kInvalid if it has no tasks, names an unknown class or exceeds a limit; kDenied if the user
   // may not use the account; kConflict if a task can never fit, the queue is full or the name was
   // used by another submission; kNotFound if a dependency is unknown). Errors: kIo if the store
@@ -89,10 +89,10 @@ class Intake {
   // Fills in the final states of dependencies that the core no longer has.
   Result<Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
-  // Returns the request that an unfinished task has after an edit. Errors: kInvalid if a limit is
-  // exceeded; kDenied if the user may not use the account; kConflict if the task can never fit or a
-  // dependency ended in the wrong state; kNotFound if a dependency is unknown, or is the task
-  // itself or a newer one.
+  // Returns the request that an unfinished task would have after the edit. Errors: kInvalid if a
+  // limit is exceeded; kDenied if the user may not use the account; kConflict if the task can never
+  // fit or a dependency ended in the wrong state; kNotFound if a dependency is unknown, or is the
+  // task itself or a newer one.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                          const task::TaskSpec& wanted);
 
@@ -163,8 +163,8 @@ class Intake {
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
                                   std::size_t more,
                                   const core::TaskRequest* counted = nullptr) const;
-  // Checks the limits on queued tasks. Submissions that arrive at the same time are counted only if
-  // they belong to the same user.
+  // Checks the limits on queued tasks. Other submissions that arrive at the same time are counted
+  // only if they belong to the same user.
   Result<Unit> CheckQueueLimits(const Submission& submission) const;
   Result<Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
                                  std::size_t end) const;

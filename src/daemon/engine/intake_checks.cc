@@ -50,8 +50,8 @@ Result<Unit> Intake::CheckRoom(std::size_t wanted, std::uint32_t uid, std::strin
   const std::size_t own = QueuedOf(uid);
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
   return Conflict(
-      "the queue would hold more than {} tasks of {} "
-      "(task.max_queued_per_user); {} are queued",
+      "user {1} would have more than {0} queued tasks (task.max_queued_per_user); "
+      "{2} are queued now",
       options_.max_queued_per_user, user, own);
 }
 
@@ -205,7 +205,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
     for (core::Dependency& each : request.dependencies) {
       // A task can depend only on older tasks, so two tasks cannot wait for each other.
       if (each.task < record.id) continue;
-      return NotFound("dependency on task {}: expected a task that is older than task {}",
+      return NotFound("task {1} cannot depend on task {0}: a task can depend only on older tasks",
                       each.task, record.id);
     }
   }
@@ -217,8 +217,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   if (core::HoldsGpus(record.state) && request.time_limit && ran >= *request.time_limit &&
       request.time_limit != before.time_limit) {
     return Conflict(
-        "task {0} has run for {1}, so a time limit of {2} would end it immediately (carma cancel "
-        "{0} ends it)",
+        "task {0} has already run for {1}, so a time limit of {2} would end it immediately "
+        "(to end it, use carma cancel {0})",
         record.id, base::FormatSpan(ran), base::FormatSpan(*request.time_limit));
   }
   base::CopyOnWrite<core::TaskRequest> edited = std::move(request);

@@ -101,7 +101,7 @@ TEST_F(IntakeTest, WarnsIfAnotherUnfinishedTaskWritesTheOutputFile) {
     return answers_.back() ? answers_.back()->warning : answers_.back().error().message;
   };
   EXPECT_EQ(warning({log, log}), "") << "carma submit warns of an array";
-  EXPECT_EQ(warning({log}), "tasks 2 and 3 both write to /out/log: use %j in the file's name");
+  EXPECT_EQ(warning({log}), "tasks 2 and 3 both write to /out/log; use %j in the file name");
   task::TaskSpec errors = Spec();
   errors.stderr_path = "/out/log";
   EXPECT_THAT(warning({errors}), HasSubstr("tasks 3 and 4 both write"));
@@ -137,7 +137,7 @@ TEST_F(IntakeTest, WarnsOfOutputFilesOfTasksFromBeforeARestart) {
   restarted.Submit({log}, {1000, 100, "ada"},
                    [&](const Result<Submitted>& answer) { warning = answer.value().warning; });
   ASSERT_TRUE(Accept(restarted));
-  EXPECT_EQ(warning, "tasks 1 and 3 both write to /out/log: use %j in the file's name");
+  EXPECT_EQ(warning, "tasks 1 and 3 both write to /out/log; use %j in the file name");
 }
 
 TEST_F(IntakeTest, ForgetsOutputFilesBeyondALimit) {
@@ -289,8 +289,8 @@ TEST_F(IntakeTest, AnEditIsNotJudgedByRulesThatItDoesNotTouch) {
   running.attempt.Edit().started = clock_.Now() - core::Duration(7'200'000);
   EXPECT_EQ(
       intake_.CheckEdit(running, spec).error().message,
-      "task 1 has run for 2:00:00, so a time limit of 1:00:00 would end it immediately (carma "
-      "cancel 1 ends it)");
+      "task 1 has already run for 2:00:00, so a time limit of 1:00:00 would end it immediately "
+      "(to end it, use carma cancel 1)");
   policy.limits.clear();
   core_.Handle(clock_.Now(), core::PolicyChanged{policy});
   spec.time_limit = core::Duration(1'800'000);
@@ -385,7 +385,8 @@ TEST_F(LargeSubmissionTest, AFailureOfTheStoreInTheMiddleRemovesAllTasks) {
   SubmitFive();
   for (int share = 0; share < 4; ++share) ASSERT_TRUE(Accept());
   intake_.RefuseAll({ErrorCode::kIo, "disk full"});
-  EXPECT_THAT(answers_.at(0).error().message, HasSubstr("nothing was accepted: disk full"));
+  EXPECT_THAT(answers_.at(0).error().message,
+              HasSubstr("nothing was accepted, because the tasks cannot be stored: disk full"));
   while (intake_.HasMore()) EXPECT_TRUE(Accept()->empty());
   EXPECT_TRUE(store_->Arrivals()->empty());
 }
@@ -455,7 +456,8 @@ TEST_F(IntakeTest, RefusesWaitingSubmissionsWhileTheDiskIsFull) {
   Submit({Spec()});
   intake_.RefuseAll({ErrorCode::kIo, "disk full"});
   ASSERT_EQ(answers_.size(), 1U);
-  EXPECT_EQ(answers_[0].error().message, "cannot store the task: nothing was accepted: disk full");
+  EXPECT_EQ(answers_[0].error().message,
+            "nothing was accepted, because the tasks cannot be stored: disk full");
   EXPECT_TRUE(Accept()->empty());
 }
 

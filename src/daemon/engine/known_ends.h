@@ -16,7 +16,9 @@ inline Result<Unit> FillKnownEnds(store::Store& store,
   for (core::Dependency& dependency : dependencies) {
     Result<std::optional<core::TaskState>> state = store.StateOf(dependency.task);
     if (!state) return std::unexpected(state.error());
-    if (!*state) return NotFound("no task {} to wait for (see carma list --all)", dependency.task);
+    if (!*state)
+      return NotFound("cannot depend on task {}: no such task (see carma list --all)",
+                      dependency.task);
     if (core::IsFinal(**state)) dependency.known_final = *state;
   }
   return Unit{};

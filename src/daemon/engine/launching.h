@@ -24,16 +24,15 @@ struct Launching {
   task::CgroupBase groups;           // where the tasks' control groups are created
   std::vector<std::string> limiter;  // EngineOptions::limiter
 };
-// Why GPU memory limits cannot be set on this machine; empty if they can. Sets a limit for a
-// temporary group on one GPU to find out. Blocks while the driver call blocks, for a few seconds at
-// most.
+// Why GPU memory limits cannot be set on this machine; empty if they can. To find out, sets a limit
+// for a temporary group on one GPU. Blocks as long as the driver call does, at most a few seconds.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
 // Errors: those of task::MakeShimLauncher() and task::LeaseLauncher::Make().
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
-// Passes the processes that are waiting for leases to the launcher. The launcher finds granted
-// leases by their folders.
+// Tells the launcher which processes are waiting for leases. The launcher finds granted leases by
+// their folders.
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);
 
 }  // namespace carma::daemon

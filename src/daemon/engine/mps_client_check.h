@@ -23,7 +23,7 @@ class MpsClientCheck {
   // Records which of an attempt's processes the driver now lists on its GPUs.
   void Seen(const Key& who, const std::vector<pid_t>& pids);
   void Forget(const Key& who);
-  // The processes that were recorded last. Call this before listing the server's clients, and pass
+  // The most recently recorded processes. Call this before listing the server's clients, and pass
   // both lists to Compare().
   const Processes& seen() const { return seen_; }
   // Returns processes that bypass the server and were not reported before. A process bypasses the

@@ -29,7 +29,7 @@ constexpr auto kCloseLimit = std::chrono::seconds(3);
 constexpr auto kCloseSpare = std::chrono::seconds(2);
 // Extra time for a response that is sent just before the limit.
 constexpr auto kSpare = std::chrono::milliseconds(500);
-constexpr const char* kNoAnswer = "the MPS control daemon does not answer";
+constexpr const char* kNoAnswer = "the MPS control daemon does not respond";
 
 std::string Full(std::size_t clients) {
   return fmt::format("the MPS server already has {} clients", clients);
@@ -230,7 +230,7 @@ void RealMpsServers::Adopt(const MpsClient& client) {
         return control.Look(Clock::now() + limit);
       },
       [this, who](Entry& its, Look looked) {
-        // A server that can no longer be found has broken.
+        // A server that can no longer be found counts as broken.
         if (!looked || !its.clients.Find(who, *looked ? (*looked)->process : base::ProcessId{}))
           return;
         Note(its, *looked);
@@ -265,8 +265,8 @@ void RealMpsServers::EndSoon(Entry& entry) {
   entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
 }
 
-// Whether the server still has clients. They may have been left behind by a finished task, or date
-// from before collocation.mps_servers was changed.
+// Whether the server still has clients. A finished task may have left clients behind, and clients
+// may remain from before collocation.mps_servers was changed.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
   if (!server || !*server) return false;
@@ -431,7 +431,7 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
   const Key who{id, attempt};
   Entry* entry = Find(who);
   if (entry == nullptr) return finder_.Later([answer = std::move(answer)] { answer({}); });
-  // If the server does not respond in time, the answer is based on the evidence so far.
+  // If the server does not respond in time, the result is based on the evidence collected so far.
   const auto first = entry->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
     const Entry* its = Find(who);
     answer(its == nullptr ? MpsEvidence{} : its->clients.EvidenceOf(who, Clock::now()));
@@ -478,8 +478,8 @@ std::vector<std::string> RealMpsServers::Troubles() const {
     if (entry->failures > 0) {
       const std::string whose =
           entry->control->id().shared ? "all users" : fmt::format("user {}", key.first);
-      troubles.push_back(
-          fmt::format("MPS: no server for {}, tasks take turns instead: {}", whose, entry->told));
+      troubles.push_back(fmt::format("MPS: no server for {}, so tasks take turns instead: {}",
+                                     whose, entry->told));
     }
     for (const auto& [who, pids] : entry->check.outside()) {
       troubles.push_back(fmt::format(

@@ -108,7 +108,8 @@ TEST_F(MpsServersTest, EachClientOfAServerWithPartitionsHasOne) {
   EXPECT_THAT(fake_.Read("/partitions"), HasSubstr("D1/x"));
   EXPECT_THAT(fake_.Read("/partitions"), ::testing::Not(HasSubstr("D3/x")));
 
-  // An unused server is restarted with or without partitions, as the next task needs.
+  // An unused server is restarted with or without partitions, depending on what the next task
+  // needs.
   for (const core::TaskId id : {kFirst, core::TaskId{6}}) servers_->Detach(id, 1);
   EXPECT_TRUE(Attach(core::TaskId{7}));
   EXPECT_THAT(Attach(core::TaskId{8}, 0.3)->note, HasSubstr("without SM partitions"));
@@ -305,8 +306,9 @@ TEST_F(MpsServersTest, ServersWithoutTasksEndWhenTheirGpuIsDrained) {
 TEST_F(MpsServersTest, AFailedStartOfASharedServerAffectsAllUsers) {
   fake_.id = task::SharedMpsServer(fake_.id.gpus);
   ASSERT_FALSE(Attach(kFirst)) << "the program has no such option, or this user is not root";
-  EXPECT_THAT(servers_->Troubles(),
-              ::testing::ElementsAre(HasSubstr("MPS: no server for all users, tasks take turns")));
+  EXPECT_THAT(
+      servers_->Troubles(),
+      ::testing::ElementsAre(HasSubstr("MPS: no server for all users, so tasks take turns")));
 }
 
 TEST_F(MpsServersTest, ASharedServerOfOneGpuEndsWithItsDrain) {

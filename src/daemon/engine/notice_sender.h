@@ -51,7 +51,7 @@ class NoticeSender {
   NoticeSenderOptions options_;
   Take take_;
   Alarm next_;
-  std::map<std::int64_t, std::unique_ptr<Sending>> sending_;  // by the notice's number
+  std::map<std::int64_t, std::unique_ptr<Sending>> sending_;  // by notice number
   // Attempts to send whose results may not be durable yet.
   std::map<std::int64_t, int> tries_;
 };

@@ -31,7 +31,7 @@ class ProgressBoard {
   static std::vector<Seen> Read(const std::vector<Place>& places, std::int64_t now_ms);
 
   // Replaces all known progress. shift_ms: how far the server's clock, which may be simulated, is
-  // ahead of the system's clock. Returns the tasks that have stalled since the last call.
+  // ahead of the system clock. Returns the tasks that have stalled since the last call.
   std::vector<core::TaskId> Take(std::vector<Seen> seen, std::int64_t shift_ms = 0);
   // The estimated remaining time of each attempt that has reported progress. now_ms: the server's
   // time.

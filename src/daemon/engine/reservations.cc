@@ -9,8 +9,8 @@
 namespace carma::daemon {
 namespace {
 
-// The core gets all periods that begin within this time, which is longer than the usual task time
-// limit. The periods are sent again every day.
+// The core receives all periods that begin within this time, which is longer than the usual task
+// time limit. The periods are sent again every day.
 constexpr core::Duration kHorizon = std::chrono::hours(24 * 35);
 constexpr core::Duration kTellAgain = std::chrono::hours(24);
 
@@ -62,7 +62,7 @@ Result<core::Reservation> Reservations::Add(core::Reservation booking,
   if (!NextOf(booking, now)) return Invalid("the reservation's time has already passed");
   std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });
   if (all_.size() >= core::kMaxReservations)
-    return Conflict("there are already {} reservations", core::kMaxReservations);
+    return Conflict("there are already {} reservations, the maximum", core::kMaxReservations);
   all_.emplace(booking.id, booking);
   if (const auto why_not = core::WhyNotAll(PeriodsFrom(now), now, gpus, booking.id)) {
     all_.erase(booking.id);

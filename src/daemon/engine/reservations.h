@@ -23,7 +23,7 @@ class Reservations {
   // Errors: kCorrupt.
   Result<Unit> Restore(const std::vector<store::ReservationRow>& rows);
   // Numbers the reservation and stores the UUIDs of its GPUs, so the reservation stays correct if
-  // the order of the GPUs changes at a restart. Errors: kInvalid for unknown GPUs or a past period,
+  // the GPU order changes after a restart. Errors: kInvalid for unknown GPUs or a past period,
   // kConflict if any of the reservations would not get its GPUs.
   Result<core::Reservation> Add(core::Reservation booking, std::span<const core::GpuInfo> gpus,
                                 core::Time now);

@@ -27,13 +27,13 @@ class Starts {
   Starts(const EngineOptions& options, store::Store& store, task::Launcher& launcher,
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 
-  // Registers an attempt from an earlier run. Must be called before the core gets the attempt, so
-  // that a repeated stop finds its shim. gid: the GID of the task's owner.
+  // Registers an attempt from an earlier run. Must be called before the attempt reaches the core,
+  // so that a repeated stop finds its shim. gid: the GID of the task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
   // Called once when the daemon starts. Removes what finished attempts have left behind. kept:
   // returns whether an attempt was adopted.
   void Sweep(const std::function<bool(core::TaskId, int attempt)>& kept) const;
-  // How an attempt shares its GPUs if no MPS server is needed; empty if one is.
+  // How an attempt shares its GPUs if it does not need an MPS server; empty if it needs one.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
   // Starts an attempt after the decision to start it has become durable. An MPS client is started
   // later, in StartArranged().
@@ -45,7 +45,7 @@ class Starts {
   // Called after a turn has started and ended attempts. Takes dedicated cores from other tasks or
   // gives them back.
   void ShareCores();
-  // Confines an attempt that is now running to its cores. Other tasks may have been given dedicated
+  // Confines an attempt to its cores once it is running. Other tasks may have received dedicated
   // cores after the attempt's order was written.
   void Confine(const core::TaskRecord& record);
   // Called after a reading. Adjusts the kernel limits of running tasks to the promises: a task may
@@ -54,7 +54,7 @@ class Starts {
   void FollowPromises(base::Time now);
   // Must be called when the attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);
-  // Removes the files that the attempt has left behind.
+  // Removes the files that the attempt left behind.
   void Forget(core::TaskId id, int attempt);
 
   std::string AttemptDir(core::TaskId id, int attempt) const;

@@ -27,7 +27,8 @@ class TaskList {
   TaskList(std::initializer_list<task::TaskSpec> specs) : specs_(specs) {}
   // One task for each index, all with this description.
   static TaskList Array(task::TaskSpec spec, std::vector<std::int64_t> indices);
-  // Tasks marked in `shares` use the common environment; their own environment must be empty.
+  // Tasks whose entry in `shares` is true use the common environment; their own environment must be
+  // empty.
   static TaskList Batch(std::vector<task::TaskSpec> specs, Environment common,
                         std::vector<bool> shares);
 

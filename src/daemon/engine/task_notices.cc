@@ -78,7 +78,8 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
 std::string Forbidden(const NoticeRules& rules, const task::NotifyTarget& target) {
   if (!rules.enabled) return "notifications are off on this server (notify.enabled)";
   if (std::ranges::find(rules.allowed, target.kind) == rules.allowed.end())
-    return fmt::format("not allowed on this server (notify.allow): {}", base::WordOf(target.kind));
+    return fmt::format("{} notifications are not allowed on this server (notify.allow)",
+                       base::WordOf(target.kind));
   return "";
 }
 

@@ -1,4 +1,4 @@
-// Makes notices about tasks according to users' rules (task::NotifyRule). A notice is stored
+// Creates notices about tasks according to users' rules (task::NotifyRule). A notice is stored
 // together with the change that it reports.
 #pragma once
 
@@ -31,7 +31,7 @@ struct NoticeRules {
 std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
                                         const std::set<std::string>& targets);
 
-// The notification events of the task's new state, with the most specific first. May be empty.
+// The notification events for the task's new state, most specific first. May be empty.
 std::vector<task::NotifyEvent> EventsOf(const core::TaskRecord& record);
 // Describes the event in one sentence for users.
 std::string TextOf(const core::TaskRecord& record, const std::string& name, task::NotifyEvent event,

@@ -126,8 +126,9 @@ TEST(NoticeWarnings, NameTargetsThatCannotBeReached) {
   rules.allowed = {task::NotifyKind::kProgram};
   EXPECT_THAT(
       NoticeWarnings(rules, wanted),
-      ElementsAre("--notify https://h/…: not allowed on this server (notify.allow): webhook",
-                  "--notify me: not allowed on this server (notify.allow): mail"));
+      ElementsAre("--notify https://h/…: webhook notifications are not allowed on this server "
+                  "(notify.allow)",
+                  "--notify me: mail notifications are not allowed on this server (notify.allow)"));
   rules.enabled = false;
   EXPECT_THAT(NoticeWarnings(rules, {"me"}),
               ElementsAre("--notify me: notifications are off on this server (notify.enabled)"));

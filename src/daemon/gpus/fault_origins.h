@@ -1,4 +1,4 @@
-// Finds the task that caused a GPU fault. The kernel's log names the faulty process.
+// Finds the task that caused a GPU fault. The kernel log names the faulty process.
 #pragma once
 
 #include <deque>
@@ -15,12 +15,12 @@ namespace carma::daemon {
 
 class FaultOrigins {
  public:
-  // path: the kernel's log; empty: no log is read. If the log cannot be read, the first call to
+  // path: the kernel log; empty: no log is read. If the log cannot be read, the first call to
   // Look() logs the reason, and LastOn() never finds a task.
   explicit FaultOrigins(const std::string& path);
 
-  // Reads new lines of the kernel's log. Must be called before the next list of processes is
-  // applied, because that list usually no longer contains the faulty process.
+  // Reads new lines of the kernel log. Must be called before the next list of processes is applied,
+  // because that list usually no longer contains the faulty process.
   void Look(base::Time now, Attribution& attribution);
   // The task that caused the last fault on that GPU within the past hour and after `since`. pci:
   // the GPU's address as in NVML.

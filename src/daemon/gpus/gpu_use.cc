@@ -11,8 +11,8 @@ constexpr std::string_view kAlone = "alone";
 constexpr std::string_view kKernelTime = "kernel-time";
 constexpr std::string_view kEqual = "equal";
 
-// in_group: the driver reports the memory of the process's whole control group instead of that of
-// the process.
+// in_group: the driver reports the memory of the process's whole control group instead of the
+// process's own memory.
 void AddProcess(const gpu::ProcessUse& process, bool in_group, TaskUse& task) {
   task.used_mib += in_group ? 0 : process.used_mib.value_or(0);
   task.pids.push_back(process.pid);

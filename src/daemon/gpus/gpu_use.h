@@ -17,7 +17,7 @@
 namespace carma::daemon {
 
 struct TaskUse {
-  std::int64_t used_mib = 0;  // memory of the task's processes, as far as it is known
+  std::int64_t used_mib = 0;  // known memory of the task's processes
   bool memory_told = true;    // the memory of all the task's processes is known
   // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if the
   // driver does not report it for one of them.
@@ -39,8 +39,8 @@ struct GpuUse {
   std::map<core::TaskId, TaskUse> tasks;  // tasks with a process on the GPU
   std::vector<Stranger> strangers;
   bool memory_told = true;  // the memory of all processes except MPS servers is known
-  // Memory in use that does not belong to a listed process; empty if the memory of any process is
-  // not reported.
+  // Memory in use that does not belong to a listed process; empty if the driver does not report the
+  // memory of every process.
   std::optional<std::int64_t> unattributed_mib;
 
   int ForeignProcesses() const;  // number of strangers, not counting MPS servers

@@ -20,7 +20,7 @@ std::string_view IdleActionName(core::IdleAction action);  // Returns "tell", "s
 
 // A task's activity according to one reading of its GPUs.
 enum class HolderSight {
-  kUnknown,  // the GPU was not read, or the reading does not show it
+  kUnknown,  // the GPU was not read, or the reading is inconclusive
   kIdle,
   kBusy,
 };
@@ -54,7 +54,7 @@ class IdleHolders {
   struct Watched {
     int attempt = 0;
     base::Time looked{};
-    std::optional<base::Time> idle_since;  // start of the idle time without a gap
+    std::optional<base::Time> idle_since;  // start of the current uninterrupted idle time
     bool told = false;
   };
   std::optional<core::TaskIdle> TakeOne(base::Time now, const Holder& holder, Watched& watched);

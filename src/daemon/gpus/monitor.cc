@@ -75,8 +75,8 @@ std::string Monitor::TextOf(std::size_t i, const gpu::ReadError& error) const {
   return named ? error.message : error.Sentence();
 }
 
-// The core does not have the name and memory of a GPU that could not be described and was not known
-// before. Such a GPU stays unusable until carmad restarts.
+// If a GPU could not be described and was not known before, the core lacks its name and memory.
+// Such a GPU stays unusable until carmad restarts.
 std::optional<gpu::ReadError> Monitor::Objection(
     std::size_t i, const gpu::ReadResult<gpu::Reading>& answer) const {
   const gpu::DeviceTrouble& trouble = devices_[i].trouble;
@@ -87,7 +87,8 @@ std::optional<gpu::ReadError> Monitor::Objection(
   if (trouble.empty() || devices_[i].total_mib > 0) return std::nullopt;
   return gpu::ReadError(
       ErrorCode::kUnavailable,
-      fmt::format("{}; the GPU answers now: restart carmad to use it", trouble.text), trouble.gpu);
+      fmt::format("{}; the GPU responds now, so restart carmad to use it", trouble.text),
+      trouble.gpu);
 }
 
 void Monitor::TakeError(std::size_t i, const gpu::ReadError& error,
@@ -322,13 +323,14 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   std::vector<std::string> alerts;
   const Device& device = Of(gpu);
   if (device.unattributed_alert) {
-    alerts.push_back(
-        fmt::format("{} belongs to no process that the driver lists: left behind by processes that "
-                    "have exited, or used by another container",
-                    base::FormatMib(device.use.unattributed_mib.value_or(0))));
+    alerts.push_back(fmt::format(
+        "{} does not belong to any process that the driver lists: exited processes left it "
+        "behind, or another container uses it",
+        base::FormatMib(device.use.unattributed_mib.value_or(0))));
   }
   if (!options_.health.drain && !device.drain_told.empty())
-    alerts.push_back(fmt::format("{} (only reported: health.drain = false)", device.drain_told));
+    alerts.push_back(
+        fmt::format("{} (reported only, because health.drain is false)", device.drain_told));
   if (device.last && device.last->condition.compute_mode == gpu::ComputeMode::kProhibited)
     alerts.emplace_back(
         "compute mode is \"prohibited\": no program can use it "

@@ -21,7 +21,7 @@
 
 namespace carma::daemon {
 
-// Texts for NoteCuda() begin with this or with core::kDriverUpgradeText.
+// Every text passed to NoteCuda() begins with this or with core::kDriverUpgradeText.
 inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {
@@ -29,10 +29,10 @@ struct MonitorOptions {
   base::Duration ewma{15'000};
   base::Duration history{900'000};  // how long single readings are kept
   gpu::HealthRules health;
-  std::int64_t unattributed_mib = 2048;  // more unattributed memory raises an alert
+  std::int64_t unattributed_mib = 2048;  // an alert is raised above this
 };
 
-// The part of a reading that is kept for a while.
+// The part of a reading that is kept as history.
 struct HistoryPoint {
   base::Time taken;
   std::optional<double> sm_active;  // 0..1, since the previous reading
@@ -95,7 +95,7 @@ class Monitor {
 
   const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
   const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const { return Of(gpu).last; }
-  // Whether the last round read the GPU.
+  // Whether the GPU was read in the last round.
   bool Fresh(core::GpuIndex gpu) const { return Of(gpu).fresh; }
   // SM activity over the window: the mean, the 95th percentile, and a moving average that follows
   // changes faster than the mean.
@@ -120,7 +120,7 @@ class Monitor {
   }
   // Returns "ok" or the first problem found.
   std::string DriverState() const;
-  // The GPUs' problems: unreadable, closed by the health rules, or with an alert.
+  // Problems with GPUs that cannot be read, are closed by the health rules, or have an alert.
   std::vector<std::string> Troubles() const;
 
  private:
@@ -145,7 +145,7 @@ class Monitor {
     std::string cuda_trouble;
     std::string drain_told;  // why the health rules close the GPU, or empty
     std::map<int, std::uint64_t> xid_counts;
-    // When unattributed memory began to exceed the limit.
+    // Time at which unattributed memory began to exceed the limit.
     std::optional<base::Time> unattributed_since;
     bool unattributed_alert = false;
   };
@@ -153,7 +153,7 @@ class Monitor {
   std::optional<gpu::ReadError> Objection(std::size_t i,
                                           const gpu::ReadResult<gpu::Reading>& answer) const;
   void TakeError(std::size_t i, const gpu::ReadError& error, std::vector<core::Event>& events);
-  // The error's text for messages that already contain the GPU number.
+  // The error text for messages that already contain the GPU number.
   std::string TextOf(std::size_t i, const gpu::ReadError& error) const;
   void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now, GpuUse use);
   core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;

@@ -289,7 +289,7 @@ TEST(MonitorHealth, WithoutDrainAFaultIsOnlyAnAlert) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.health = {.drain = false}});
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {79}))), Words{});
   EXPECT_EQ(monitor.Alerts(kGpu0),
-            Words{"Xid 79: fell off the bus (only reported: health.drain = false)"});
+            Words{"Xid 79: fell off the bus (reported only, because health.drain is false)"});
   EXPECT_EQ(monitor.Troubles().size(), 1U);
 }
 
@@ -336,7 +336,7 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
   ASSERT_EQ(later.size(), 2U);
   EXPECT_FALSE(std::get<core::GpuHealthChanged>(later[1]).healthy);
   EXPECT_EQ(monitor.Troubles(),
-            Words{"GPU 1: it is lost; the GPU answers now: restart carmad to use it"});
+            Words{"GPU 1: it is lost; the GPU responds now, so restart carmad to use it"});
 }
 
 TEST(Monitor, AKnownDeviceIsUsedAsSoonAsItAnswers) {

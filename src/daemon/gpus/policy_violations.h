@@ -19,7 +19,8 @@ std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_
                             const Monitor& monitor);
 
 // The GPUs on which a task has processes even though they were not assigned to it, for example
-// because it set CUDA_VISIBLE_DEVICES itself. The task is treated as a foreign user of these GPUs.
+// because it set CUDA_VISIBLE_DEVICES itself. On these GPUs, the task's processes are treated like
+// those of other programs.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
 // Whether an attempt violates a policy according to the last reading.

@@ -12,8 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-constexpr std::size_t kMaxArguments = 1 << 17;  // longest command line in bytes; the rest is cut
-constexpr std::size_t kMaxCommand = 120;        // shown part of a command line
+constexpr std::size_t kMaxArguments = 1 << 17;  // maximum number of bytes read
+constexpr std::size_t kMaxCommand = 120;        // maximum number of characters shown
 // Limit on pending requests. A request that hangs delays all later requests.
 constexpr int kMostAsked = 64;
 

@@ -50,8 +50,8 @@ class Sampler {
           std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
 
   void Start();
-  // Calls `call` when a reading that begins after this call is complete or overdue, but never
-  // before returning.
+  // Calls `call` once a reading that begins after this call has completed or is overdue, but never
+  // before this function returns.
   void AfterNextReading(std::function<void()> call);
   // Why the whole driver does not respond; empty if it responds or its first response is still
   // pending.
@@ -66,7 +66,7 @@ class Sampler {
   void Discover();
   void DiscoverLater();
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
-  // The GPUs of the driver's first list, limited to those allowed by SamplerOptions::only.
+  // The GPUs in the driver's first list that SamplerOptions::only allows.
   gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();

@@ -26,7 +26,7 @@ void UsageMeter::Add(const gpu::Reading& reading, int tasks) {
   Span& span = *span_;
   if (reading.taken - span.last > longest_) {
     // The use is unknown while there are no readings, so the row ends here. A single reading does
-    // not make a row, because it covers no time.
+    // not produce a row, because it covers no time.
     if (span.last > span.from) closed_.push_back(RowOf(span));
     return Begin(reading, tasks);
   }

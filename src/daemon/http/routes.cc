@@ -176,13 +176,14 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
     // UIDs without a name are refused. One user may have thousands of them (subuid), each with its
     // own limits.
     if (known->name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid) {
-      return reply(Denied("UID {} has no name on this server and has read-only access", who.uid));
+      return reply(
+          Denied("UID {} has no user name on this server, so it has read-only access", who.uid));
     }
     const bool admin = IsAdmin(options, who.uid, name);
     if (!admin && !IsAllowed(options, who, name)) {
       return reply(
-          Denied("{} has read-only access to this server; administrators grant more in "
-                 "daemon.allow_users and daemon.allow_groups",
+          Denied("{} has read-only access to this server; administrators can grant more with "
+                 "daemon.allow_users or daemon.allow_groups",
                  base::Printable(name, 60)));
     }
     call.caller = {who.uid, who.gid, std::move(known->name), admin && !by_token, by_token};

@@ -30,11 +30,11 @@ struct Call {
   api::Request request;
   std::string id;    // the {id} segment of the path
   std::string verb;  // the {verb} segment of the path
-  Caller caller;     // not set for kEverybody; kReaders and kWhoever: may be unknown
+  Caller caller;     // not set for kEverybody; may be unknown for kReaders and kWhoever
 };
 
 enum class Access {
-  kEverybody,  // everybody, including over TCP; for reading
+  kEverybody,  // everybody, including over TCP; read-only
   // Everybody. Callers on the Unix socket are identified, but may have no name.
   kReaders,
   kWhoever,  // everybody; the caller is identified if known
@@ -73,8 +73,8 @@ class Routes {
     std::uint32_t own_uid = 0;        // the daemon's user; 0: serves all users
     std::vector<std::string> admins;  // user names
     AskName ask_name;
-    // Who may do more than read: these users, members of these groups, root, the daemon's own user
-    // and the admins. If both lists are empty, everybody may do so.
+    // Who has more than read access: these users, members of these groups, root, the daemon's own
+    // user and the admins. If both lists are empty, everybody has it.
     std::vector<std::string> allow_users = {};
     std::vector<std::uint32_t> allow_groups = {};
     // Returns the token's owner; empty if the token is unknown.

@@ -255,7 +255,7 @@ TEST_F(RoutesTest, UsersWithoutANameMayOnlyRead) {
   names_[165'540] = "165540";
   const api::Response refused = Ask("POST", "/v1/things/7/move", 165'540);
   EXPECT_EQ(refused.status, 403);
-  EXPECT_THAT(refused.body, HasSubstr("UID 165540 has no name on this server"));
+  EXPECT_THAT(refused.body, HasSubstr("UID 165540 has no user name on this server"));
   EXPECT_EQ(Ask("GET", "/v1/things/7", 165'540).status, 200);
   Open(165'540);
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 165'540).status, 200) << "a carmad of its own";

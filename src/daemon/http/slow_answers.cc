@@ -22,7 +22,7 @@ SlowAnswers::SlowAnswers(const std::shared_ptr<boost::asio::io_context>& loop,
 Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
                                  std::function<void(Answer)> send) {
   if (reports_.waiting() >= options_.most_reports)
-    return Unavailable("{} reports are already being made; try again", reports_.waiting());
+    return Unavailable("{} reports are already being built; try again", reports_.waiting());
   reports_.Ask(
       [make = std::move(make), wanted = reports_.wanted()] {
         // This lowers the priority of this thread only, so that the loop runs first.
@@ -38,7 +38,7 @@ Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& w
 
 void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {
   if (files_.waiting() >= options_.most_files)
-    return then(Unavailable("many files are already being read; try again"));
+    return then(Unavailable("too many files are being read; try again"));
   // The thread has already been abandoned if an earlier read on it also timed out.
   const auto late = [this, then, before = files_.abandoned()] {
     if (files_.abandoned() == before) files_.Abandon();

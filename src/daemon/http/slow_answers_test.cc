@@ -53,7 +53,7 @@ TEST_F(SlowAnswersTest, LimitsWaitingReports) {
   ASSERT_TRUE(answers_->Report([](const std::atomic<bool>&) { return Text("second"); }, Kept()));
   const auto refused = answers_->Report(first, Kept());
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "2 reports are already being made; try again");
+  EXPECT_EQ(refused.error().message, "2 reports are already being built; try again");
   go.set_value();
   Until([&] { return reports_sent_ == 2; });
   EXPECT_EQ(kept_.at(0)->body, "first");
@@ -116,7 +116,7 @@ TEST_F(SlowAnswersTest, LimitsConcurrentReads) {
   answers_->ReadFile([] { return Text("a"); }, Kept());
   answers_->ReadFile([] { return Text("b"); }, Kept());
   ASSERT_EQ(kept_.size(), 1U) << "refused at once";
-  EXPECT_EQ(kept_[0].error().message, "many files are already being read; try again");
+  EXPECT_EQ(kept_[0].error().message, "too many files are being read; try again");
   Until([&] { return kept_.size() == 2; });
   EXPECT_EQ(kept_[1]->body, "a");
 }

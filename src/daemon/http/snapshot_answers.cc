@@ -47,7 +47,7 @@ Answer Read(std::string_view said) {
   if (line == std::string::npos || !status || !bytes ||
       said.size() != line + 1 + static_cast<std::size_t>(*bytes))
     return Fail(ErrorCode::kIo,
-                "the process that was preparing the response exited before it was complete");
+                "the process that was preparing the response exited before finishing it");
   return api::Response{.status = static_cast<int>(*status),
                        .body = std::string(said.substr(line + 1)),
                        .content_type = std::string(words[1])};

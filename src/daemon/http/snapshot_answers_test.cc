@@ -31,7 +31,7 @@ class SnapshotAnswersTest : public ::testing::Test {
     answers_ = std::make_unique<SnapshotAnswers>(
         loop_, [this] { return small_; }, options);
   }
-  // Requests an answer, and records when it is made and its text.
+  // Requests an answer, and records its text and when it was built.
   void Ask(std::optional<std::uint32_t> uid, const std::string& name, const MakeAnswer& make) {
     answers_->Ask(
         uid,

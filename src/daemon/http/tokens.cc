@@ -93,7 +93,7 @@ Result<Tokens::Made> Tokens::Make(const api::Peer& peer, const std::string& user
                                   const std::string& name, std::chrono::milliseconds life) {
   if (!trouble_.empty()) return Unavailable("{}: {}", path_, trouble_);
   if (List(peer.uid).size() >= kMostOfOneUser)
-    return Conflict("a user may have at most {} tokens: revoke some", kMostOfOneUser);
+    return Conflict("a user may have at most {} tokens; revoke one first", kMostOfOneUser);
   std::string text = CARMA_TRY(NewText());
   Made made;
   made.text = std::move(text);

@@ -48,15 +48,16 @@ class Tokens {
   // now_ms: returns real time even on a simulated server, because browsers use real time.
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
-  // Reads the file. Errors: kCorrupt, kIo. After an error no tokens are valid and none can be made.
+  // Reads the file. Errors: kCorrupt, kIo. After an error no tokens are valid and none can be
+  // created.
   Result<Unit> Load();
 
   struct Made {
     Token token;
     std::string text;  // the token itself; returned only here
   };
-  // Makes a token. It is durable when this function returns. Errors: kConflict if the user has too
-  // many tokens; kIo.
+  // Creates a token. It is durable when this function returns. Errors: kConflict if the user has
+  // too many tokens; kIo.
   Result<Made> Make(const api::Peer& peer, const std::string& user, const std::string& name,
                     std::chrono::milliseconds life);
   // by_uid: the user that must own the token; empty: any owner. Errors: kNotFound, kIo.
@@ -73,7 +74,7 @@ class Tokens {
   std::function<std::int64_t()> now_ms_;
   std::vector<Token> tokens_;
   std::int64_t last_id_ = 0;
-  std::string trouble_ = "they have not been read";
+  std::string trouble_ = "the tokens have not been read";
 };
 
 }  // namespace carma::daemon

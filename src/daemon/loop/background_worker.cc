@@ -30,8 +30,7 @@ std::unique_ptr<Worker> BackgroundWorker::NewWorker() const {
 
 void BackgroundWorker::SeeToThread() {
   if (retrying_ || worker_->Start()) return;
-  base::LogWarn("no_thread",
-                {{"why", "the system does not allow a new thread; retrying every second"}});
+  base::LogWarn("no_thread", {{"why", "cannot create a thread; retrying every second"}});
   retrying_ = true;
   auto timer = std::make_shared<asio::steady_timer>(*loop_, kThreadRetry);
   timer->async_wait([this, timer, wanted = wanted_](const boost::system::error_code& error) {

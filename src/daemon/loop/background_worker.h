@@ -22,7 +22,7 @@ class BackgroundWorker {
  public:
   // What the destructor does if a job is running.
   enum class AtEnd {
-    kWait,  // waits for the job; for jobs that end soon after wanted() becomes false
+    kWait,  // waits for the job; for jobs that return soon after wanted() becomes false
     // Abandons the thread; for jobs that may hang. Such jobs must share ownership of whatever they
     // use.
     kLeave,

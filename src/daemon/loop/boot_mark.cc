@@ -13,8 +13,8 @@
 
 namespace carma::daemon {
 
-// The boot id and the start time of the process that runs the services of the system or user,
-// because services do not outlive that process.
+// The boot ID and the start time of the system's or user's service manager, because services do not
+// outlive their manager.
 std::string MachineStart() {
   const std::string boot_id = base::BootId();
   if (boot_id.empty()) return {};

@@ -1,4 +1,4 @@
-// Holds callbacks that wait for tasks to end, for long polls of the API. Used only on the loop's
+// Holds callbacks that wait for tasks to end, for the API's long polls. Used only on the loop's
 // thread.
 #pragma once
 
@@ -20,8 +20,8 @@ class CompletionWaiters {
   explicit CompletionWaiters(boost::asio::io_context& loop) : loop_(loop) {}
 
   // Calls `call` exactly once: when the task has ended, or after `limit` of real time, but never
-  // before returning. This happens even if the client has disconnected, but not after this object
-  // has been destroyed.
+  // before this function returns. This happens even if the client has disconnected, but not after
+  // this object has been destroyed.
   void Await(core::TaskId task, std::chrono::nanoseconds limit, std::function<void()> call);
   // Reports that the task has ended. Calls all callbacks that are waiting for it, oldest first.
   // They may call Await() again.

@@ -42,7 +42,7 @@ class Configuration {
   Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
-  // Starts to reread the configuration. Logs one line for each changed key, for each key that needs
+  // Starts rereading the configuration. Logs one line for each changed key, for each key that needs
   // a restart, and for each error. If a reading is already in progress, another one follows.
   void ReadAgain();
 

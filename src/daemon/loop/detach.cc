@@ -74,7 +74,7 @@ Result<Detached> RunDetached(const std::function<int(std::function<void()>)>& ru
   if (!serves) {
     ::kill(pid, SIGKILL);
     Await(pid);
-    return Unavailable("it was not ready in time and was stopped");
+    return Unavailable("carmad was not ready in time, so it was killed");
   }
   return Detached{pid, *serves, *serves ? 0 : Await(pid)};
 }

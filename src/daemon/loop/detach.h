@@ -19,9 +19,9 @@ struct Detached {
 
 // Calls `run` in a new process with its own session, in "/", with standard input and output
 // redirected to /dev/null. The process exits with the result of `run`. Its standard error stays
-// open for messages until the process serves (`run` calls its argument). Waits until the process
-// serves or has exited, and kills it after `limit`. Must be called before any thread is started.
-// Errors: kIo (no process or pipe can be created), kUnavailable (the limit has passed).
+// open for messages until the process serves, that is, until `run` calls its argument. Waits until
+// the process serves or has exited, and kills it after `limit`. Must be called before any thread is
+// started. Errors: kIo (no process or pipe can be created), kUnavailable (the limit has passed).
 Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
                              std::chrono::milliseconds limit);
 

@@ -10,8 +10,8 @@
 
 namespace carma::daemon {
 
-// When work begins, schedules a call kStep later and measures how late it comes. This shows any
-// delay, whatever its cause. An idle loop is not measured.
+// When work begins, schedules a call kStep later and measures how late that call runs. This shows
+// any delay, whatever its cause. An idle loop is not measured.
 class LoopMeter {
  public:
   static constexpr std::chrono::milliseconds kStep{50};  // shorter delays may go unnoticed

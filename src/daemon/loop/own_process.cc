@@ -74,9 +74,11 @@ void WriteOwnProcess(api::MetricsText& out) {
             static_cast<double>(own->resident_bytes));
     out.One("process_virtual_memory_bytes", "gauge", "Virtual memory used by carmad.",
             static_cast<double>(own->virtual_bytes));
-    out.One("process_threads", "gauge", "Threads of carmad.", static_cast<double>(own->threads));
+    out.One("process_threads", "gauge", "Number of carmad threads.",
+            static_cast<double>(own->threads));
     out.One("process_start_time_seconds", "gauge",
-            "When carmad started, in seconds since the epoch.", BootTime() + own->started_s);
+            "Time at which carmad started, in seconds since the epoch.",
+            BootTime() + own->started_s);
   }
   if (const std::optional<std::int64_t> open = OpenFiles()) {
     out.One("process_open_fds", "gauge", "File descriptors that carmad has open.",

@@ -84,7 +84,8 @@ struct OpenFile {
 // Only regular files may be opened, because reading from a pipe or terminal could block forever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn())
-    return Denied(path + ": the system does not let carmad read it with the user's privileges");
+    return Denied(path +
+                  ": the system did not let carmad switch to the user's privileges to read it");
   OpenFile file{base::UniqueFd(OpenPath(path))};
   if (!file.fd) return FailErrno(errno, path);
   struct stat st {};
@@ -125,7 +126,7 @@ Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
   const ThreadRights rights(user);
   const OpenFile file = CARMA_TRY(OpenAs(rights, path));
   if (file.size > static_cast<off_t>(max_bytes)) {
-    return Invalid("{}: expected at most {} MiB, but it has {}", path, max_bytes >> 20,
+    return Invalid("{}: expected at most {} MiB, but the file has {} MiB", path, max_bytes >> 20,
                    file.size >> 20);
   }
   Result<std::string> text = base::ReadAll(file.fd.get(), max_bytes);

@@ -38,7 +38,7 @@ class ThreadRights {
 // kNotFound, kDenied, kInvalid ("path: expected …") if it is not a regular file or is too large,
 // kIo.
 //
-// Without openat2() (before Linux 5.6), /proc links are followed by their text. If a folder is
+// Without openat2() (before Linux 5.6), /proc links are resolved by their text. If a folder is
 // replaced by a link at that moment, the path may lead through /proc/self.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);

@@ -16,7 +16,7 @@ class SerialExecutor : public std::enable_shared_from_this<SerialExecutor> {
   using Hold = std::shared_ptr<const void>;
   using Call = std::function<void(Hold)>;
 
-  // Runs the call after all earlier calls have ended, or immediately if none is in progress.
+  // Runs the call after all earlier calls have finished, or immediately if none is in progress.
   void Ask(Call call) {
     waiting_.push_back(std::move(call));
     if (!busy_) Next();

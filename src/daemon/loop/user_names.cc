@@ -32,7 +32,8 @@ void UserNames::Answer(std::uint32_t uid, User& user) {
 
 Result<base::KnownUser> UserNames::KnownNow(std::uint32_t uid, const User& user) {
   if (user.known) return *user.known;
-  return Unavailable("the user database has not responded for UID {} yet; try again", uid);
+  return Unavailable("the user database has not yet responded to the lookup of UID {}; try again",
+                     uid);
 }
 
 }  // namespace carma::daemon

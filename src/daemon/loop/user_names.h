@@ -35,8 +35,8 @@ class UserNames {
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
   // Calls back on the loop, immediately if the user is cached, and never after destruction. While
-  // the database hangs or fails, expired entries are used as well. Further callers are then
-  // answered immediately until `keep` has passed. Errors: kUnavailable if there is no entry.
+  // the database hangs or fails, expired entries are used as well. Further callers then get a
+  // result immediately until `keep` has passed. Errors: kUnavailable if there is no entry.
   void Ask(std::uint32_t uid, Call call);
 
  private:

@@ -15,8 +15,8 @@ class Worker {
   explicit Worker(MakeThread make = [](std::function<void()> run) {
     return std::thread(std::move(run));
   });
-  // Drops jobs that have not begun. Waits for the running job, unless it was declared stuck. Then
-  // the thread is abandoned, so jobs must own or share ownership of whatever they use.
+  // Drops jobs that have not begun and waits for the running job. If that job was declared stuck,
+  // the thread is abandoned instead, so jobs must own or share ownership of whatever they use.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

@@ -38,12 +38,12 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView&, const gpu::Reading& last) {
        return static_cast<double>(last.used_mib) * kMib;
      }},
-    {"carma_gpu_memory_claimed_bytes", "Memory claimed by tasks, from their launch decisions on.",
+    {"carma_gpu_memory_claimed_bytes", "Memory claimed by tasks, counted from the launch decision.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.claimed_mib) * kMib;
      }},
     {"carma_gpu_memory_promised_bytes",
-     "Memory kept for tasks: their claims, or their need once their memory no longer grows.",
+     "Memory promised to tasks: the claim, or less once a task's memory use stops growing.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.promised_mib) * kMib;
      }},
@@ -82,12 +82,12 @@ std::optional<double> LastRead(const Monitor& monitor, core::GpuIndex gpu) {
 }
 
 constexpr SometimesGauge kSometimesGauges[] = {
-    {"carma_gpu_power_watts", "Power drawn.", &LastRead<&gpu::Reading::power_w>},
+    {"carma_gpu_power_watts", "Power draw.", &LastRead<&gpu::Reading::power_w>},
     {"carma_gpu_temperature_celsius", "GPU temperature.", &LastRead<&gpu::Reading::temperature_c>},
     {"carma_gpu_utilization_ratio", "Fraction of the last sampling period in which a kernel ran.",
      &LastRead<&gpu::Reading::utilization>},
     {"carma_gpu_memory_unattributed_bytes",
-     "Memory in use by no listed process; absent if a process's memory is not reported.",
+     "Memory in use outside listed processes; absent if any process's memory is unknown.",
      &Unattributed},
     {"carma_gpu_sm_active_ratio", "Mean SM activity over the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowMean(gpu); }},
@@ -103,7 +103,7 @@ using LabelsOf = std::function<api::Labels(const core::GpuView&)>;
 void WriteDrains(const std::vector<core::GpuView>& views, const LabelsOf& labels,
                  api::MetricsText& out) {
   out.Begin("carma_gpu_drained", "gauge",
-            "1 if closed to new tasks by an administrator or by the health rules.");
+            "1 if an administrator or the health rules have closed the GPU to new tasks.");
   for (const core::GpuView& view : views) {
     for (const bool by_rule : {false, true}) {
       api::Labels with_who = labels(view);
@@ -135,7 +135,8 @@ void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
   }
 }
 
-// Writes how many tasks are idle, exceed their promise, use other GPUs, or must leave.
+// Writes how many tasks are idle, exceed their promise, use GPUs that were not assigned to them, or
+// must leave.
 void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
   const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
   std::size_t idle = 0;
@@ -209,8 +210,8 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // The oldest tasks come first, so after the first task that is waiting for GPUs hardly any
-    // reasons need to be computed.
+    // The oldest tasks come first, so few reasons need to be computed after the first task that is
+    // waiting for GPUs.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
@@ -281,7 +282,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
         out.Sample(*value, labels(view));
     }
   }
-  out.Begin("carma_gpu_energy_joules_total", "counter", "Energy since the driver was loaded.");
+  out.Begin("carma_gpu_energy_joules_total", "counter", "Energy used since the driver was loaded.");
   for (const core::GpuView& view : views) {
     const std::optional<gpu::Reading>& last = monitor.LastReading(view.index);
     if (last && last->energy_j) out.Sample(*last->energy_j, labels(view));
@@ -313,8 +314,8 @@ void Counters::Count(const core::TaskRecord& record) {
   if (!launching && record.reason.code == core::ReasonCode::kOutOfMemory) ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
-  // Users choose the method's name if they state the memory, and each name would make another time
-  // series, so "given" replaces the name.
+  // Users who state the memory also choose the method's name. Each name would create another time
+  // series, so all of them are replaced by "given".
   const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;
@@ -380,7 +381,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           "Duration of one turn of the daemon: making, storing and carrying out decisions.",
           counters.turn_seconds);
   out.One("carma_loop_late_seconds", "histogram",
-          "How late the daemon's loop serves an event that is due 50 ms after work has begun.",
+          "How late the daemon's event loop serves an event due 50 ms after work has begun.",
           counters.loop_late_seconds);
   out.One("carma_queue_wait_seconds", "histogram",
           "Time from entering the queue to the launch decision.", counters.wait_seconds);
@@ -400,13 +401,13 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           "1 while the store refuses writes, for example because the disk is full.",
           engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
   out.One("carma_daemon_closed", "gauge",
-          "1 while nothing starts because the server is closed until its machine reboots.",
+          "1 while the server is closed until its machine reboots, so no task starts.",
           engine != nullptr && engine->closing() ? 1 : 0);
   out.One("carma_daemon_config_failing", "gauge",
-          "1 if the last reload of the configuration found an error.",
+          "1 if the last configuration reload found an error.",
           configuration.trouble().empty() ? 0 : 1);
   out.One("carma_daemon_config_read_timestamp_seconds", "gauge",
-          "When the current configuration was read, in seconds since the epoch.",
+          "Time at which the current configuration was read, in seconds since the epoch.",
           static_cast<double>(base::ToMs(configuration.read_at())) / 1e3);
   out.One("carma_daemon_config_keys_waiting", "gauge",
           "Changed configuration keys that need a restart to take effect.",
@@ -445,14 +446,14 @@ std::string TaskMetricsText(const std::vector<api::GpuView>& gpus) {
        [](const api::GpuTaskView& task) -> std::optional<double> {
          return static_cast<double>(task.observed_mib) * kMib;
        }},
-      {"carma_task_memory_promised_bytes", "GPU memory kept for the task.",
+      {"carma_task_memory_promised_bytes", "GPU memory promised to the task.",
        [](const api::GpuTaskView& task) -> std::optional<double> {
          return static_cast<double>(task.promised_mib) * kMib;
        }},
       {"carma_task_sm_active_ratio", "The task's share of the SM activity; absent if unknown.",
        [](const api::GpuTaskView& task) -> std::optional<double> { return task.sm_active; }},
       {"carma_task_progress_ratio",
-       "Fraction of its run that the task has completed; absent if its output does not show it.",
+       "Fraction of the run completed so far; absent if the task's output does not show it.",
        [](const api::GpuTaskView& task) { return task.progress; }},
   };
   api::MetricsText out;

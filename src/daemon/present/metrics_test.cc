@@ -94,7 +94,7 @@ TEST_F(MetricsTextTest, OnlyTasksThatWaitForGpusHaveAWaitingTime) {
 
 TEST_F(MetricsTextTest, ShowsThatTheServerIsClosed) {
   EXPECT_EQ(ValueOf("carma_daemon_closed"), "0");
-  engine_->Close({"closed by root until the machine boots", clock_.Now()});
+  engine_->Close({"closed by root until the machine reboots", clock_.Now()});
   engine_->Turn();
   EXPECT_EQ(ValueOf("carma_daemon_closed"), "1");
   engine_->Open();

@@ -104,7 +104,7 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
 void AddStrangers(const GpuUse& use, const ProcessFaces& faces, api::GpuView& view) {
   view.unattributed_mib = use.unattributed_mib;
   for (const Stranger& stranger : use.strangers) {
-    // MPS servers are marked, because they do not belong to a task but work for tasks.
+    // MPS servers are labelled, because they serve tasks without belonging to one.
     const char* role = stranger.mps_server ? "MPS server: " : "";
     const ProcessFace& face = faces.Of(stranger);
     view.foreign.push_back(
@@ -288,7 +288,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     for (const core::GpuIndex gpu : WrongGpus(record, monitor))
       view.wrong_gpus.push_back(core::Number(gpu));
   }
-  // The store gets a peak only when the task's state changes, but the core sees every sample.
+  // A peak is stored only when the task's state changes, but the core sees every sample.
   if (const core::TaskRecord* live = engine.scheduler().Find(record.id))
     view.peak_mib = std::max(view.peak_mib, live->peak_mib);
   if (const std::optional<pid_t> pid = attribution.MainPid(record.id))
@@ -389,7 +389,7 @@ bool MpsLimitsMemory(const config::Settings& settings, const Monitor* monitor) {
 
 std::string MethodLine(const config::Settings& settings, const Monitor* monitor) {
   if (!core::Shares(settings.policy)) return "one task per GPU: nothing is shared";
-  if (!settings.collocation) return "mps if NVIDIA's control daemon answers (being checked)";
+  if (!settings.collocation) return "mps if NVIDIA's MPS control daemon responds (being checked)";
   if (settings.collocation == core::SharingMethod::kMps) {
     const std::string whose = settings.mps_servers == task::MpsScope::kShared
                                   ? "all users, not isolated from each other,"
@@ -400,7 +400,7 @@ std::string MethodLine(const config::Settings& settings, const Monitor* monitor)
                 : "SMs to --sm-share, but not memory") +
            (settings.sm_partitions ? " (dedicated SMs if the driver has SM partitions)" : "");
   }
-  std::string line = fmt::format("streams: at most {} task{} on a GPU take turns on the SMs{}",
+  std::string line = fmt::format("streams: at most {} task{} per GPU, taking turns on the SMs{}",
                                  settings.policy.max_tasks_per_gpu,
                                  settings.policy.max_tasks_per_gpu == 1 ? "" : "s",
                                  settings.kernel_limits ? "" : ". Their memory is not limited");
@@ -457,7 +457,7 @@ std::string CollocationLine(const config::Settings& settings, const Monitor* mon
                        });
   if (!divided) return line;
   line += ". mig: a MIG instance ";
-  line += settings.policy.share_mig ? "is shared by streams like a whole GPU"
+  line += settings.policy.share_mig ? "is shared using streams, like a whole GPU"
                                     : "holds one task at a time";
   return line + "; the hardware enforces its memory and SMs";
 }

@@ -84,9 +84,10 @@ TEST(CollocationLine, ShowsWhatLimitsMemory) {
   settings.collocation = core::SharingMethod::kStreams;
   EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith(". Their memory is not limited"));
   settings.kernel_limits = true;
-  EXPECT_THAT(CollocationLine(settings, nullptr),
-              EndsWith("take turns on the SMs. The kernel limits the memory of all processes of a "
-                       "task together"));
+  EXPECT_THAT(
+      CollocationLine(settings, nullptr),
+      EndsWith("taking turns on the SMs. The kernel limits the memory of all processes of a "
+               "task together"));
 }
 
 TEST(MemoryLimitsBy, NamesTheMethodThatLimitsMemory) {

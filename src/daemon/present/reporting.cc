@@ -22,7 +22,7 @@ Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
   const std::int64_t count = CARMA_TRY(history.CountTasks(request.span));
   const std::int64_t most = request.listed ? kMaxListedTasks : kMaxReportTasks;
   if (count <= most) return Unit{};
-  return Invalid("a report can {} at most {} tasks, but this span has {}: choose a shorter span",
+  return Invalid("a report can {} at most {} tasks, but this span has {}; choose a shorter span",
                  request.listed ? "list" : "cover", most, count);
 }
 
@@ -80,7 +80,7 @@ Result<std::string> ReportText(const ReportRequest& request, const std::atomic<b
   if (!report) return std::unexpected(report.error());
   std::string text = report::ToJsonText(*report);
   if (text.size() > api::kMaxBodyBytes) {
-    return Invalid("the report is {} MiB long, expected at most {}: choose a shorter span",
+    return Invalid("the report is {} MiB long, but the limit is {} MiB; choose a shorter span",
                    text.size() >> 20, api::kMaxBodyBytes >> 20);
   }
   return text;

@@ -1,4 +1,4 @@
-// Makes reports about the past from the store. The functions are slow, so they must be called on a
+// Builds reports about the past from the store. The functions are slow, so they must be called on a
 // separate thread.
 #pragma once
 

@@ -73,7 +73,7 @@ TEST_F(ServerStatusTest, ReportsThatTheMachinesClockWasSet) {
   clock.step = base::Duration(-3'600'000);
   EXPECT_THAT(troubles(),
               ElementsAre("clock: the machine's clock was set back by 3600 s after carmad started; "
-                          "restart carmad to follow it"));
+                          "restart carmad to use the new time"));
 }
 
 TEST_F(ServerStatusTest, CountsTasks) {
@@ -86,10 +86,11 @@ TEST_F(ServerStatusTest, CountsTasks) {
 
 TEST_F(ServerStatusTest, ShowsWhenTheTasksOfAClosedServerLeave) {
   settings_.kill_grace = base::Duration(30'000);
-  engine_->Close({"closed by root until the machine boots", clock_.Now() + base::Duration(60'000)});
+  engine_->Close(
+      {"closed by root until the machine reboots", clock_.Now() + base::Duration(60'000)});
   engine_->Turn();
   const api::StatusView view = PresentStatus(Serving());
-  EXPECT_EQ(view.closed, "closed by root until the machine boots");
+  EXPECT_EQ(view.closed, "closed by root until the machine reboots");
   EXPECT_EQ(view.leave_by_ms, base::ToMs(clock_.Now()) + 60'000);
   EXPECT_GE(view.gone_by_ms, *view.leave_by_ms + 30'000)
       << "plus the grace period of the last task";

@@ -44,7 +44,7 @@ Result<UsageBy> ParseUsageBy(std::string_view text) {
       by.period = word == "month" ? UsageBy::Period::kMonth : UsageBy::Period::kDay;
     } else {
       return Invalid(
-          "by: expected some of user, account, class (or qos), and month or day, not '{}'",
+          "by: expected one or more of user, account, class (or qos), and month or day, not '{}'",
           base::Printable(text, 60));
     }
   }

@@ -119,7 +119,7 @@ TEST(UsageSums, DividesEnergyAmongTheTasksPresent) {
 
 TEST(UsageSums, ErrorsNameTheExpectedWords) {
   for (const char* text : {"", "users", "month,day", "user,"})
-    EXPECT_THAT(ParseUsageBy(text).error().message, HasSubstr("by: expected some")) << text;
+    EXPECT_THAT(ParseUsageBy(text).error().message, HasSubstr("by: expected one or more")) << text;
 }
 
 TEST(UsageSums, AClassIsAlsoCalledQos) {

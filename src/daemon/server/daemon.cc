@@ -81,8 +81,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Creates the socket file again if it was removed, because clients need it to reach carmad.
   void WatchSocket();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
-  // Reports once, to the process that started this daemon, that the daemon serves. From then on
-  // requests no longer wait until the GPUs are known.
+  // Tells the process that started this daemon, once, that the daemon is serving. From then on,
+  // requests no longer wait for the GPUs to become known.
   void TellServing();
   // The next three functions decide the method for collocation.method = "auto". They try kernel
   // limits on memory first, then the sharing methods.
@@ -263,8 +263,8 @@ void RealDaemon::Run() {
   NotifyServiceManager("READY=1");
   serving_.Set(kLongestSearch, [this] { TellServing(); });
   loop_.run();
-  // The connections of waiting clients are closed, as if carmad had been killed. The clients then
-  // retry and reach the next carmad.
+  // Closes the connections of waiting clients, as if carmad had been killed, so that they retry and
+  // reach the next carmad.
   unix_server_.reset();
   tcp_server_.reset();
   if (engine_host_) engine_host_->Stop();
@@ -319,7 +319,7 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
   const auto whole = std::ranges::find_if(
       devices, [](const gpu::DeviceInfo& device) { return !device.mig && device.trouble.empty(); });
   if (whole == devices.end()) {
-    TakeLimitsTrial("no whole GPU answers", {});
+    TakeLimitsTrial("no whole GPU responds", {});
     return DecideSharing(std::move(devices));
   }
   OpenRoutes("carmad is testing whether it can limit GPU memory");
@@ -374,8 +374,8 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   if (settings.collocation == core::SharingMethod::kMps &&
       settings.mps_servers == task::MpsScope::kShared) {
     base::LogWarn("mps_shared", {{"text",
-                                  "one MPS server for all users: nothing isolates their processes "
-                                  "from each other (collocation.mps_servers)"}});
+                                  "all users share one MPS server, so their processes are not "
+                                  "isolated from each other (collocation.mps_servers)"}});
   }
   std::vector<core::GpuInfo> gpus = GpuInfosOf(settings, devices, launching_.machine);
   for (std::size_t i = 0; i < devices.size(); ++i) {

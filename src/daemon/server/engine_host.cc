@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
-// Up to this number of tasks, building a response takes less time than a fork.
+// Up to this number of tasks, building a response is faster than forking.
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
 // Length of the pause after a long turn, as a multiple of the turn's duration. With this pause,
@@ -304,7 +304,7 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   around_.fault_origins.Look(around_.clock.Now(), engine_.attribution());
   std::vector<GpuUse> uses = WhoUses(round, seen, engine_.attribution());
   for (std::uint32_t i = 0; i < uses.size(); ++i) {
-    // A GPU without a reading keeps its last use.
+    // A GPU without a reading keeps its last known use.
     if (!round[i] || !*round[i]) uses[i] = monitor_.Use(core::GpuIndex{i});
   }
   engine_.faces().Follow(uses);
@@ -316,7 +316,7 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   WatchLine();
 }
 
-// Does nothing on a simulated server, because its tasks hardly use the machine's real cores.
+// Does nothing on a simulated server, because its tasks barely use the machine's real cores.
 void EngineHost::WatchCores() {
   if (!settings().simgpu_state.empty()) return;
   std::map<core::TaskId, pid_t> mains;

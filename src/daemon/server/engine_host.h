@@ -49,8 +49,8 @@ class EngineHost : private Engine::Host {
   // EngineHost.
   struct Surroundings {
     std::shared_ptr<boost::asio::io_context> loop;
-    // collocation.method and its policy must already be decided. After changes, Follow() must be
-    // called.
+    // collocation.method and its policy must already be resolved. Follow() must be called after
+    // each change to the settings.
     const Configuration::InForce& in_force;
     base::Clock& clock;
     store::Store& store;

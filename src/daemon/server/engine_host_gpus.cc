@@ -127,7 +127,8 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
   const auto hold = [this](core::GpuIndex gpu, bool held) {
     if (held) {
       return engine_.Post(core::GpuHealthChanged{
-          gpu, false, false, "a task could not start CUDA there; the GPU is being tested"});
+          gpu, false, false,
+          "a task could not initialise CUDA on this GPU; the GPU is being tested"});
     }
     // After a failed trial, the next reading closes the GPU. Otherwise the GPU may be used again
     // after that reading.
@@ -158,7 +159,7 @@ void EngineHost::WatchDriver() {
 void EngineHost::TakeDriverVersions(const gpu::InstalledDriver& versions) {
   const std::string why = versions.Differ()
                               ? fmt::format(
-                                    "{}{} is loaded, {} is installed; nothing starts on GPUs "
+                                    "{}{} is loaded, {} is installed; no GPU task starts "
                                     "until this machine is rebooted",
                                     core::kDriverUpgradeText, *versions.loaded, *versions.installed)
                               : "";

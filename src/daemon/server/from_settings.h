@@ -34,8 +34,8 @@ NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std:
 estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force,
                                           estimate::AppraisalRules rules);
 
-// The engine's options. collocation.method must already be decided. Members that are not configured
-// (loop, servers, history, job_return) are left empty.
+// The engine's options. collocation.method must already be resolved. Members that are not
+// configured (loop, servers, history, job_return) are left empty.
 EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
                               const task::CgroupControls& controls);
 

@@ -19,7 +19,7 @@ SlurmPrograms InTime(SlurmPrograms programs) {
 Result<std::optional<std::int64_t>> ClaimIn(const Result<std::string>& said, std::uint64_t job) {
   const auto seen = said ? slurm::FindJob(*said, job) : std::unexpected(said.error());
   if (!seen)
-    return Unavailable("Slurm does not report the claim of job {}: {}", job, seen.error().message);
+    return Unavailable("cannot read the claim of job {} from Slurm: {}", job, seen.error().message);
   if (!*seen || (*seen)->carma_gib == 0) return std::nullopt;
   return (*seen)->carma_gib;
 }

@@ -101,8 +101,7 @@ void ReturningJobs::Decide(core::TaskId task, const std::optional<slurm::Job>& j
         return Leave(task, "");
       return Do(task, next);
     case slurm::NextStep::What::kDone:
-      return Leave(task,
-                   elsewhere ? "" : fmt::format("job {} is in Slurm's queue again", back.job));
+      return Leave(task, elsewhere ? "" : fmt::format("job {} is back in Slurm's queue", back.job));
     case slurm::NextStep::What::kGiveUp:
       return Leave(task, fmt::format("job {} is not {}: {}", back.job,
                                      elsewhere ? "sent elsewhere" : "requeued", next.why));

@@ -57,7 +57,7 @@ class ReturningJobs {
     slurm::JobReturn back;
     std::unique_ptr<Alarm> again;
     bool sent = false;  // Slurm has accepted the requeue
-    // When the job was released in Slurm, if it is moving to another node.
+    // Time at which the job was released in Slurm; empty unless it is moving to another node.
     std::optional<std::chrono::steady_clock::time_point> released = std::nullopt;
     bool elsewhere = false;  // has started on another node, or has waited for a long time
   };

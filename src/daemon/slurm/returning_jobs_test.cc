@@ -59,7 +59,7 @@ TEST_F(ReturningJobsTest, RequeuesAJobStepByStep) {
   EXPECT_EQ(Read("job"), "PENDING|1|15|BeginTime\n");
   EXPECT_FALSE(row_.description);
   EXPECT_EQ(told_, (std::vector<std::string>{"carma: more, retry 1 of 3",
-                                             "job 10 is in Slurm's queue again"}));
+                                             "job 10 is back in Slurm's queue"}));
 }
 
 TEST_F(ReturningJobsTest, HoldsAJobUntilSlurmHasRequeuedIt) {

@@ -1,4 +1,4 @@
-// Notes in the AdminComment of Slurm jobs that they are waiting here for GPUs (slurm/waits.h).
+// Records in the AdminComment of Slurm jobs that they are waiting here for GPUs (slurm/waits.h).
 #pragma once
 
 #include <chrono>

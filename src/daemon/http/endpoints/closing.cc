@@ -25,7 +25,7 @@ Engine::Done AnswerWithStatus(const SharedServices& services, std::string_view e
 }
 
 Result<Unit> MayClose(const Call& call) {
-  return OnlyAdministrators(call.caller, "close and open the server");
+  return OnlyAdministrators(call.caller, "close and reopen the server");
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ Result<Unit> CloseServer(const SharedServices& services, const Call& call,
   const base::Time now = services->clock.Now();
   const DrainAsked asked = CARMA_TRY(ReadDrain(call, now));
   core::ServerClosed closing;
-  closing.why = fmt::format("closed by {} until the machine boots", call.caller.user);
+  closing.why = fmt::format("closed by {} until the machine reboots", call.caller.user);
   if (!asked.why.empty()) closing.why += ": " + base::Printable(asked.why, 500);
   closing.empty_by = asked.empty_by.value_or(now + services->settings.policy.slots.shutdown_notice);
   std::vector<base::Field> fields = {{"empty_by", base::FormatTimeIso(closing.empty_by)}};

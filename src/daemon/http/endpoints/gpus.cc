@@ -37,7 +37,7 @@ Result<core::GpuIndex> GpuOf(const SharedServices& services, const Call& call) {
 
 // Finds the GPU {id} for a call that only administrators may make.
 Result<core::GpuIndex> ClosableGpu(const SharedServices& services, const Call& call) {
-  CARMA_TRY(OnlyAdministrators(call.caller, "close and open GPUs"));
+  CARMA_TRY(OnlyAdministrators(call.caller, "close and reopen GPUs"));
   return GpuOf(services, call);
 }
 
@@ -61,11 +61,11 @@ Engine::Done AnswerWithGpu(const SharedServices& services, core::GpuIndex gpu,
 }
 
 std::string UntilText(std::optional<base::Time> empty_by) {
-  return empty_by ? ", has to be empty by " + base::FormatTimeIso(*empty_by) : "";
+  return empty_by ? ", must be empty by " + base::FormatTimeIso(*empty_by) : "";
 }
 
-// Returns the drain to store. If an administrator has already drained the GPU, the reason and the
-// deadline stay the same unless the request has new ones.
+// Returns the drain to store. If an administrator has already drained the GPU, its reason and
+// deadline are kept unless the request specifies new ones.
 Result<core::DrainRequested> NextDrain(const SharedServices& services, core::GpuIndex gpu,
                                        const DrainAsked& asked, const std::string& user) {
   const std::string& uuid = services->engine.scheduler().GpuInfos().at(core::Number(gpu)).uuid;
@@ -98,8 +98,7 @@ Result<AskedSpan> SpanOf(const Call& call, base::Time now, std::int64_t usual_po
   const std::int64_t from_ms = in.Number("from_ms", hour_before, 0, kLastMs);
   const std::int64_t points = in.Number("points", usual_points, 1, kMostHistoryPoints);
   if (in.error()) return std::unexpected(*in.error());
-  if (from_ms >= to_ms)
-    return Invalid("?from_ms: expected a time before to_ms, which is {}", to_ms);
+  if (from_ms >= to_ms) return Invalid("?from_ms: expected a time before to_ms ({})", to_ms);
   return AskedSpan{base::FromMs(from_ms), base::FromMs(to_ms), static_cast<int>(points)};
 }
 

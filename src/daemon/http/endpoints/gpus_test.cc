@@ -34,7 +34,7 @@ TEST_F(GpusTest, AnAdministratorClosesAndOpensAGpuByIndexOrUuid) {
   const Heard until = Ask(Services(), &DrainGpu,
                           By(kRoot, "GPU-b", "", R"({"reason":"fan","by_ms":1800000000000})"));
   EXPECT_THAT(std::string(until.body.at("trouble")),
-              HasSubstr("drained by root: fan, has to be empty by 2027-01-15T08:00:00.000Z"));
+              HasSubstr("drained by root: fan, must be empty by 2027-01-15T08:00:00.000Z"));
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "GPU-b", "", R"({"by_ms":-1})")).status, 400);
   EXPECT_EQ(store_->Drains()->size(), 1U) << "it is durable";
   EXPECT_EQ(Ask(Services(), &ResumeGpu, By(kRoot, "1")).body.at("state"), "idle");
@@ -47,12 +47,12 @@ TEST_F(GpusTest, ASecondDrainKeepsAReasonOrDeadlineThatItDoesNotGive) {
     const Heard heard = Ask(Services(), &DrainGpu, By(kRoot, "0", "", body));
     return heard.body.at("trouble").get<std::string>();
   };
-  const std::string by_eight = ", has to be empty by 2027-01-15T08:00:00.000Z";
+  const std::string by_eight = ", must be empty by 2027-01-15T08:00:00.000Z";
   EXPECT_EQ(trouble(R"({"by_ms":1800000000000})"), "drained by root: fan" + by_eight);
   EXPECT_EQ(trouble("{}"), "drained by root: fan" + by_eight);
   EXPECT_EQ(trouble(R"({"reason":"dust"})"), "drained by root: dust" + by_eight);
   EXPECT_EQ(trouble(R"({"by_ms":1800003600000})"),
-            "drained by root: dust, has to be empty by 2027-01-15T09:00:00.000Z");
+            "drained by root: dust, must be empty by 2027-01-15T09:00:00.000Z");
   const Heard shown = Ask(Services(), &DrainGpu, By(kRoot, "0", "", "{}"));
   EXPECT_EQ(shown.body.at("leave_by_ms"), 1'800'003'600'000);
   Ask(Services(), &ResumeGpu, By(kRoot, "0"));
@@ -81,7 +81,7 @@ TEST_F(GpusTest, LogsDeadlinesAndWhyTasksMustLeave) {
 
 TEST_F(GpusTest, RefusesUnauthorisedUsersAndUnknownGpus) {
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kAda, "0")).Message(),
-            "only an administrator may close and open GPUs");
+            "only an administrator may close and reopen GPUs");
   EXPECT_EQ(Ask(Services(), &ResumeGpu, By(kAda, "0")).status, 403);
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "2")).Message(),
             "GPU '2': expected a UUID or an index below 2");
@@ -144,7 +144,7 @@ TEST_F(GpusTest, RefusesAnInvalidSpan) {
     return Ask(Services(), &ShowGpuHistory, Asking(std::move(query), gpu));
   };
   EXPECT_EQ(ask({{"from_ms", "7"}, {"to_ms", "7"}}).Message(),
-            "?from_ms: expected a time before to_ms, which is 7");
+            "?from_ms: expected a time before to_ms (7)");
   EXPECT_THAT(ask({{"points", "0"}}).Message(), HasSubstr("?points: expected a whole number"));
   EXPECT_THAT(ask({{"to_ms", "soon"}}).Message(), HasSubstr("?to_ms: "));
   EXPECT_EQ(ask({}, "9").status, 404);

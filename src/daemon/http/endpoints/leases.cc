@@ -98,7 +98,7 @@ Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::
   struct stat info {};
   const std::string folder = fmt::format("/proc/{}", asked);
   if (!process || ::stat(folder.c_str(), &info) != 0)
-    return Conflict("there is no process {} on this machine or in carmad's namespace", asked);
+    return Conflict("process {} has exited or is not visible in carmad's PID namespace", asked);
   if (info.st_uid == owner || call.caller.uid == 0) return *process;
   return Denied("process {} belongs to another user", asked);
 }
@@ -197,7 +197,8 @@ Result<std::optional<core::TaskId>> FindKnown(const SharedServices& services,
   for (const auto& [id, known] : services->leases->LeasesOfJob(key.job)) {
     if (known == key) {
       if (services->leases->ProcessOf(id) == asked.process) return id;
-      return Conflict("step {} of job {} has lease {} for another process", key.step, key.job, id);
+      return Conflict("step {} of job {} already has lease {} for a different process", key.step,
+                      key.job, id);
     }
     const bool of_the_job = known.IsBase() && !key.IsBase() && known.cluster == key.cluster;
     if (!of_the_job || !services->leases->Adopted(id)) continue;

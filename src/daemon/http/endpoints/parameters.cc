@@ -62,7 +62,7 @@ std::size_t AboutSoManyValues(std::string_view json) {
 
 Result<Json> ReadBody(const Call& call, std::size_t most_values) {
   if (AboutSoManyValues(call.request.body) > most_values)
-    return Invalid("body: expected at most about {} values", most_values);
+    return Invalid("body: too many values, expected at most about {}", most_values);
   Result<Json> json = base::ParseJson(call.request.body);
   if (!json) return base::Wrap(json.error(), "body");
   return json;
@@ -81,7 +81,8 @@ Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonRea
 Result<core::TaskId> TaskIdOf(std::string_view text) {
   const std::optional<std::int64_t> number = base::ParseInt(text);
   if (number && *number >= 1) return static_cast<core::TaskId>(*number);
-  return Invalid("'{}' is not a task id (a whole number from 1)", base::Printable(text, 40));
+  return Invalid("'{}' is not a task id (expected a positive whole number)",
+                 base::Printable(text, 40));
 }
 
 Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may) {

@@ -50,7 +50,7 @@ Result<Unit> MayReserve(const SharedServices& services, const Caller& caller) {
   if (std::ranges::find(services->settings.reservation_makers, caller.user) !=
       services->settings.reservation_makers.end())
     return Unit{};
-  return OnlyAdministrators(caller, "reserve GPUs (or a user in reserve.makers)");
+  return OnlyAdministrators(caller, "reserve GPUs, unless reserve.makers lists the user");
 }
 
 // rules: the configured accounts or classes. what: the word for them in messages, such as
@@ -115,7 +115,7 @@ Result<Unit> RemoveReservation(const SharedServices& services, const Call& call,
   const core::ReservationId id{static_cast<std::uint64_t>(*number)};
   const core::Reservation* known = services->engine.reservations().Find(id);
   if (known != nullptr && !call.caller.admin && known->made_by != call.caller.user)
-    return Denied("reservation {} was made by {}", id, known->made_by);
+    return Denied("only {} or an administrator may remove reservation {}", known->made_by, id);
   return services->engine.Unbook(
       id, call.caller.user, [reply, caller = call.caller, id](const Result<Unit>& done) {
         LogAsked("unreserved", {{"reservation", core::Number(id)}}, caller, done);

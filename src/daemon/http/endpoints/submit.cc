@@ -310,8 +310,9 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
 Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
   task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
   if (spec.lease) {
-    return Conflict("task {} was a lease: use carma lease again (or POST /v1/leases)",
-                    stored.record.id);
+    return Conflict(
+        "task {} was a lease; use carma lease (or POST /v1/leases) to request a new one",
+        stored.record.id);
   }
   spec.dependencies.clear();
   spec.begin.reset();
@@ -400,7 +401,7 @@ std::vector<std::string> SubmitWarnings(const Engine& engine, const TaskList& ta
   if (serve && engine.scheduler().config().sharing != core::SharingMethod::kMps) {
     warnings.emplace_back(
         "--serve: this server does not use MPS, so the task has no priority over its neighbours; "
-        "its --max-slowdown applies");
+        "its --max-slowdown still applies");
   }
   return warnings;
 }

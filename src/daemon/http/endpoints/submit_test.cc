@@ -168,7 +168,8 @@ TEST_F(SubmitTest, ALargeBodyIsReadOffTheLoop) {
   for (int i = 0; i < 2'000'000; ++i) empty += ",[]";
   Ask(Services(), &SubmitTasks, By(kAda, "", "", empty + "]}"));
   std::exchange(work_, nullptr)();
-  EXPECT_THAT(last_heard_->Message(), HasSubstr("body: expected at most about 2000000 values"));
+  EXPECT_THAT(last_heard_->Message(),
+              HasSubstr("body: too many values, expected at most about 2000000"));
 }
 
 TEST_F(SubmitTest, RefusesASmallBodyThatExpandsToTooMuchMemory) {
@@ -336,7 +337,7 @@ TEST_F(SubmitTest, ADryRunChecksDependencies) {
   EXPECT_EQ(check(core::Number(failed), "afterany").body.at("tasks")[0].at("fits"), "now");
   const Heard unknown = check(77, "afterok");
   EXPECT_EQ(unknown.status, 404);
-  EXPECT_EQ(unknown.Message(), "no task 77 to wait for (see carma list --all)");
+  EXPECT_EQ(unknown.Message(), "cannot depend on task 77: no such task (see carma list --all)");
 }
 
 TEST_F(SubmitTest, NamesTheMissingCommandFirst) {

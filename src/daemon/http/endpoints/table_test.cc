@@ -25,7 +25,7 @@ ServerServices Server() {
           [] { return "carma_up 1\n"; }};
 }
 
-// Returns the path with all parameter names replaced by the same name.
+// Returns the path with every parameter name replaced by a placeholder.
 std::string Nameless(const std::string& path) {
   static const std::regex kParameter(R"(\{[a-z]+\})");
   return std::regex_replace(path, kParameter, "{}");

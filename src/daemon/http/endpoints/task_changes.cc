@@ -121,7 +121,7 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   if (!core::HoldsGpus(record.state)) return Unit{};
   for (const auto& [name, option] : kEditableWhileItWaits) {
     if (!changes.contains(name)) continue;
-    return Conflict("task {} is {}: {} can only be changed while it is waiting", record.id,
+    return Conflict("task {} is {}; {} can be changed only while a task is waiting", record.id,
                     core::TaskStateName(record.state), option);
   }
   return Unit{};
@@ -172,7 +172,7 @@ std::string WhatChanged(const Json& before, const Json& after, const Json& chang
 
 constexpr std::array<std::string_view, 4> kVerbs{"cancel", "hold", "release", "requeue"};
 
-// Makes an error such as "task 47 has already succeeded".
+// Builds an error such as "task 47 has already succeeded".
 base::Error EndedAlready(core::TaskId id, core::TaskState state) {
   const std::string word(core::TaskStateName(state));
   const auto said = [&]() -> std::string {
@@ -207,13 +207,15 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
 // Only the owner of a lease can start its process again.
 std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* lease) {
   if (lease == nullptr)
-    return fmt::format("task {0} has --no-requeue: carma redo {0} submits it again", record.id);
+    return fmt::format(
+        "task {0} was submitted with --no-requeue; use carma redo {0} to submit it again",
+        record.id);
   const auto key = task::ParseLeaseKey(lease->lease_key.value_or(""));
   if (key)
-    return fmt::format("task {0} is a lease of Slurm's job {1}: use scontrol requeue {1}",
-                       record.id, key->job);
-  return fmt::format(
-      "task {} is a lease: carmad did not start its process and cannot start it again", record.id);
+    return fmt::format("task {0} is a lease of Slurm job {1}; use scontrol requeue {1}", record.id,
+                       key->job);
+  return fmt::format("task {} is a lease: carmad did not start its process and cannot restart it",
+                     record.id);
 }
 
 // Posts the change to the engine. verb: one of kVerbs. Errors: kConflict.
@@ -230,7 +232,7 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
     const auto lease = task::LeaseSpecIn(stored.spec_json);
     const Result<task::TaskSpec> spec = task::SpecButEnvironment(stored.spec_json);
     if (core::IsFinal(record.state) && spec && spec->attach)
-      return Conflict("task {} was a 'carma run' that has ended: run it again", record.id);
+      return Conflict("task {} was a 'carma run' that has ended; run the command again", record.id);
     if (lease || (core::HoldsGpus(record.state) && !record.request->requeue))
       return Conflict(WhyNoRequeue(record, lease ? &*lease : nullptr));
   }
@@ -442,7 +444,7 @@ bool Owns(const Caller& caller, const store::StoredTask& stored) {
 Result<Unit> CheckEditable(const Json& changes, const Caller& caller,
                            const store::StoredTask& stored) {
   if (!changes.is_object() || changes.empty())
-    return Invalid("body: expected an object of fields to change");
+    return Invalid("body: expected an object with the fields to change");
   for (const auto& [name, value] : changes.items()) {
     if (FindEditable(name) != nullptr) continue;
     const auto names = std::views::transform(&EditableField::name);

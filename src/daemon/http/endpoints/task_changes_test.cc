@@ -68,7 +68,7 @@ TEST_F(TasksTest, RefusesChangesByOtherUsersOrInTheWrongState) {
   } cases[] = {
       {kEve, "cancel", "1", 403, "task 1 belongs to ada"},
       {kAda, "cancel", "2", 404, "2"},
-      {kAda, "cancel", "one", 400, "'one' is not a task id (a whole number from 1)"},
+      {kAda, "cancel", "one", 400, "'one' is not a task id (expected a positive whole number)"},
       {kAda, "hold", "1", 409, "task 1 is running: only a waiting task can be held"},
       {kAda, "release", "1", 409, "task 1 is running: only a waiting task can be released"},
       {kAda, "paint", "1", 404, "'paint': expected cancel, hold, release, requeue, or priority"},
@@ -106,7 +106,8 @@ TEST_F(TasksTest, ARunningTaskWithNoRequeueIsNotRequeued) {
   task::TaskSpec spec = Spec();
   spec.requeue = false;
   Start(Submit(spec));
-  EXPECT_THAT(Change(kAda, "requeue").Message(), HasSubstr("task 1 has --no-requeue"));
+  EXPECT_THAT(Change(kAda, "requeue").Message(),
+              HasSubstr("task 1 was submitted with --no-requeue"));
   End(core::TaskId{1});
   EXPECT_EQ(Change(kAda, "requeue").body.at("state"), "submitted");
 }
@@ -264,7 +265,7 @@ TEST_F(TasksTest, ARunningTaskKeepsItsPlacementOptions) {
   EXPECT_EQ(edit(R"({"time_limit_s":60,"priority":-3})").body.at("priority"), -3);
   EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, base::Duration(60'000));
   EXPECT_EQ(edit(R"({"gpus":2})").Message(),
-            "task 1 is running: --gpus can only be changed while it is waiting");
+            "task 1 is running; --gpus can be changed only while a task is waiting");
 }
 
 TEST_F(TasksTest, RefusesATimeLimitThatHasPassed) {
@@ -294,13 +295,13 @@ TEST_F(TasksTest, RefusedEditsExplainWhy) {
       {kAda, R"({"environment":{}})", 400, "/environment: expected a field"},
       {kRoot, R"({"notify":[{"target":"/bin/true"}]})", 403,
        "only the owner may change a task's notifications"},
-      {kAda, "{}", 400, "expected an object of fields"},
-      {kAda, "[]", 400, "expected an object of fields"},
+      {kAda, "{}", 400, "expected an object with the fields"},
+      {kAda, "[]", 400, "expected an object with the fields"},
       {kAda, R"({"gpus":-1})", 400, "/gpus: expected"},
       {kAda, R"({"gpus":9})", 409, "can never run here"},
       {kAda, R"({"memory_mib":99999})", 409, "can never run here"},
       {kAda, R"({"priority":5})", 403, "only an administrator may raise a priority"},
-      {kAda, R"({"dependencies":[{"task":1}]})", 404, "expected a task that is older than task 1"},
+      {kAda, R"({"dependencies":[{"task":1}]})", 404, "task 1 cannot depend on task 1"},
       {kAda, R"({"dependencies":[{"task":7}]})", 404, "no task 7 to wait for"},
       {kAda, R"({"qos":"royal"})", 400, "royal"},
   };
@@ -347,7 +348,7 @@ TEST_F(FullDiskTest, AChangeTakesEffectLaterAndTheLogNamesItsUser) {
   for (const Heard& heard : {first, second}) {
     EXPECT_EQ(heard.status, 500);
     EXPECT_THAT(heard.Message(),
-                HasSubstr("not written yet; takes effect as soon as it can be written: "));
+                HasSubstr("not written yet; the change takes effect once it can be written: "));
   }
   EXPECT_THAT(log, HasSubstr("event=store_failed"));
   EXPECT_THAT(log, HasSubstr("event=task_cancel task=1 owner=ada not_yet="));

@@ -24,8 +24,8 @@ using base::Json;
 constexpr std::size_t kShownBytes = 1'000;
 // Limit on the number of rows in a response, because more rows would delay other calls.
 constexpr std::size_t kMostRows = 1'000;
-// Limit on the number of tasks checked for a page in queue order. Because of it, even a page with
-// few rows may have a next page.
+// Limit on the number of tasks checked for a page in queue order. When this limit is reached, the
+// page may have few rows even though a next page exists.
 constexpr std::size_t kMostLooks = 1'000;
 // Building a list is faster than forking the process if the list has at most kFewRows rows and none
 // needs an expected start, or if the queues have at most kShortQueue tasks.
@@ -183,7 +183,7 @@ Result<Unit> AddOthers(const SharedServices& services, const store::TaskFilter& 
   return Unit{};
 }
 
-// Lists queued tasks in their order at the time of the first page, then all other tasks by number.
+// Lists queued tasks in queue order as of the first page, then all other tasks by number.
 Result<Page> ListByTurn(const SharedServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
   const core::Scheduler& scheduler = services->engine.scheduler();

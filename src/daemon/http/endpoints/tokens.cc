@@ -58,7 +58,7 @@ Answer ListTokens(const ServerServices& server, const Call& call) {
   QueryReader in(call);
   const bool all = in.Number("all", 0, 0, 1) == 1;
   if (in.error()) return std::unexpected(*in.error());
-  if (all) CARMA_TRY(OnlyAdministrators(call.caller, "see the tokens of all users"));
+  if (all) CARMA_TRY(OnlyAdministrators(call.caller, "see all users' tokens"));
   Json tokens = Json::array();
   const std::optional<std::uint32_t> of = all ? std::nullopt : std::optional(call.caller.uid);
   for (const Token& token : server.tokens->List(of)) tokens.push_back(ToJson(View(token)));
