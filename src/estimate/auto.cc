@@ -24,14 +24,14 @@ class ClassPrior {
 
   static Result<Answer> Ask(const Question& question) {
     if (question.history == nullptr || question.kin.empty())
-      return NotFound("no earlier runs of the program are known");
+      return NotFound("there are no earlier runs of this program");
     std::vector<std::int64_t> peaks_mib;
     for (const task::Observation& run : question.history->OfKin(question.kin)) {
       if (!run.ran_out) peaks_mib.push_back(run.measured_mib);
     }
     if (peaks_mib.size() < kLeastRuns) {
-      return NotFound("fewer than " + std::to_string(kLeastRuns) +
-                      " earlier runs of the program are known");
+      return NotFound("there are fewer than " + std::to_string(kLeastRuns) +
+                      " earlier runs of this program");
     }
     std::ranges::sort(peaks_mib);
     Answer answer;
@@ -41,10 +41,10 @@ class ClassPrior {
     // The highest of n values covers n/(n + 1) of all future values from the same distribution.
     answer.coverage =
         static_cast<double>(peaks_mib.size()) / static_cast<double>(peaks_mib.size() + 1);
-    answer.warnings.push_back(fmt::format(
-        "no summary and no earlier run: estimated from {} runs of the same program with "
-        "other settings, {} to {} MiB",
-        peaks_mib.size(), peaks_mib.front(), peaks_mib.back()));
+    answer.warnings.push_back(
+        fmt::format("there is no summary and no earlier run with these settings, so the estimate "
+                    "is based on {} runs of the same program with other settings ({} to {} MiB)",
+                    peaks_mib.size(), peaks_mib.front(), peaks_mib.back()));
     return answer;
   }
 };
@@ -70,7 +70,8 @@ class OfAmounts {
     if (!found) found = Along(as_many, asked.length, &task::Observation::length);
     if (!found && asked.batch && asked.length) found = AlongTokens();
     if (!found)
-      return NotFound("this training has not run here with two different batch sizes or lengths");
+      return NotFound(
+          "this training job has not run here with two different batch sizes or lengths");
     return AnswerOf(*found);
   }
 
@@ -123,11 +124,11 @@ class OfAmounts {
     answer.terms.push_back(
         {fmt::format("line through {} runs", found.runs), static_cast<double>(found.point_mib)});
     answer.warnings.push_back(
-        fmt::format("{} {} runs of the same training with other batch sizes or lengths",
+        fmt::format("{} {} runs of the same training job with other batch sizes or lengths",
                     found.between ? "interpolated from" : "extrapolated from", found.runs));
     if (!own_type_ && !runs_.empty()) {
       answer.warnings.push_back(
-          fmt::format("measured on {}, applied to {}", runs_.front().gpu_type,
+          fmt::format("measurements from {} were applied to {}", runs_.front().gpu_type,
                       question_.gpu_type.empty() ? "another GPU" : question_.gpu_type));
     }
     return answer;
@@ -190,7 +191,7 @@ bool FollowRelatives(const Question& question, Answer& answer) {
   answer.point_mib = std::llround(factor * point_mib);
   if (answer.needed_mib)
     answer.needed_mib = std::llround(factor * static_cast<double>(*answer.needed_mib));
-  answer.terms.push_back({"correction from relatives", (factor - 1) * point_mib});
+  answer.terms.push_back({"correction from related runs", (factor - 1) * point_mib});
   answer.method = "relatives";
   answer.warnings.push_back(fmt::format(
       "{} run{} of the same program with other settings needed {:.2f} times the prediction",
@@ -236,8 +237,8 @@ void LearnGaps(const Question& question, Answer& answer) {
   answer.bound_mib = std::max(answer.bound_mib + std::llround(more_mib),
                               answer.point_mib + std::llround(std::max(0.0, highest)));
   answer.warnings.push_back(fmt::format(
-      "PyTorch reserved {:.2f} times the memory it had allocated, in {} run{} of the same program",
-      1 + median, gaps.size(), gaps.size() == 1 ? "" : "s"));
+      "in {} run{} of the same program, PyTorch reserved {:.2f} times the memory it had allocated",
+      gaps.size(), gaps.size() == 1 ? "" : "s", 1 + median));
 }
 
 class Auto : public Estimator {

@@ -216,7 +216,8 @@ TEST_F(FindTrainingTest, IgnoresPreferenceTrainingsThatAreNotModelled) {
   files_["/lab/ppo.yaml"] = "model_name_or_path: small\nstage: ppo\nlearning_rate: 1\n";
   const TrainingFound found = Script("llamafactory-cli train ppo.yaml\n");
   EXPECT_THAT(found.words, IsEmpty());
-  EXPECT_THAT(found.notes, ElementsAre("ppo.yaml:2: stage: preference training is not modelled"));
+  EXPECT_THAT(found.notes,
+              ElementsAre("ppo.yaml:2: stage: this kind of preference training is not modelled"));
 }
 
 TEST_F(FindTrainingTest, ReadsPreferenceTrainingsOfKnownModels) {

@@ -95,7 +95,8 @@ class Reader {
     if (name == "dpo" || name == "grpo") Add("objective", name, *kind);
     if (name == "grpo") AddNumber("rollout-share", {"vllm_gpu_memory_utilization"});
     if (std::ranges::find(kKinds, name) == std::end(kKinds)) return false;
-    meaning_.not_modelled = fmt::format("{}: preference training is not modelled", PlaceOf(*kind));
+    meaning_.not_modelled =
+        fmt::format("{}: this kind of preference training is not modelled", PlaceOf(*kind));
     return true;
   }
 

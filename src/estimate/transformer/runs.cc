@@ -49,7 +49,7 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
   if (!parameters && !error) error = parameters.error();
   if (error) return std::unexpected(*error);
   if (config.layers == 0 || config.hidden == 0 || config.heads == 0 || config.feed_forward == 0)
-    return row.Wrong("expected layers, hidden, heads and intermediate");
+    return row.Wrong("expected values for layers, hidden, heads and intermediate");
   if (config.kv_heads == 0) config.kv_heads = config.heads;
   if (config.head_width == 0)
     config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
@@ -491,7 +491,7 @@ Result<std::string> FieldOf(const TrainingRun& run, std::string_view field) {
   if (field == "parallel") return run.parallel;
   if (field == "gpus") return std::to_string(run.gpus);
   return Invalid(
-      "'{}': expected some of source, family, model, method, quantisation, parallel, gpus",
+      "'{}': expected one or more of source, family, model, method, quantisation, parallel, gpus",
       base::Printable(field, 40));
 }
 
