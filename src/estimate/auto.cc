@@ -1,5 +1,5 @@
-// The estimator "auto": tries the methods from most to least trusted, and falls back to earlier
-// runs of the same program for unknown tasks.
+// The estimator "auto": tries the methods from most to least trusted. The last resort is earlier
+// runs of the same program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -145,7 +145,7 @@ class OfAmounts {
 // least accurate for networks whose width changes at every layer, and the classifier was trained on
 // such networks (docs/evidence/estimators.md). Within the class, the formula is more precise.
 void KeepWithinClass(const Question& question, Answer& answer) {
-  // Widens the bound. Fitted so that the bound covers 95 % of 1151 runs.
+  // The factor by which the bound is widened. Fitted so that the bound covers 95 % of 1151 runs.
   constexpr double kWider = 1.03;
   const std::optional<AlikeClass> alike = ClassAmongAlike(question);
   if (!alike || answer.point_mib < 1) return;
@@ -204,9 +204,9 @@ double* TermOf(Answer& answer, std::string_view name) {
   return found == answer.terms.end() ? nullptr : &found->mib;
 }
 
-// The memory that PyTorch's allocator reserved beyond the allocated memory, as a share of the
-// allocated memory, in ascending order. Taken from all of the same user's runs of this program that
-// reported their allocated memory, including runs that ran out of memory.
+// Fragmentation in earlier runs, in ascending order: the memory that PyTorch's allocator reserved
+// beyond the allocated memory, as a share of the allocated memory. Uses all runs of this program by
+// the same user that reported their allocated memory, including those that ran out of memory.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;
   if (question.history == nullptr || question.kin.empty()) return gaps;

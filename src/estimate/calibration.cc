@@ -70,15 +70,15 @@ double RestOf(const task::Observation& run) {
   return static_cast<double>(run.formula->rest_mib);
 }
 
-// Identifies a model. For the constant, all runs of a model count as one, regardless of batch size
-// and length.
+// Identifies a model. When the constant is learned, all runs of a model count as one, regardless of
+// batch size and length.
 std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
 
-// Runs of models small enough to reveal the constant. These are all models below kMostSmallMib. If
-// there are too few, the smallest kLeastCalibration models below four times that size are used,
-// even though they reveal the constant less reliably (ShiftOf).
+// Runs of models small enough to reveal the constant: all models below kMostSmallMib. If there are
+// too few of them, the smallest kLeastCalibration models below four times that size are used, even
+// though they reveal the constant less reliably (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;
@@ -149,8 +149,8 @@ double ErrorOf(const Site& site, const task::Observation& run) {
   return std::abs(PredictedMib(site, run) / static_cast<double>(run.measured_mib) - 1);
 }
 
-// How far to shift the built-in base towards the measured base. 0 if the formula's error for models
-// of this size can explain the difference.
+// How far to shift the built-in base towards the measured base. 0 if the difference can be
+// explained by the formula's error for models of this size.
 struct Shift {
   double shown_mib = 0;
   double doubt_mib = 0;

@@ -35,7 +35,7 @@ std::string NameOf(NetworkKind kind) {
   return fmt::format("gpumemnet-{}", NetworkKindName(kind));
 }
 
-// A network trained on fewer measured runs has not learned its family of models.
+// A network trained on fewer measured runs cannot be trusted for its model family.
 constexpr std::int64_t kFewRuns = 500;
 
 // Indexed by kind and family.

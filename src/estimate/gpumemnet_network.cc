@@ -255,7 +255,7 @@ class Network::Encoder : public Network::Member {
     Linear feedforward_out;
   };
 
-  // The attention result of the first `needed` tokens. The rows of `qkv` are the queries, keys and
+  // The attention result for the first `needed` tokens. The rows of `qkv` are the queries, keys and
   // values of all heads, in this order.
   MatrixXf Attend(const MatrixXf& qkv, const VectorXf& ln_repeats, Index needed) const {
     const Index width = qkv.rows() / 3;

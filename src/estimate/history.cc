@@ -79,7 +79,7 @@ std::int64_t HighestThatCounts(const std::vector<std::int64_t>& newest_first) {
 class FromHistory : public Estimator {
  public:
   Result<Answer> Ask(const Question& question) const override {
-    if (question.history == nullptr) return NotFound("there is no history");
+    if (question.history == nullptr) return NotFound("there is no history of earlier runs");
     if (question.signature.empty())
       return NotFound("there is no command to look up in the history");
     const std::vector<task::Observation> runs = question.history->OfSignature(question.signature);

@@ -46,7 +46,7 @@ class Parser {
     return Invalid("{}: {}", path_, what);
   }
   std::unexpected<base::Error> Bad(std::string_view tensor, std::string_view what) const {
-    // Shortens a name, because the input is untrusted and the name may be long.
+    // Shortens the name, because the input is untrusted and names may be long.
     return Bad(fmt::format("tensor '{}': {}", tensor.substr(0, 80), what));
   }
 

@@ -29,7 +29,7 @@ bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_
   return std::ranges::any_of(keys, [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// Reads a required number from the first key that exists. If none does and `target` is already
+// Reads a required number from the first key that exists. If none exists and `target` is already
 // above 0, `target` keeps its value as the default.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;

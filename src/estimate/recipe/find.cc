@@ -61,7 +61,7 @@ class Finder {
   }
 
  private:
-  // Keeps only the last word of each name, because earlier words are overridden.
+  // Keeps only the last word with each name, because it overrides the earlier ones.
   void KeepTheLast() {
     TrainingWords last;
     for (task::TrainingWord& word : best_.words) {

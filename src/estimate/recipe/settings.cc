@@ -12,7 +12,7 @@
 namespace carma::estimate {
 namespace {
 
-constexpr std::size_t kMaxKeyBytes = 200;  // for a single level
+constexpr std::size_t kMaxKeyBytes = 200;  // for each level of nesting
 
 std::string Below(const std::string& prefix, std::string_view key) {
   key = key.substr(0, kMaxKeyBytes);

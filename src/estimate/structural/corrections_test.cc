@@ -182,7 +182,7 @@ class ReadingCorrectionTest : public ::testing::TestWithParam<ReadingCorrection>
 
 TEST_P(ReadingCorrectionTest, FindsTheInputOfItsModel) {
   const ReadingCorrection& correction = GetParam();
-  // Corrections that need more than one example input have tests of their own below.
+  // Corrections that need more than one example input have their own tests below.
   if (correction.name == "TensorFlow-style padding") return;
   if (correction.name == "gated feed-forward") return;
   if (correction.name == "slices in steps") return;

@@ -55,7 +55,7 @@ constexpr double kSegmentMib = 20;
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
 constexpr double kLayerNormsOnly = 0.93;    // norms with no separate result; attention matrices
-constexpr double kKeepsInput = 1.14;        // GELU, SiLU …: they also keep what they read
+constexpr double kKeepsInput = 1.14;        // GELU, SiLU …, which also keep their inputs
 constexpr double kActivationInNorm = 1.68;  // norms with children are not in the total
 
 double KeptOfPass(const model::LayerList& list) {

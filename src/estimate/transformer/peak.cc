@@ -45,8 +45,8 @@ constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: one bl
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// Factors for kinds of training that were never measured. The excess over 1 is doubled. This factor
-// of two was chosen, not fitted.
+// Factors for kinds of training that were never measured. Their excess over 1 is doubled; the
+// factor of two was chosen, not fitted.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
@@ -269,7 +269,7 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
   if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
   if (config.repeats_block) unseen.emplace_back("a single repeated block");
-  // All measured U-Nets were trained in full and without checkpointing.
+  // All measured U-Nets used full training without checkpointing.
   const bool in_full = plan.method == Method::kFull && !RunsBlocksAgain(plan);
   if (config.blocks && !(config.diffuses && in_full)) unseen.emplace_back("blocks of this kind");
   if (config.diffuses && !config.blocks) unseen.emplace_back("diffusion over patches");
@@ -284,7 +284,7 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (plan.ranks > 1 && IsZero(plan.data_parallel)) unseen.emplace_back("ZeRO");
   if (plan.offload_optimizer || plan.offload_parameters || plan.offload_activations)
     unseen.emplace_back("offloading");
-  if (plan.objective != Objective::kTokens) unseen.emplace_back("preferences or rollouts");
+  if (plan.objective != Objective::kTokens) unseen.emplace_back("preference training or rollouts");
   if (plan.step_in_backward) unseen.emplace_back("an optimizer step inside the backward pass");
   if (plan.checkpointing == Checkpointing::kOperators || plan.checkpoint_every > 1)
     unseen.emplace_back("selective checkpointing");

@@ -346,7 +346,8 @@ std::optional<double> GpuMib(std::string_view name) {
   return 0.99 * static_cast<double>(*size) * kMibPerGib;
 }
 
-// The longest sample in a few hundred steps, as a share of the cap. One source states both values.
+// The longest sample in a few hundred steps, as a share of the length cap. One source states both
+// values.
 constexpr double kLongestOfCap = 0.6;
 
 // Reads the lengths from a note such as "variable, mean 445 tokens, cap 4096", for rows that state
