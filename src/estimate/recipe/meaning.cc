@@ -228,8 +228,7 @@ class Reader {
     return list;
   }
 
-  // Sets `bits` to the width of quantised weights, and returns the setting that states it. Null if
-  // the weights are not quantised.
+  // Returns the setting that quantises the weights, and sets `bits` to their width. Null if none.
   const Setting* Quantised(int& bits) const {
     if (const Setting* yes =
             said_.Yes({"load_in_4bit", "use_4bit", "load_4bit", "use_qlora", "qlora"})) {
