@@ -32,7 +32,7 @@ struct TransformerFamily {
   bool hears = false;             // the encoder's tokens are pieces of a fixed-length audio clip
   bool hears_waves = false;       // convolutions make tokens from audio of any length
   bool compares = false;          // two towers, for texts and for images
-  std::int64_t mamba = 0;         // version of its state-space blocks; 0: attention
+  std::int64_t mamba = 0;         // Mamba version of its blocks; 0: attention blocks
   bool norms_heads = false;       // queries and keys have their own norms
   std::int64_t norms = 2;         // per block
   bool wide_scores = false;       // its attention code computes softmax in fp32, as with RMSNorm

@@ -85,7 +85,7 @@ constexpr BesidesRule kBesidesRules[] = {
        return row.rule->role == Role::kKeepsTwo && row.step == Step::kOperation;
      },
      [](const Row& row, Kept& kept) { kept.AddElements(row.out); },
-     "relu, then pow: the result of relu, self of pow"},
+     "relu keeps its result, and pow keeps its input"},
     {"layers written out in Python: NewGELU, QuickGELU, RMSNorm, EvoNorm …",
      "4 per element for each further operation",
      [](const Row& row) { return row.rule->extra_outputs > 0 && row.step == Step::kOperation; },

@@ -337,9 +337,10 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   return terms;
 }
 
-// The highest need of any smaller batch. A weight tensor stops counting as large at the batch size
-// where some activation becomes larger. At this batch size, the formula's result falls even though
-// the memory does not. The highest need is therefore found just below such a batch size.
+// The highest memory need of any smaller batch. A weight tensor stops counting as large at the
+// batch size where some activation becomes larger than it. At that batch size, the formula's result
+// drops, but the actual need does not. The highest result is therefore found just below such a
+// batch size.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

@@ -383,8 +383,8 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
   const std::string_view lengths = row.Text("seq_note");
   plan.variable_length =
       Has(lengths, "variable") || Has(lengths, "max length") || Has(lengths, "dataset");
-  // A source that states the batch of a pass but not the number of passes is assumed to use several
-  // passes.
+  // A source that states the batch size per pass but not the number of passes is assumed to use
+  // several passes.
   plan.accumulates = steps > 1 || (!stated && plan.variable_length);
   tokens = tokens || SetLengths(lengths, plan);
   if (!tokens) return TooLittle("the sample length is not stated");

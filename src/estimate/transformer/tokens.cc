@@ -259,9 +259,9 @@ double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const T
   return bytes;
 }
 
-// Bytes of the adapters' inputs. Each adapter copies its input to its own precision. If the model
-// has the same precision, queries, keys and values read the same tensor, and attention already
-// keeps the input of the output projection.
+// Bytes of the adapters' inputs. Each adapter copies its input to its own precision. No copy is
+// needed if this is also the model's precision. In that case, queries, keys and values read the
+// same tensor, and attention already keeps the input of the output projection.
 double AdapterBytes(const TransformerConfig& config, const TrainingPlan& plan,
                     const Adapters& adapters) {
   if (plan.method != Method::kLora) return 0;

@@ -16,8 +16,8 @@ struct PerToken {
   double held = 0;         // memory of the logits while the first blocks run backward
   double above = 0;        // memory around the loss, except for the logits
   double stays = 0;        // memory that FSDP keeps until the loss if weights are frozen
-  // In the middle of a U-Net's backward pass: the bytes that are still kept, and the share of all
-  // gradients that already exists. 0: not considered.
+  // Halfway through a U-Net's backward pass: the bytes that are still kept, and the share of all
+  // gradients that exist by then. 0: not considered.
   double midway = 0;
   double midway_gradients = 0;
   double encodes = 0;  // memory while an autoencoder makes the first block's input
