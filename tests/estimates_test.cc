@@ -171,9 +171,9 @@ TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutOptions) {
   EXPECT_EQ(found.estimate_method, "transformer");
   EXPECT_THAT(
       found.estimate_remarks,
-      ElementsAre(
-          AllOf(HasSubstr("read: "), HasSubstr("seq-len 512 (train.sh:3: --max_length)")),
-          HasSubstr("MiB of the estimate is for tensors, the rest for the CUDA context and gaps")));
+      ElementsAre(AllOf(HasSubstr("read: "), HasSubstr("seq-len 512 (train.sh:3: --max_length)")),
+                  HasSubstr("MiB of the estimate is for tensors; the rest is the CUDA context and "
+                            "fragmentation")));
   EXPECT_THAT(site.Carma({"show", std::to_string(found.id)}).out,
               AllOf(HasSubstr("(transformer)"), HasSubstr("batch 2 (train.sh:3: ")));
   const std::uint64_t held = site.Submit({"--hold", "--method", "lora", script});

@@ -57,7 +57,8 @@ TEST(DoctorContext, IsComparedWithTheEstimators) {
   const AssumedContext learned{.mib = 700, .taught_by = "A100", .tasks = 12};
   AssumedContext why = shipped;
   why.reason =
-      "as shipped: 2 of the finished models are small enough to reveal the constant, 5 are needed";
+      "as shipped: 2 of the finished models are small enough to reveal the constant, but 5 are "
+      "needed";
   const struct {
     const char* name;
     std::int64_t mib;
@@ -71,7 +72,7 @@ TEST(DoctorContext, IsComparedWithTheEstimators) {
       {"learned: the libraries are in it", 412, learned, Level::kOk,
        "(learned from 12 tasks on A100)"},
       {"the server gives the reason", 412, why, Level::kOk,
-       "(as shipped: 2 of the finished models are small enough to reveal the constant, 5 are "
+       "(as shipped: 2 of the finished models are small enough to reveal the constant, but 5 are "
        "needed)"},
       {"everything is learned", 700, learned, Level::kOk, "A100: 700 MiB (measured)"},
       {"learned under another driver", 900, learned, Level::kWarn, "predictions are too low"},
