@@ -56,9 +56,9 @@ struct Response {
 // code.
 Response ErrorResponse(const base::Error& error);
 
-// Answers a request exactly once, now or later, on the loop's thread. All copies share one answer,
-// so only the first call has an effect. If the last copy is destroyed without answering, the client
-// gets status 500. Answering after the client has disconnected is harmless.
+// Answers a request exactly once, now or later, on the loop's thread. All copies refer to the same
+// request, so only the first call has an effect. If the last copy is destroyed without answering,
+// the client gets status 500. Answering after the client has disconnected is harmless.
 class Responder {
  public:
   using Send = std::function<void(Response)>;
@@ -75,8 +75,8 @@ using Handler = std::function<void(Request, Responder)>;
 
 // Runs on the thread of the given loop. The destructor stops the server and removes its socket. The
 // server rejects requests whose Host is not this machine. It accepts requests from browsers only if
-// they come from its own page, because a page of another site must not act with the rights of the
-// user who views it.
+// they come from its own page, because a page of another site must not act with the privileges of
+// the user who views it.
 class Server {
  public:
   // mode: file mode of the socket; group: the group of the socket, if not our own. A stale socket
@@ -104,7 +104,7 @@ class Client {
   ~Client();
   Client(Client&&) noexcept;
   // An error response is returned as an Error. Errors: kUnavailable if there is no server (the
-  // message explains what to do) or no answer within timeout_s.
+  // message explains what to do) or no response within timeout_s.
   Result<std::string> Call(const std::string& method, const std::string& target,
                            const std::string& body = "", int timeout_s = 60);
   Result<std::string> Get(const std::string& target, int timeout_s = 60) {

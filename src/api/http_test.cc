@@ -595,7 +595,8 @@ TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   OnLoop([&] {
     const auto refused = Server::ListenTcp(loop_, port, handler);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().message, "[::1]:" + std::to_string(port) + ": the port is in use");
+    EXPECT_EQ(refused.error().message,
+              "[::1]:" + std::to_string(port) + ": the port is already in use");
     auto server = Server::ListenTcp(loop_, 0, handler);
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);

@@ -33,7 +33,7 @@ namespace http = boost::beast::http;
 using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one instantiation
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
-// Time limits for receiving a whole header or body and for sending the answer. They apply even if
+// Time limits for receiving a whole header or body and for sending the response. They apply even if
 // the client keeps sending slowly.
 constexpr std::chrono::seconds kHeaderTimeout{60};
 constexpr std::chrono::seconds kBodyTimeout{60};
@@ -42,8 +42,8 @@ constexpr std::chrono::seconds kWriteTimeout{60};
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
 // Connections reserved for root and the daemon's user, so that other users cannot lock them out.
 constexpr std::size_t kReservedConnections = 64;
-// Limits on the memory for announced request bodies that have not been answered yet, and for
-// answers that clients have not read yet. Small bodies and answers are not counted.
+// Limits on the memory for request bodies that are still being received or processed, and for
+// responses that clients have not read yet. Small bodies and responses are not counted.
 constexpr std::size_t kSmallBodyBytes = 256 << 10;
 constexpr std::size_t kMaxBodyBytesPerUser = kMaxBodyBytes;
 constexpr std::size_t kMaxBodyBytesInAll = 8 * kMaxBodyBytes;
@@ -66,7 +66,7 @@ struct Hub {
   std::map<std::uint32_t, std::size_t> body_bytes_per_user;
 };
 
-// The peer's groups when it connected. Its other credentials are from the same moment.
+// The peer's groups at the time it connected. Its other credentials are from the same moment.
 std::vector<std::uint32_t> GroupsOf(int fd) {
   std::vector<std::uint32_t> groups(64);
   socklen_t size = static_cast<socklen_t>(groups.size() * sizeof groups[0]);
@@ -90,24 +90,27 @@ std::optional<Peer> PeerOf(int fd) {
 }
 
 // Rejects DNS rebinding: a page of another site can make its own name resolve to 127.0.0.1, where a
-// port may lead to this daemon (directly or by ssh -L). The Host of the request names that site.
+// port may lead to this daemon (directly or by ssh -L). The request's Host header names that site.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
   return name == "localhost" || name == "127.0.0.1" || name.empty();
 }
 
-// Why this request is refused: another site's page may have made the browser send it. Empty if the
-// request is allowed. Clients other than browsers do not send these fields.
+// Returns why this request is refused (a page of another site may have made the browser send it),
+// or an empty string if it is allowed. Clients other than browsers do not send these header fields.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];
   const bool own = origin.starts_with("http://") && origin.substr(7) == host;
-  if (!origin.empty() && !own) return "Origin: expected this server's own page";
+  if (!origin.empty() && !own)
+    return "this request comes from another site (see its Origin header); only this server's own "
+           "page may send it";
   const std::string_view site = request["Sec-Fetch-Site"];
   const bool reads = request.method() == http::verb::get || request.method() == http::verb::head;
   if (!reads && (site == "cross-site" || site == "same-site"))
-    return "Sec-Fetch-Site: expected this server's own page";
+    return "this request comes from another site (see its Sec-Fetch-Site header); only this "
+           "server's own page may send it";
   return "";
 }
 
@@ -129,17 +132,19 @@ Response Refusal(int status, ErrorCode code, std::string message) {
 
 Response ParseFailure(const beast::error_code& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    return Refusal(431, ErrorCode::kInvalid,
-                   fmt::format("request header: expected at most {} bytes", kMaxHeaderBytes));
+    return Refusal(
+        431, ErrorCode::kInvalid,
+        fmt::format("the request header is too large; the limit is {} bytes", kMaxHeaderBytes));
   }
   if (error == http::error::body_limit) {
-    return Refusal(413, ErrorCode::kInvalid,
-                   fmt::format("request body: expected at most {} bytes", kMaxBodyBytes));
+    return Refusal(
+        413, ErrorCode::kInvalid,
+        fmt::format("the request body is too large; the limit is {} bytes", kMaxBodyBytes));
   }
   return Refusal(400, ErrorCode::kInvalid, "not an HTTP/1.1 request: " + error.message());
 }
 
-// One connection. Reads a request, passes it to the handler, writes the answer, and repeats.
+// One connection. Reads a request, passes it to the handler, writes the response, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // counted_as: the connection and its bytes count towards this user's limits.
@@ -160,7 +165,7 @@ class Session : public std::enable_shared_from_this<Session> {
                             });
   }
 
-  // Sends this answer without reading the request, then closes the connection.
+  // Sends this response without reading the request, then closes the connection.
   void Refuse(Response response) {
     keep_alive_ = false;
     Answer(std::move(response));
@@ -219,14 +224,14 @@ class Session : public std::enable_shared_from_this<Session> {
 
   static Response TooMuchAtOnce() {
     return ErrorResponse({ErrorCode::kUnavailable,
-                          "too many large requests or answers at once; try again when your other "
-                          "requests are done"});
+                          "too many large requests or responses at once; try again when your other "
+                          "requests have finished"});
   }
 
   static Response DoneButTooMuch() {
-    return ErrorResponse(
-        {ErrorCode::kUnavailable,
-         "done, but not shown: too many large answers at once; do not repeat the request"});
+    return ErrorResponse({ErrorCode::kUnavailable,
+                          "the request was carried out, but there are too many large responses at "
+                          "once to return its result; do not repeat it"});
   }
 
   void ReadBody() {
@@ -252,9 +257,10 @@ class Session : public std::enable_shared_from_this<Session> {
     head_only_ = message.method() == http::verb::head;
     reads_ = head_only_ || message.method() == http::verb::get;
     if (message.count(http::field::host) > 1)
-      return Refuse(ErrorResponse({ErrorCode::kInvalid, "Host: expected once"}));
+      return Refuse(
+          ErrorResponse({ErrorCode::kInvalid, "the Host header must appear exactly once"}));
     if (!IsLoopbackHost(message[http::field::host]))
-      return Refuse(ErrorResponse({ErrorCode::kDenied, "Host: expected localhost"}));
+      return Refuse(ErrorResponse({ErrorCode::kDenied, "the Host header must name localhost"}));
     if (const std::string_view why = BrowserObjection(message); !why.empty())
       return Refuse(ErrorResponse({ErrorCode::kDenied, std::string(why)}));
     auto target = ParseTarget(message.target());
@@ -283,7 +289,7 @@ class Session : public std::enable_shared_from_this<Session> {
     return std::string(base::Trim(header.substr(kScheme.size())));
   }
 
-  // Frees the connection if the client hangs up before its answer.
+  // Frees the connection if the client hangs up before it gets its response.
   void WatchPeer() {
     stream_.socket().async_wait(Protocol::socket::wait_read,
                                 [self = shared_from_this()](beast::error_code error) {
@@ -300,7 +306,8 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // Answers count toward the same limit as bodies, because a client may read its answer slowly.
+    // Responses count towards the same limit as request bodies, because a client may read its
+    // response slowly.
     if (!Reserve(response.body.size())) response = reads_ ? TooMuchAtOnce() : DoneButTooMuch();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer
@@ -432,8 +439,8 @@ class BeastServer : public Server {
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
     if (!hub_.tcp && !peer) return;  // a Unix peer without credentials is not served
-    // If there are twice as many connections as the limit, new connections are closed without an
-    // answer, so that refusals do not pile up.
+    // At twice the connection limit, new connections are closed without a response, so that
+    // refusals do not pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     const std::optional<std::uint32_t> user =
         peer ? std::optional(peer->uid) : LoopbackOwner(socket.native_handle());

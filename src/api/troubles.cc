@@ -27,7 +27,7 @@ std::string TroubleOfEstimates(std::string_view why) {
 }
 
 std::string ServerIsClosed(std::string_view why) {
-  return fmt::format("server: {}; carma resume all opens it", why);
+  return fmt::format("server: {}; 'carma resume all' reopens it", why);
 }
 
 std::string TroubleOfGpu(std::int64_t index, std::string_view why) {
