@@ -36,7 +36,7 @@ struct Distribution {
   std::vector<double> values;  // in any order, finite
 };
 // Draws cumulative distributions: for each value, the share of tasks at or below it. Distributions
-// without values are left out.
+// without values are omitted.
 std::string CdfChart(std::string_view what, std::span<const Distribution> cases,
                      std::span<const Tick> ticks, double high, double width);
 

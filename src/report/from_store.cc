@@ -129,8 +129,8 @@ void StoreRun::Settle(const Life& life) {
   if (same) last.gpus = life.last_gpus;
 }
 
-// The task's row has the number of crashes. In published mode, crashes cannot be distinguished from
-// other failures, so the row counts all failures, although the events give other reasons.
+// The task's row stores the number of crashes. In published mode, crashes cannot be distinguished
+// from other failures, so the row counts all failures, even though the events give other reasons.
 void StoreRun::MarkCrashes(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   auto marked = std::ranges::count_if(

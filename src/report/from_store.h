@@ -15,8 +15,8 @@
 
 namespace carma::report {
 
-// Add all tasks of the run first, then their events and the use of the GPUs, each in the order of
-// the store. Rows of unknown tasks are ignored, so whole pages may be added.
+// Add all tasks of the run first, then their events and the GPU usage, each in store order. Rows of
+// unknown tasks are ignored, so whole pages may be added.
 class StoreRun {
  public:
   // Everything after `now` is cut off. A process that is still running at `now` counts as
@@ -24,14 +24,14 @@ class StoreRun {
   explicit StoreRun(core::Time now) : now_(now) {}
 
   void Add(const store::StoredTask& task);
-  // Takes changes of state and ignores other events. An attempt lasts from "running" to the next
-  // state that is neither running nor stopping.
+  // Uses state changes and ignores other events. An attempt lasts from "running" to the next state
+  // that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
   // Adds all GPUs and the promise of an attempt that is known from events. Without this call, only
   // the first GPU of an attempt is known. The last attempt gets its GPUs from the task's row.
   void Add(const store::EndedAttempt& attempt);
-  // Spans of a GPU must come in order of time. Time outside the run is ignored; spans without rows
-  // are gaps.
+  // Spans of a GPU must be added in chronological order. Time outside the run is ignored; spans
+  // without rows are gaps.
   void Add(const store::GpuUsage& usage);
   // Rows outside the run are ignored.
   void Add(const store::LineWait& wait);

@@ -28,7 +28,7 @@ void Put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
 
 // The displayed name of a run or case.
 std::string NameOf(const std::string& label);
-// An empty caption is left out.
+// An empty caption is omitted.
 void PutFigure(std::string& out, std::string_view caption, const std::string& drawing);
 // A 22 x 11 symbol for a figure's key.
 std::string Swatch(std::string_view shape);
@@ -55,7 +55,7 @@ void PutDistributions(std::string& out, const Recorded& cases);
 
 // Compares all cases with the first.
 void PutMetrics(std::string& out, const std::vector<Case>& cases);
-// Tables by group of tasks, by user and by prediction. A table without data is left out.
+// Tables by task group, by user and by prediction. A table without data is omitted.
 void PutGroups(std::string& out, const std::vector<Case>& cases);
 void PutUsers(std::string& out, const std::vector<Case>& cases);
 void PutForecasts(std::string& out, const std::vector<Case>& cases);

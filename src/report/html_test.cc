@@ -132,7 +132,7 @@ TEST(Html, ShowsEveryFigureOfTwoRuns) {
   for (const char* part :
        {"<h1>Two policies</h1>", "Trace total time, with the bounds", "longest task",
         "Distributions", "Tasks on the GPUs", "Waiting tasks", "GPU memory", "SM activity", "Power",
-        "By group of tasks", "out of memory", "Where these runs come from"}) {
+        "By task group", "out of memory", "Where these runs come from"}) {
     EXPECT_THAT(html, HasSubstr(part));
   }
   EXPECT_THAT(html, Not(HasSubstr("nan")));
@@ -172,7 +172,7 @@ TEST(Html, HandlesUnusualRuns) {
     EXPECT_THAT(html, HasSubstr(c.shows)) << c.name;
     EXPECT_THAT(html, Not(HasSubstr("nan"))) << c.name;
   }
-  EXPECT_THAT(Html({}, "none"), HasSubstr("There is no run"));
+  EXPECT_THAT(Html({}, "none"), HasSubstr("There are no runs"));
 }
 
 TEST(Html, EscapesUntrustedText) {

@@ -33,8 +33,8 @@ std::string Text(const Line& line, const Estimated& value);
 // Values at the same position have the same seed, so their common noise cancels out.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
-  // Whether 0 is in the 95 % confidence interval of the difference (Student's t), so that the
-  // difference is not significant. False for single runs, because their noise is unknown.
+  // Whether 0 is in the 95 % confidence interval of the difference (Student's t), which means that
+  // the difference is not significant. False for single runs, because their noise is unknown.
   bool within_noise = false;
 };
 // Both spans must have the same size, which is at least 1.

@@ -18,7 +18,7 @@ struct MadeRun {
   std::uint64_t seed = 1;
 };
 
-// The same options give the same run.
+// The same options produce the same run.
 RunRecord Make(const MadeRun& options);
 
 }  // namespace carma::report

@@ -45,7 +45,7 @@ void GetCounts(JsonReader& in, Metrics& metrics) {
   for (const auto& [name, count] : counts->items()) {
     const std::optional<TaskState> state = core::ParseTaskState(name);
     if (!state || !count.is_number_integer())
-      return in.Complain("tasks_by_state", "numbers by task state");
+      return in.Complain("tasks_by_state", "an object with one number for each task state");
     by_state[*state] = count.get<std::int64_t>();
   }
   metrics.tasks_by_state.assign(by_state.begin(), by_state.end());

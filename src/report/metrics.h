@@ -146,7 +146,10 @@ struct Metrics {
     field("first_submitted_ms", self.first_submitted, "", {.low = -kMaxMs, .high = kMaxMs});
     field("last_ended_ms", self.last_ended, "", {.low = -kMaxMs, .high = kMaxMs});
     field("trace_total_s", self.trace_total_s, "",
-          {.least = 0, .most = 1e18, .required = true, .expected = "the seconds of the whole run"});
+          {.least = 0,
+           .most = 1e18,
+           .required = true,
+           .expected = "the run's total time in seconds"});
     field("waiting_s", self.waiting);
     field("execution_s", self.execution);
     field("jct_s", self.jct);

@@ -13,7 +13,7 @@
 
 namespace carma::report {
 
-// A file beyond these limits is refused.
+// A file that exceeds these limits is rejected.
 inline constexpr std::size_t kMaxReportTasks = 1'000'000;
 inline constexpr std::size_t kMaxReportGpus = 100'000;
 inline constexpr std::size_t kMaxReports = 1'000;
@@ -32,7 +32,8 @@ Report MakeReport(RunRecord run);
 // …} (docs/server/metrics.md). A task takes about 250 bytes.
 std::string ToJsonText(const Report& report);
 // Reads one report or a list of reports. Errors: kInvalid with JSON pointer for a version that is
-// not 1, sizes beyond the limits, attempts on unknown GPUs, times that go back, or equal task ids.
+// not 1, sizes beyond the limits, attempts on unknown GPUs, times that go backwards, or duplicate
+// task ids.
 Result<std::vector<Report>> ReportsFromJsonText(std::string_view text);
 
 // The replays of one case, which are reports with the same label. Cases are in the order of their
@@ -72,8 +73,8 @@ std::string ForecastTable(std::span<const Metrics> runs);
 
 // One row per run with a header line: the metrics in SI units, empty where not reported.
 std::string RunsCsv(std::span<const Metrics> runs);
-// One row per task of the reports that have records, with a header line. Times are s since the
-// run's first submission.
+// One row per task of the reports that have records, with a header line. Times are in seconds since
+// the run's first submission.
 std::string TasksCsv(std::span<const Report> reports);
 
 }  // namespace carma::report

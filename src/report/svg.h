@@ -41,9 +41,9 @@ struct XY {
   double y = 0;
 };
 
-// Reduces a curve to at most `most` points (at least 8) without changing its look. The curve is cut
-// into equal spans of x, and each span keeps its first, lowest, highest and last value and its
-// gaps. Points must be in order of x.
+// Reduces a curve to at most `most` points (at least 8) without changing its appearance. The curve
+// is cut into equal spans of x, and each span keeps its first, lowest, highest and last value and
+// its gaps. Points must be sorted by x.
 std::vector<XY> Thin(std::span<const XY> curve, std::size_t most);
 
 // Maps a range of values to a range of units of the drawing.

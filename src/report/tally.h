@@ -54,8 +54,8 @@ struct GpuSpan {
   double energy_j = 0;   // used in the span, NaN: not reported
 };
 
-// Metrics are bitwise equal for equal outcomes, regardless of their order. Spans of one GPU are
-// summed in the given order.
+// Identical outcomes give bitwise identical metrics, regardless of their order. Spans of one GPU
+// are summed in the given order.
 class Tally {
  public:
   // Must be called once per task.
