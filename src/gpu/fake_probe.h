@@ -35,7 +35,7 @@ class FakeProbe : public Probe {
   // Makes every call block until Release(), as if the driver hung.
   void Hang();
   void Release();
-  // Number of Read() calls that were answered.
+  // Number of Read() calls that have returned.
   std::size_t reads() const;
   // Number of calls that are currently blocked.
   std::size_t hanging() const;

@@ -31,7 +31,7 @@ constexpr XidLine kXids[] = {
     {94, {XidClass::kContained, "contained memory error"}},
     {95, {XidClass::kDevice, "uncontained memory error"}},
     {109, {XidClass::kTask, "a context switch took too long"}},
-    {119, {XidClass::kDevice, "the GPU's system processor (GSP) does not answer"}},
+    {119, {XidClass::kDevice, "the GPU's system processor (GSP) does not respond"}},
     {120, {XidClass::kDevice, "error in the GPU's system processor (GSP)"}},
     {140, {XidClass::kDevice, "unrecovered memory error"}},
     {143, {XidClass::kDevice, "the GPU could not be initialised"}},

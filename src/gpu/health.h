@@ -1,5 +1,5 @@
-// Interprets a GPU's errors and condition: the cause of an Xid, and when a GPU should take no more
-// tasks. Pure. docs/server/gpus.md describes NVIDIA's Xids and the sources.
+// Interprets a GPU's errors and condition: the cause of an Xid, and when a GPU should not accept
+// any more tasks. Pure. docs/server/gpus.md describes NVIDIA's Xids and the sources.
 #pragma once
 
 #include <cstdint>

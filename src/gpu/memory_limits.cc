@@ -39,7 +39,7 @@ Result<Unit> SetOne(const NvmlApi& api, const std::string& group, const MemoryLi
   nvml::SetMemoryLimits request{group.c_str(), ToBytes(limit.soft_mib),
                                 limit.hard_mib ? ToBytes(*limit.hard_mib) : nvml::kNoMemoryLimit};
   return Judge(api, api.set_memory_limits(device, &request),
-               fmt::format("memory limit of {} for {}", limit.uuid, group));
+               fmt::format("setting the memory limit on {} for {}", limit.uuid, group));
 }
 
 // Empty if the words are not a list of limits.

@@ -145,9 +145,9 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
   if (!reader_) CARMA_TRY(OpenAgain());
   if (!places_[device].current) {
     const auto aside = aside_.find(number);
-    return std::unexpected(
-        ReadError(ErrorCode::kUnavailable,
-                  aside != aside_.end() ? aside->second.why : "it is not queried", uuid));
+    return std::unexpected(ReadError(
+        ErrorCode::kUnavailable,
+        aside != aside_.end() ? aside->second.why : "it is currently excluded from queries", uuid));
   }
   reader_->Ask(ReadRequest{*places_[device].current, now});
   std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);
