@@ -15,7 +15,7 @@ namespace carma::store {
 inline constexpr std::string_view kFileName = "carma.db";
 
 // Returns kCorrupt for damage, kUnavailable if another process holds the lock, and kIo for all
-// other errors (full disk, I/O). written: the file that the message about a full disk names.
+// other errors (full disk, I/O). written: the file to name in the message about a full disk.
 base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing,
                        std::string_view written = "the state file");
 

@@ -239,7 +239,7 @@ Result<Unit> Store::AddNotice(const Notice& notice) {
 }
 
 Result<Unit> Store::PutNoticeResult(const Notice& notice) {
-  return impl_->Do("storing the result of a notice", [&] {
+  return impl_->Do("storing a notice's result", [&] {
     impl_->Run("UPDATE notice SET state=?,tries=?,next_ms=?,text=? WHERE id=?", notice.state,
                notice.tries, notice.next, notice.text, notice.id);
   });

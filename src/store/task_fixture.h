@@ -70,8 +70,8 @@ inline StoredTask FullTask(std::uint64_t id) {
   attempt.placement = {{core::GpuIndex{1}, 11'000}, {core::GpuIndex{7}, 0}, {core::GpuIndex{2}, 5}};
   attempt.placement_reason = {core::ReasonCode::kResources, "most free memory"};
   attempt.stopping = core::StopCause::kGpuLost;
-  attempt.sharing = {core::SharingMethod::kMps,    13'000, 35, "GPU-7/Dx4", 56, "GPU-7,GPU-8",
-                     "GPU 7 is shared by streams", 14'000};
+  attempt.sharing = {core::SharingMethod::kMps,       13'000, 35, "GPU-7/Dx4", 56, "GPU-7,GPU-8",
+                     "GPU 7 is shared using streams", 14'000};
   attempt.host = {6, 54'321, "0-3,8,10"};
   attempt.idle_since = base::FromMs(1'700'000'000'009);
   attempt.warned = base::FromMs(1'700'000'000'010);
