@@ -95,7 +95,7 @@ TEST(Elsewhere, KeepsJobsThatMustStay) {
       {"--no-requeue", [](Job& job) { job.requeue = false; }},
       {"is not running", [](Job& job) { job.state = "SUSPENDED"; }},
       {"several nodes", [](Job& job) { job.nodes = 2; }},
-      {"several nodes or parts", [](Job& job) { job.name = "10+1"; }},
+      {"multi-node or heterogeneous", [](Job& job) { job.name = "10+1"; }},
       {"specific nodes", [](Job& job) { job.asked_nodes = "n0"; }},
       {"reservation", [](Job& job) { job.reservation = "course"; }},
       {"held", [](Job& job) { job.on_hold = true; }},

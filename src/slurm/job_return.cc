@@ -37,8 +37,8 @@ std::size_t OursIn(std::string_view comment) {
 // The arguments of the scontrol call that changes the job; empty if there is nothing to change.
 std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name};
-  // Slurm may refuse the claim, for example if no node has that much memory. Then only the comment
-  // is set.
+  // Slurm may refuse the claim, for example if no node has that much memory. In that case, only the
+  // comment is set.
   if (back.claim_gib > 0 && job.carma_gib > 0 && back.refusals < kMostRefusals / 2)
     words.push_back("Gres=" + job.GresWith(back.claim_gib));
   std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
@@ -180,7 +180,7 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   if (!run.out_of_memory) {
     back.retries = kMostVictimRestarts;
     back.comment =
-        fmt::format("carma: ended by a fault of a neighbour or its GPU on {}", kNodePlace);
+        fmt::format("carma: killed by a fault of another task or of the GPU on {}", kNodePlace);
     return back;
   }
   if (run.most_retries == 0) return Conflict("it allows no retries");
@@ -192,8 +192,8 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   // Rounds down if the claim covers all of the GPUs' memory, so that it fits; otherwise rounds up.
   back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
                                             : (all_mib + kMibPerGib - 1) / kMibPerGib;
-  back.comment = fmt::format("carma: out of GPU memory on {} (raised from {} to {})", kNodePlace,
-                             base::FormatMib(run.had_mib), base::FormatMib(next_mib));
+  back.comment = fmt::format("carma: out of GPU memory on {} (claim raised from {} to {})",
+                             kNodePlace, base::FormatMib(run.had_mib), base::FormatMib(next_mib));
   return back;
 }
 
@@ -201,7 +201,7 @@ JobReturn LeaveNode(const Job& job) {
   return {
       .job = job.id,
       .restart = job.restarts,
-      .comment = fmt::format("carma: waited on {} for GPUs, moving to another node", job.node_list),
+      .comment = fmt::format("carma: waited for GPUs on {}; moving to another node", job.node_list),
       .exclude = job.node_list};
 }
 

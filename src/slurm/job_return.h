@@ -17,7 +17,7 @@
 
 namespace carma::slurm {
 
-// The next step. After a crash it may already be done.
+// The next step. After a crash it may already have been done.
 enum class ReturnStep {
   kAsked,    // nothing was done
   kRequeue,  // scontrol requeuehold

@@ -17,8 +17,8 @@ struct WaitingJob {
   std::string why;  // one line
 };
 
-// Whether the comment is about waiting and may therefore be replaced. Comments about retries or by
-// people are not replaced.
+// Whether the comment is about waiting and may therefore be replaced. Comments about retries, and
+// comments written by people, are not replaced.
 bool IsOfWaits(std::string_view admin_comment);
 
 // Placeholder in a comment for the node's name in Slurm.
