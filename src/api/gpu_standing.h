@@ -16,7 +16,7 @@ enum class GpuStanding {
   kShared,    // open to more tasks
   kHeld,      // held by an exclusive task
   kDrained,   // closed to new tasks, and empty
-  kDraining,  // closed to new tasks, but some still run
+  kDraining,  // closed to new tasks, but some are still running
   kDown,      // not usable
 };
 inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = {

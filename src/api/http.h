@@ -30,7 +30,8 @@ struct Peer {
   std::uint32_t gid = 0;
   std::int32_t pid = 0;
   std::vector<std::uint32_t> groups = {};  // supplementary groups
-  std::string token_of = {};  // if identified by a token: the user's name when the token was made
+  std::string token_of =
+      {};  // if identified by a token: the user's name when the token was created
 };
 
 struct Request {

@@ -244,7 +244,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnReadError(const beast::error_code& error) {
     const bool parsing = error.category() == make_error_code(http::error::end_of_stream).category();
     if (!parsing || error == http::error::end_of_stream || error == http::error::partial_message) {
-      return Leave();  // closed, timed out or broken off: no client is waiting
+      return Leave();  // closed, timed out or interrupted: no client is waiting
     }
     Refuse(ParseFailure(error));
   }
@@ -336,7 +336,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnWritten(const beast::error_code& error) {
     if (!hub_) return;
     writing_ = false;
-    response_ = {};  // frees a large answer while the connection is idle
+    response_ = {};  // frees a large response while the connection is idle
     Release(*hub_);
     if (error || !keep_alive_) return Leave();
     ReadRequest();

@@ -104,7 +104,7 @@ std::vector<nvml::Return> EveryError() {
   std::vector<nvml::Return> codes;
   for (nvml::Return code = 1; code <= 27; ++code) codes.push_back(code);
   codes.push_back(nvml::kUnknown);
-  codes.push_back(4'711);  // of a future driver
+  codes.push_back(4'711);  // an error code of a future driver
   codes.push_back(-1);
   return codes;
 }

@@ -122,7 +122,7 @@ TEST(Html, ShowsPromisedBesideUsedMemory) {
   EXPECT_THAT(drawn(), HasSubstr("class=\"promise\""));
   EXPECT_THAT(drawn(), HasSubstr("promised to tasks when they started"));
   EXPECT_EQ(Unbalanced(drawn()), "");
-  run.gpus.resize(12, run.gpus.front());  // a band for all
+  run.gpus.resize(12, run.gpus.front());  // more than kStripGpus: one band for all
   EXPECT_THAT(drawn(), HasSubstr("class=\"promise\""));
 }
 

@@ -19,7 +19,7 @@ namespace carma::report {
 struct Spread {
   double mean = 0;
   double median = 0;
-  double p95 = 0;  // nearest rank of the 95th percentile
+  double p95 = 0;  // 95th percentile (nearest rank)
   double max = 0;
   static void VisitFields(auto& field, auto& self) {
     field("mean", self.mean, "", kAmountRule);

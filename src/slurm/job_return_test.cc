@@ -34,7 +34,7 @@ class OneJob {
  public:
   Job job = Seen("RUNNING", 0);
   std::string comment;
-  std::string refuses;  // requests with this word
+  std::string refuses;  // rejects requests with a word that starts like this
 
   std::vector<std::vector<std::string>> asked;
 
@@ -342,7 +342,7 @@ TEST_F(JobElsewhere, MayUseItsNodeAgainOnceRequeued) {
   Step();
   EXPECT_EQ(last.what, What::kWatch);
   job.state = "PENDING";
-  job.restarts = 2;  // restarted for another cause
+  job.restarts = 2;  // restarted for a different reason
   EXPECT_EQ(Step(), "update");
   EXPECT_EQ(job.excluded, "");
 }

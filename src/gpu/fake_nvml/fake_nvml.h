@@ -79,7 +79,7 @@ struct FakeNvmlEvent {
 struct FakeNvml {
   std::vector<FakeNvmlGpu> gpus;
   std::deque<FakeNvmlEvent> events;            // delivered to the only event set
-  nvml::Return gpm_lists = nvml::kSuccess;     // the answer to a request for several metrics
+  nvml::Return gpm_lists = nvml::kSuccess;     // result of a request for several metrics
   std::map<std::string, int> calls;            // by function name, counted functions only
   std::map<std::string, nvml::Return> errors;  // by function name, for all GPUs; absent: success
   int init_calls = 0;

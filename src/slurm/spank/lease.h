@@ -44,7 +44,7 @@ struct Standing {
   std::vector<std::string> outputs;  // files its processes write to: "INODE PATH"
   std::string follows;               // after the lease's end: "requeue" while its job is requeued
   std::string trouble;               // why there is no lease or its state is unknown; one line
-  bool away = false;                 // carmad did not answer
+  bool away = false;                 // carmad did not respond
   bool gone = false;                 // carmad is away because nothing listens on its socket
 };
 
