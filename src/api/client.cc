@@ -192,7 +192,7 @@ struct Client::Impl {
         text.erase(0, end + 4);
         continue;
       }
-      if (text.size() > kMaxAnswerHeader) return BrokenAnswer("the header is larger than 64 KiB");
+      if (text.size() > kMaxAnswerHeader) return BrokenAnswer("its header is larger than 64 KiB");
       CARMA_TRY(ReadMore(text, 16 << 10, deadline, timeout_s));
     }
     const auto answer = CARMA_TRY(ParseHeader(std::string_view(text).substr(0, end)));
@@ -203,7 +203,7 @@ struct Client::Impl {
       CARMA_TRY(ReadMore(text, wanted, deadline, timeout_s));
     }
     if (text.size() > answer.length)
-      return BrokenAnswer("it has more bytes than announced in Content-Length");
+      return BrokenAnswer("its body is longer than announced in Content-Length");
     if (!answer.keep_alive) fd.reset();
     if (answer.status >= 400) return std::unexpected(ErrorOf(answer, text));
     return text;

@@ -22,7 +22,7 @@ struct VerdictView {
 
   static void VisitFields(auto& field, auto& verdict) {
     field("gpu", verdict.gpu, "GPU index.", {.low = 0});
-    field("fit", verdict.fit, "Whether the task may start on the GPU.",
+    field("fit", verdict.fit, "Whether the task can start on the GPU.",
           {.words = "fits,not_now,never"});
     field("reason", verdict.reason,
           "The reason in one word, such as GpuMemory; empty: the task fits.");
@@ -76,9 +76,11 @@ struct ExplainView {
 
   static void VisitFields(auto& field, auto& explain) {
     field("task", explain.task, "", {.required = true, .expected = "the task"});
-    field("gpus", explain.gpus, "While the task is waiting: whether each GPU can take it.");
+    field("gpus", explain.gpus,
+          "Whether each GPU can take the task; present only while the task is waiting.");
     field("host", explain.host,
-          "While the task is waiting: whether the server has enough cores and memory for it.");
+          "Whether the server has enough cores and memory for the task; set only while the task is "
+          "waiting.");
     field("now_ms", explain.now_ms, "The daemon's clock.");
     field("ahead", explain.ahead,
           "Number of tasks ahead of the task in its queue; null: the task is not waiting.");
@@ -86,7 +88,7 @@ struct ExplainView {
     field("collocation", explain.collocation,
           "What the tasks on a GPU share, and which limits are enforced.");
     field("taught_mib", explain.taught_mib,
-          "Measured need of similar tasks, which replaces the task's own estimate; null: "
+          "Measured memory need of similar tasks, which replaces the task's own estimate; null: "
           "none was measured.");
     field("store_trouble", explain.store_trouble,
           "Why the database is not writable, so that no task can be started or changed; empty: the "

@@ -31,8 +31,8 @@ struct GpuTaskView {
     field("name", task.name, "Name.");
     field("claim_mib", task.claim_mib, "Memory claimed on this GPU when the task was placed.");
     field("promised_mib", task.promised_mib,
-          "Memory promised to the task now: the larger of its claim and its measured memory, or "
-          "its measured need once its memory has stopped growing (policy.plateau_after).");
+          "Memory promised to the task now: the larger of the claimed and the measured memory, or "
+          "the measured need once the task's memory has stopped growing (policy.plateau_after).");
     field("plateau", task.plateau, "Whether the task's memory has stopped growing.");
     field("observed_mib", task.observed_mib, "Memory measured on this GPU.");
     field("peak_mib", task.peak_mib, "Highest memory measured on any GPU of the task.");
@@ -140,8 +140,8 @@ struct GpuView {
     field("uuid", gpu.uuid, "The device name that tasks get in CUDA_VISIBLE_DEVICES.");
     field("name", gpu.name, "Product name.");
     field("state", gpu.state,
-          "idle: no task; mix: open to more tasks; alloc: held by an exclusive task; drng: "
-          "closed, tasks still on it; drain: closed and empty; down: not usable.",
+          "idle: no task; mix: open to more tasks; alloc: held by an exclusive task; drng: closed, "
+          "but with tasks still running; drain: closed and empty; down: not usable.",
           {.words = "idle,mix,alloc,drain,drng,down"});
     field("trouble", gpu.trouble, "Why the GPU is drained or down; empty: the GPU is neither.");
     field("total_mib", gpu.total_mib, "Total memory of the device.");
@@ -160,8 +160,8 @@ struct GpuView {
     field("energy_j", gpu.energy_j, "Energy used since the daemon started.");
     field("temperature_c", gpu.temperature_c, "Temperature.");
     field("sample_age_ms", gpu.sample_age_ms, "Age of the last sample; null: no sample yet.");
-    field("foreign_processes", gpu.foreign_processes, "Processes that CARMA did not start.",
-          {.low = 0});
+    field("foreign_processes", gpu.foreign_processes,
+          "Number of processes that CARMA did not start.", {.low = 0});
     field("tasks", gpu.tasks, "Tasks placed on the GPU.");
     field("foreign", gpu.foreign, "Processes that do not belong to any task.");
     field("unattributed_mib", gpu.unattributed_mib,
@@ -187,7 +187,7 @@ struct GpuView {
     field("mig_parent", gpu.mig_parent, "UUID of the GPU that a MIG instance belongs to.");
     field("linked_to", gpu.linked_to, "GPUs that are connected to this GPU by NVLink.");
     field("pace", gpu.pace, "Speed of tasks on this GPU, relative to the server's fastest GPU.");
-    field("reserved", gpu.reserved, "The current and the next reservation of the GPU.");
+    field("reserved", gpu.reserved, "The GPU's current and next reservations.");
   }
 };
 

@@ -24,12 +24,11 @@ struct RunView : task::Observation {
     field("batch", run.batch, "Samples per GPU and step, if the task states them.", {.low = 0});
     field("length", run.length, "Tokens per sample, if the task states them.", {.low = 0});
     field("method", run.method, "Estimator that predicted the task's memory; empty: none.");
-    field("predicted_mib", run.predicted_mib, "Most likely peak according to the prediction.",
-          {.low = 0});
+    field("predicted_mib", run.predicted_mib, "Predicted most likely peak memory.", {.low = 0});
     field("promised_mib", run.promised_mib, "Memory that was promised to the task.", {.low = 0});
     field("measured_mib", run.measured_mib, "Measured peak memory on one GPU.", {.low = 0});
     field("allocated_mib", run.allocated_mib,
-          "Peak of PyTorch's allocator, if the task reported it.", {.low = 0});
+          "Peak memory of PyTorch's allocator, if the task reported it.", {.low = 0});
     field("ran_out", run.ran_out,
           "Whether the task ran out of GPU memory, in which case it needs more than its measured "
           "peak.");
@@ -63,7 +62,7 @@ struct KnowledgeView {
           "Share of tasks whose memory should stay within their promise; 0: the most likely value "
           "is promised.",
           {.least = 0, .most = 1});
-    field("gpu_type", knowledge.gpu_type, "The server's most common type of GPU.");
+    field("gpu_type", knowledge.gpu_type, "The server's most common GPU type.");
     field("gpu_mib", knowledge.gpu_mib, "Memory available to processes on the largest GPU.",
           {.low = 0});
     field("learns", knowledge.learns,
@@ -81,10 +80,10 @@ struct KnowledgeView {
         "The constant in force, and where it comes from: \"as shipped: …\" or \"learned from …\".");
     field("runs", knowledge.runs, "Earlier runs of the requested signature, newest first.");
     field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
-    field("sm_active", knowledge.sm_active,
-          "SM activity of a task with this signature when running alone on the most common type of "
-          "GPU.",
-          {.least = 0, .most = 1});
+    field(
+        "sm_active", knowledge.sm_active,
+        "SM activity of a task with this signature when running alone on the most common GPU type.",
+        {.least = 0, .most = 1});
     field("sensitivity", knowledge.sensitivity,
           "How much neighbours slow the task down under MPS, measured by carma profile.",
           {.low = 0});

@@ -35,7 +35,7 @@ struct LeaseView {
           "them), adopted (its process uses them) or ended.",
           {.words = "waiting,granted,adopted,ended"});
     field("reason", lease.reason,
-          "Why the lease waits or how it ended, in the words used for tasks.");
+          "Why the lease is waiting or how it ended, in the same words as for tasks.");
     field("reason_text", lease.reason_text, "The reason as one sentence with numbers.");
     field("task_state", lease.task_state, "State of the lease's task.");
     field("user", lease.user, "User who requested the lease.");

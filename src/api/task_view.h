@@ -123,8 +123,9 @@ struct TaskView {
     field("state", task.state, "State of the task.",
           {.words = "submitted,estimating,queued,launching,running,stopping,succeeded,failed,"
                     "cancelled,timed_out,out_of_memory,lost,rejected"});
-    field("reason", task.reason,
-          "Why the task waits or how it ended, as a word such as GpuMemory; empty: no reason.");
+    field(
+        "reason", task.reason,
+        "Why the task is waiting or how it ended, as a word such as GpuMemory; empty: no reason.");
     field("reason_text", task.reason_text, "The reason as one sentence with numbers.");
     field("gpus", task.gpus, "Number of GPUs requested; 0: only cores and memory of the server.",
           {.low = 0});
@@ -140,7 +141,7 @@ struct TaskView {
     field("others_claim_mib", task.others_claim_mib,
           "GPU memory promised on every GPU but the first; null: the same as on the first.");
     field("predicted_mib", task.predicted_mib,
-          "Predicted most likely peak per GPU; null: no estimate.");
+          "Predicted most likely peak memory per GPU; null: no estimate.");
     field("bound_mib", task.bound_mib,
           "Upper bound of the estimate, which should hold for the share of tasks set by "
           "estimate.coverage; at most the largest GPU's memory.");
@@ -177,7 +178,7 @@ struct TaskView {
     field("ended_ms", task.ended_ms, "When the task reached a final state.");
     field("time_limit_s", task.time_limit_s, "The task is stopped after running this long.");
     field("exit_code", task.exit_code, "Exit status of the last attempt, once it has ended.");
-    field("signal", task.signal, "Signal that ended the last attempt.");
+    field("signal", task.signal, "Signal that killed the last attempt.");
     field(
         "exit_detail", task.exit_detail,
         "The line that explains how the last attempt ended, such as the framework's own message.");

@@ -20,7 +20,7 @@ constexpr XidLine kXids[] = {
     {46, {XidClass::kDevice, "the GPU stopped processing"}},
     {48, {XidClass::kDevice, "uncorrectable memory error"}},
     {54, {XidClass::kDevice, "auxiliary power is not connected"}},
-    {61, {XidClass::kDevice, "breakpoint of an internal controller"}},
+    {61, {XidClass::kDevice, "an internal controller hit a breakpoint"}},
     {62, {XidClass::kDevice, "an internal controller halted"}},
     {63, {XidClass::kNews, "a memory page or row was retired"}},
     {64, {XidClass::kDevice, "a memory page or row could not be retired"}},

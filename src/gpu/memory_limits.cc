@@ -61,7 +61,8 @@ std::optional<std::vector<MemoryLimit>> ParseLimits(std::span<const std::string>
 Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
                              std::span<const MemoryLimit> limits) {
   if (api.set_memory_limits == nullptr)
-    return Unavailable("this driver does not support memory limits (branch 615 does)");
+    return Unavailable(
+        "this driver does not support memory limits (branch 615 or newer is required)");
   const NvmlSession session(api);
   if (!session.open()) return Unavailable("the driver does not answer");
   for (const MemoryLimit& limit : limits) CARMA_TRY(SetOne(api, group, limit));

@@ -87,7 +87,7 @@ Result<Recording> ParseRecording(std::string_view text) {
     Result<RecordedAnswer> answer = ParseAnswer(line, recording->devices.size());
     if (!answer) return base::Wrap(answer.error(), where);
     if (!recording->answers.empty() && answer->at < recording->answers.back().at)
-      return Invalid(where + ": /at_ms: expected at least the previous time");
+      return Invalid(where + ": /at_ms: expected a time not before the previous one");
     recording->answers.push_back(std::move(*answer));
   }
   if (!recording) return Invalid("line 1: expected a recording header");

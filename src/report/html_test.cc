@@ -161,10 +161,10 @@ TEST(Html, HandlesUnusualRuns) {
     RunRecord run;
     const char* shows;
   };
-  Case cases[] = {{"nothing at all", {}, "No task has run."},
+  Case cases[] = {{"nothing at all", {}, "No tasks have run."},
                   {"one task", Make({.tasks = 1, .gpus = 1}), "1 task, 1 GPU"},
                   {"GPUs that do not report", std::move(silent), "Not reported."},
-                  {"no GPUs", std::move(no_gpus), "No task has run."},
+                  {"no GPUs", std::move(no_gpus), "No tasks have run."},
                   {"a run without length", std::move(instant), "<svg"}};
   for (Case& c : cases) {
     const std::string html = Html(std::vector<Report>{MakeReport(std::move(c.run))}, c.name);

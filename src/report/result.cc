@@ -95,7 +95,7 @@ std::string Compared(const std::vector<Case>& cases) {
 std::string Single(const Case& of) {
   const double executed =
       MeanOf(of, [](const Metrics& run) { return static_cast<double>(run.executed); });
-  if (executed == 0) return "No task has ended.";
+  if (executed == 0) return "No tasks have ended.";
   const std::size_t runs = of.replays.size();
   std::string text =
       fmt::format("{} task{} in {}{}: a task waits {} and runs {}", TasksText(executed),

@@ -146,7 +146,7 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
        {EndedRun("exclusive", 6000), EndedRun("a", 6150), EndedRun("b", 6300)},
        "a, best of the others, finishes 2.5 % later than exclusive; a task takes 1.00 times as "
        "long as when running alone."},
-      {"nothing was run", {Metrics{}}, "No task has ended."},
+      {"nothing was run", {Metrics{}}, "No tasks have ended."},
   };
   for (const auto& each : cases) {
     SCOPED_TRACE(each.name);

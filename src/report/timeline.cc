@@ -362,14 +362,14 @@ TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width) 
 }
 
 std::string Gantt(const RunRecord& run, const TimelineFrame& frame) {
-  if (run.gpus.empty() || AttemptsOf(run) == 0) return Note(frame, "No task has run.");
+  if (run.gpus.empty() || AttemptsOf(run) == 0) return Note(frame, "No tasks have run.");
   return DrawnOneByOne(run) ? TasksOneByOne(run, frame) : TasksAsDensity(run, frame);
 }
 
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame) {
   constexpr double kHeight = 44;
   const std::vector<XY> curve = Thin(QueueCurve(run), kMostPoints);
-  if (curve.empty()) return Note(frame, "No task was submitted.");
+  if (curve.empty()) return Note(frame, "No tasks were submitted.");
   Svg svg(frame.width, kTop + kHeight + kAxis, "Waiting tasks over time");
   DrawTimeAxis(svg, frame, kTop, kTop + kHeight);
   const Scale x = TimeScale(frame);

@@ -183,7 +183,7 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
         fmt::format("carma: killed by a fault of another task or of the GPU on {}", kNodePlace);
     return back;
   }
-  if (run.most_retries == 0) return Conflict("it allows no retries");
+  if (run.most_retries == 0) return Conflict("it does not allow retries");
   if (run.most_mib > 0 && run.had_mib >= run.most_mib)
     return Conflict("it already had a whole GPU");
   const std::int64_t next_mib =

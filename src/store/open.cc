@@ -75,8 +75,8 @@ Result<Unit> CheckHeader(const std::string& path, const Header& header) {
                     ": start the newer version, or restore a backup");
   }
   if (const int oldest = Migrations().front().version; header.user_version < oldest) {
-    return Fail(ErrorCode::kCorrupt, "{} has schema {}, expected at least {}", path,
-                header.user_version, oldest);
+    return Fail(ErrorCode::kCorrupt, "{} has schema {}, but this version requires at least {}",
+                path, header.user_version, oldest);
   }
   return Unit{};
 }
@@ -229,8 +229,8 @@ Result<Unit> Inspect(const std::string& path) {
   CARMA_TRY(CheckNoLink(path));
   if (!base::Exists(path)) {
     if (HasContent(path + "-wal")) {
-      return Fail(ErrorCode::kCorrupt, path + " is missing but its log " + path +
-                                           "-wal exists, expected both or neither");
+      return Fail(ErrorCode::kCorrupt, path + " is missing, but its log " + path +
+                                           "-wal exists; expected both or neither");
     }
     return NotFound("no " + path);
   }

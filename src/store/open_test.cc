@@ -146,7 +146,7 @@ TEST_F(StoreRefusal, RefusesForeignOrDamagedFiles) {
       {"another application", with(68, "ABCD"), ErrorCode::kCorrupt, "another application"},
       {"schema 0", with(60, std::string(4, '\0')), ErrorCode::kCorrupt, "schema 0"},
       {"the schema before our oldest", with(60, {'\0', '\0', '\0', 19}), ErrorCode::kCorrupt,
-       "has schema 19, expected at least 20"},
+       "has schema 19, but this version requires at least 20"},
       {"a newer schema", with(60, {'\0', '\0', '\0', static_cast<char>(newer)}),
        ErrorCode::kConflict,
        fmt::format("schema {} from a newer CARMA, but this version supports at most {}: start the "
@@ -202,7 +202,7 @@ TEST_F(StoreRefusal, RefusesDamageUnderAnUnfinishedLog) {
 TEST_F(StoreRefusal, RefusesALogWithoutItsFileAndForeignJournals) {
   LeaveInLog("UPDATE task SET ooms=1 WHERE id=1");
   std::filesystem::rename(path_, dir_ + "/moved");
-  ExpectRefused("log without its file", ErrorCode::kCorrupt, "is missing but its log");
+  ExpectRefused("log without its file", ErrorCode::kCorrupt, "is missing, but its log");
   std::filesystem::rename(dir_ + "/moved", path_);
   EXPECT_TRUE(Store::Open(dir_)) << "together they are sound";
   ASSERT_TRUE(base::WriteFileAtomic(path_ + "-journal", "x"));
