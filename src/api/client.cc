@@ -149,7 +149,8 @@ struct Client::Impl {
                   path, listener.uid, ::geteuid());
   }
 
-  // A failed write is not an error yet, because the daemon may have sent an early refusal.
+  // A failed write is not an error yet, because the daemon may have rejected the request early and
+  // closed the connection.
   Result<Unit> Write(std::string_view data, Deadline deadline, int timeout_s) {
     while (!data.empty()) {
       const ssize_t n = ::send(fd.get(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

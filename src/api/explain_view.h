@@ -1,4 +1,4 @@
-// The API's answer to the question "why is this task waiting?".
+// Explains in the API why a task is waiting.
 #pragma once
 
 #include <cstdint>

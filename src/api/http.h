@@ -87,14 +87,14 @@ class Server {
                                                     const std::string& path, unsigned mode,
                                                     Handler handler,
                                                     std::optional<std::uint32_t> group = {});
-  // Listens only on the loopback addresses. Requests have no peer.
+  // Listens only on the loopback addresses. Requests over TCP have no peer.
   static Result<std::unique_ptr<Server>> ListenTcp(boost::asio::io_context& loop,
                                                    std::uint16_t port, Handler handler);
   virtual ~Server() = default;
   virtual std::uint16_t port() const = 0;  // TCP only
   // Recreates the socket file if something has removed it, such as a program that cleans up /tmp.
   // Open connections are not affected. Returns true if the file was recreated. Only for Unix
-  // sockets. Errors: those of ListenUnix.
+  // sockets. Errors: same as ListenUnix.
   virtual Result<bool> RestoreSocket() = 0;
 };
 
@@ -111,8 +111,8 @@ class Client {
   Result<std::string> Get(const std::string& target, int timeout_s = 60) {
     return Call("GET", target, "", timeout_s);
   }
-  // Whether the last call failed because the connection ended before the answer arrived. The server
-  // may have carried out the call nevertheless.
+  // Whether the last call failed because the connection was closed before the response arrived. The
+  // server may still have carried out the call.
   bool cut() const;
 
  private:

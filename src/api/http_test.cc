@@ -117,7 +117,7 @@ class ServerFixture : public ::testing::Test {
     });
   }
 
-  // A small service for the tests.
+  // A small handler for the tests.
   void Handle(Request request, Responder reply) {
     ++requests_;
     if (request.path == "/echo") {

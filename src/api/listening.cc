@@ -41,7 +41,7 @@ Result<bool> IsListening(const sockaddr_un& address) {
          errno != ECONNREFUSED;
 }
 
-// Checks that the path is free, and removes a dead socket of our own.
+// Checks that the path is free, and removes a stale socket file of our own.
 Result<Unit> ClearPath(const std::string& path, const sockaddr_un& address) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) {
@@ -169,7 +169,7 @@ std::optional<std::uint32_t> LoopbackOwner(int fd) {
   std::memcpy(id.idiag_dst, here.address.data(), sizeof id.idiag_dst);
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   if (::send(kernel.get(), &question, sizeof question, 0) != sizeof question) return std::nullopt;
-  // The kernel has already answered when send() returns.
+  // The kernel has already replied by the time send() returns.
   alignas(nlmsghdr) std::array<char, 4096> buffer{};
   const ssize_t got = ::recv(kernel.get(), buffer.data(), buffer.size(), 0);
   const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());

@@ -195,8 +195,8 @@ class Session : public std::enable_shared_from_this<Session> {
     ReadBody();
   }
 
-  // Counts the announced bytes immediately, so that a user cannot fill the memory with incomplete
-  // bodies.
+  // Counts the announced bytes immediately, so that a user cannot exhaust the memory with
+  // incomplete bodies.
   std::size_t AnnouncedBytes() const {
     const auto length = parser_->content_length();
     if (length) return static_cast<std::size_t>(std::min<std::uint64_t>(*length, kMaxBodyBytes));
@@ -483,8 +483,8 @@ Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop, const
   return server;
 }
 
-// Listens on both address families, because "localhost" may resolve to either. If one family were
-// left out, another user could take its port.
+// Listens on both address families, because "localhost" may resolve to either. If only one family
+// were used, another user could take the same port of the other family.
 Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
                                                   Handler handler) {
   constexpr int kTries = 20;  // to find a port that is free in both families

@@ -12,7 +12,7 @@
 
 namespace carma::api {
 
-// A notification about a task, and what became of it.
+// A notification about a task, and whether it was delivered.
 struct NoticeView {
   std::string event;
   std::string target;

@@ -143,8 +143,8 @@ class Making {
 
 // ---- the parent ----
 
-// An empty folder, so the child finds no MPS control daemon. The default folder is shared by all
-// users.
+// An empty folder, so that the child does not find an MPS control daemon. The default folder is
+// shared by all users.
 class EmptyFolder {
  public:
   EmptyFolder() {

@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = ContextTrouble::Kind;
 
-// The child processes of this thread. A test creates them one at a time.
+// The child processes of this thread. A test creates only one at a time.
 std::vector<pid_t> Children() {
   std::ifstream list("/proc/thread-self/children");
   std::vector<pid_t> children;

@@ -1,4 +1,4 @@
-// A probe whose answers are set by the test.
+// A probe whose readings are set by the test.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,7 @@
 
 namespace carma::gpu {
 
-// Thread-safe: the daemon reads on a worker while the test changes the answers.
+// Thread-safe: the daemon reads on a worker while the test changes the readings.
 class FakeProbe : public Probe {
  public:
   explicit FakeProbe(std::vector<DeviceInfo> devices);

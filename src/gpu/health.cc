@@ -153,7 +153,7 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // The restored reason compares with the driver's total error count, so no earlier errors are
+  // The restored reason refers to the driver's total error count, so no earlier errors are
   // subtracted.
   if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }

@@ -88,7 +88,7 @@ constexpr Function kFunctions[] = {
     {"nvmlGpmMigSampleGet", Role::kNothing, Role::kNothing},
     {"nvmlGpmMetricsGet", Role::kNothing, Role::kDecides},
 };
-// Functions that are called for the instances of a MIG GPU. All other functions are called for
+// Functions that are called for the instances of a MIG GPU. All other functions are called only for
 // whole GPUs.
 constexpr Function kOfInstances[] = {
     {"nvmlDeviceGetMaxMigDeviceCount", Role::kIdentity, Role::kNothing},
@@ -175,7 +175,7 @@ TEST_F(NvmlFaultsTest, AGpuFailsWhileItIsRead) {
       MustRead(0);
       Faulty().errors = {{function.name, code}};
       const auto reading = probe_->Read(0, base::FromMs(5) + kConditionSpan);
-      // An absurd number of processes is an error. An empty list is a valid answer.
+      // An absurd number of processes is an error. An empty list is valid.
       const bool absurd = code == nvml::kInsufficientSize && function.at_read == Role::kDecides &&
                           std::string(function.name).find("Processes") != std::string::npos;
       EXPECT_EQ(Outcome(reading), absurd ? ErrorCode::kCorrupt : Expected(function.at_read, code));

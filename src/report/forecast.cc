@@ -16,8 +16,8 @@ namespace {
 
 constexpr double kLeastSlowdown = 1.01;
 
-// How the profile that was known at submission was measured. Only `carma profile` measures the
-// parameters for MPS.
+// How the profile that was known at submission was measured. Only `carma profile` measures the MPS
+// parameters.
 std::string_view ProfiledBy(const core::Profile& profile) {
   return profile.mps ? "carma profile" : "history";
 }

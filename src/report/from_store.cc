@@ -94,7 +94,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   switch (state) {
     case TaskState::kRunning:
-      // After a restart, the daemon may have stored a second event for the same process.
+      // After a restart, the daemon may have stored a second start event for the same process.
       if (!std::exchange(life.running, true)) {
         attempts.push_back({.started = event.when, .ended = now_});
         if (!event.gpu_uuid.empty()) attempts.back().gpus = {GpuOf(event.gpu_uuid)};

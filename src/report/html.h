@@ -12,7 +12,7 @@
 
 namespace carma::report {
 
-// A page with the style of reports: the title as its heading, then the body, which is HTML.
+// A page in the style of a report: the title as its heading, then the body, which is HTML.
 std::string HtmlPage(std::string_view title, std::string_view body);
 
 // A page that shows a record's GPUs over the whole run, with the memory promised to its tasks.

@@ -79,8 +79,8 @@ void PutMetricsTable(std::string& out, const std::vector<Case>& cases) {
 }  // namespace
 
 void PutMetrics(std::string& out, const std::vector<Case>& cases) {
-  // The maximum number of columns on paper. Further columns go into additional tables; each of them
-  // repeats the first case.
+  // The maximum number of columns on paper. Further columns go into additional tables, each of
+  // which repeats the first case.
   constexpr std::size_t kColumns = 6;
   out += "<section><h2>Metrics</h2>\n";
   std::size_t next = 1;

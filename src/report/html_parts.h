@@ -39,7 +39,7 @@ using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*
 Recorded RecordsOf(std::span<const Report> reports);
 
 // Writes a section with a table, or nothing if there are no rows. rows: HTML. The column "run" has
-// its own class, because it is hidden if there is a single run. notes: HTML below the table.
+// its own class, because it is hidden if there is only one run. notes: HTML below the table.
 void PutTable(std::string& out, std::string_view heading,
               std::initializer_list<std::string_view> titles, const std::string& rows,
               std::string_view notes = "");
@@ -48,7 +48,7 @@ void PutTable(std::string& out, std::string_view heading,
 
 // One figure per metric, with a bar for each case.
 void PutComparison(std::string& out, const std::vector<Case>& cases);
-// The distribution of task times, with a line for each case.
+// The distributions of task times, with a line for each case.
 void PutDistributions(std::string& out, const Recorded& cases);
 
 // ---- html_metrics.cc: tables of metrics ----

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Returns the first tag that is not closed in the right order; empty if there is none.
+// Returns the first tag that is not closed in the right order, or an empty string if there is none.
 std::string Unbalanced(const std::string& html) {
   const std::set<std::string> alone{"meta", "br", "!doctype"};
   std::vector<std::string> open;

@@ -89,7 +89,7 @@ const Line kLines[] = {
     {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},
 };
 
-// The value of each replay; empty if any replay lacks it.
+// The value of each replay. Empty if the value is missing in any replay.
 std::optional<std::vector<double>> ValuesOf(const Case& of, const Line& line) {
   std::vector<double> values;
   for (const Metrics* each : of.replays) {
@@ -232,7 +232,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases) {
   return names;
 }
 
-// Each replay has its own bounds, because durations vary with the noise.
+// Each replay has its own bounds, because durations vary randomly.
 std::optional<double> BoundOf(const Case& of, const std::string& name) {
   double sum_s = 0;
   for (const Metrics* each : of.replays) {

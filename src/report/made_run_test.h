@@ -1,5 +1,5 @@
-// A made-up run for tests of reports: tasks of three weights arrive at random, are placed on the
-// GPU with the fewest tasks, and slow each other down.
+// A made-up run for report tests: tasks of three weights arrive at random, are placed on the GPU
+// with the fewest tasks, and slow each other down.
 #pragma once
 
 #include <cstdint>

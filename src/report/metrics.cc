@@ -20,7 +20,7 @@ using core::TaskState;
 
 namespace {
 
-// Adds the GPUs' points, cut to the span of the tasks.
+// Adds the GPUs' points, limited to the span of the tasks.
 void AddGpus(const RunRecord& run, Time from, Time to, Tally& tally) {
   for (std::size_t gpu = 0; gpu < run.gpus.size(); ++gpu) {
     const std::vector<GpuPoint>& points = run.gpus[gpu].points;

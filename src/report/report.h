@@ -25,7 +25,7 @@ struct Report {
   std::optional<RunRecord> run;
 };
 
-// Makes a report with the metrics of the record.
+// Computes the metrics of the record and returns both as a report.
 Report MakeReport(RunRecord run);
 
 // One line of JSON: the fields of the metrics, and the record, if present, as "run" {"version": 1,
@@ -36,8 +36,8 @@ std::string ToJsonText(const Report& report);
 // task ids.
 Result<std::vector<Report>> ReportsFromJsonText(std::string_view text);
 
-// The replays of one case, which are reports with the same label. Cases are in the order of their
-// first report.
+// The replays of one case, which are reports with the same label. Cases are ordered by their first
+// report.
 struct Case {
   std::string label;
   std::vector<const Metrics*> replays;  // at least one
@@ -68,7 +68,7 @@ std::string Compare(std::span<const Metrics> runs);
 std::string GroupTable(std::span<const Metrics> runs);
 
 // Predicted and measured values, one row per case, quantity and method. Empty without predictions.
-// Only the first replay of each case counts.
+// Only the first replay of each case is used.
 std::string ForecastTable(std::span<const Metrics> runs);
 
 // One row per run with a header line: the metrics in SI units, empty where not reported.

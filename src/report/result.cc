@@ -49,8 +49,8 @@ std::string NameOf(const Case& of) {
   return of.label.empty() ? "the other run" : of.label;
 }
 
-// The fastest case. A case with more failed tasks than the first case is chosen only if there is no
-// other.
+// The fastest case. Cases with more failed tasks than the first case are considered only if there
+// are no others.
 std::size_t Best(const std::vector<Case>& cases) {
   const Line& total = LineOf("trace_total_s");
   std::size_t best = 1;

@@ -144,7 +144,7 @@ std::string TasksOneByOne(const RunRecord& run, const TimelineFrame& frame) {
 }
 
 // The number of running tasks, by cell. A row is a group of neighbouring GPUs, and a column is a
-// span of time; all spans are equal.
+// span of time. All spans have equal length.
 struct Density {
   std::size_t gpus_per_row = 1;
   std::size_t rows = 0;

@@ -24,7 +24,7 @@ struct TimelineFrame {
   std::map<std::string, std::size_t> colours;  // of groups: classes "c0" to "c7"
 };
 
-// The common frame for these runs.
+// The common scales for these runs.
 TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width);
 
 // Above these limits, Gantt() draws only the number of running tasks, not each task.

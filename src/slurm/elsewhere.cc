@@ -7,7 +7,7 @@
 namespace carma::slurm {
 namespace {
 
-// A job that has been restarted this many times, for whatever cause, is not moved.
+// A job that has been restarted this many times, for whatever reason, is not moved.
 constexpr int kMostRestarts = 2;
 
 std::int64_t NumberOf(std::string_view text) {

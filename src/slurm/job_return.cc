@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t kMibPerGib = 1'024;
 // Limit on restarts for causes other than the job itself running out of GPU memory.
 constexpr int kMostVictimRestarts = 10;
-// A job that was asked to leave is not at fault. But after this many departures something else must
-// be wrong.
+// A job that was asked to leave is not at fault. After this many departures, however, something
+// else must be wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
 constexpr std::string_view kBeside = " | carma: ";  // kOurs after another person's comment
@@ -57,7 +57,8 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.MayGoBack()) return GiveUp(fmt::format("the job has ended ({})", job.state));
   const bool more = back.claim_gib > 0;
   const int had = more ? RetriesToldIn(job.admin_comment) : job.restarts;
-  // A user may replace CARMA's comment, which counts the retries. So restarts are limited too.
+  // A user can replace CARMA's comment, which holds the retry count, so the number of restarts is
+  // limited too.
   const int most = more ? back.retries + kMostVictimRestarts : back.retries;
   if (had >= back.retries || job.restarts >= most) {
     return GiveUp(fmt::format("no retries left after {} restart{}", job.restarts,

@@ -26,7 +26,8 @@ inline constexpr std::string_view kNodePlace = "%n";
 std::string WithNodeName(std::string text, std::string_view node);
 
 // Sets the comment of a job once it has waited for a while, then updates it at most once a minute
-// if the text has changed. Removes it when the job no longer waits.
+// if the text has changed. Replaces it with the total waiting time when the job is no longer
+// waiting.
 class WaitComments {
  public:
   using Moment = std::chrono::steady_clock::time_point;

@@ -35,7 +35,7 @@ constexpr std::int64_t kAll = -1;  // as LIMIT: no limit
 }  // namespace
 
 struct History::Impl {
-  // Calls `read_row` for each row until it fails or does not want more rows.
+  // Calls `read_row` for each row until it fails or returns false.
   template <class ReadRow, class... Values>
   Result<Unit> Walk(const char* doing, const std::string& sql, ReadRow read_row,
                     const Values&... values) {

@@ -253,7 +253,7 @@ TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
   EXPECT_EQ(version, SchemaVersion());
 }
 
-// The daemon is upgraded while a task is running and a GPU is drained.
+// Simulates an upgrade of the daemon while a task is running and a GPU is drained.
 TEST_F(StoreRefusal, UpgradesSchema20WithTasksDrainsAndUse) {
   MakeOldBooks(
       20,

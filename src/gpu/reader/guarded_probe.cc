@@ -224,7 +224,7 @@ bool GuardedProbe::TrialSucceeds(std::uint32_t number, Aside& aside) {
   return false;
 }
 
-// A GPU counts as healthy again once it has answered for as long as it was set aside.
+// A GPU counts as healthy again once it has been responding for as long as it was set aside.
 void GuardedProbe::Answered(std::uint32_t number) {
   const auto caution = cautions_.find(number);
   if (caution == cautions_.end()) return;

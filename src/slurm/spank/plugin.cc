@@ -47,8 +47,8 @@ constexpr int kVerdictS = 10;  // how long a failed script waits for its requeue
 constexpr int kAwayS = 600;    // how long carmad may be away
 constexpr int kFailed = -1;    // Slurm ignores errors above 0, including those of spank.h
 constexpr std::uint32_t kMaxFiles = 64;
-// Environment variable for the steps of a job whose script has a lease. Its value is the job's id,
-// such as "4711".
+// Environment variable that marks the steps of a job whose script has a lease. Its value is the job
+// id, such as "4711".
 constexpr char kJobVariable[] = "CARMA_LEASE_JOB";
 // The process name while waiting. Slurm's process trackers ignore processes named like slurmstepd.
 constexpr char kWaits[] = "carma-wait";
@@ -297,9 +297,9 @@ std::string LastWords(std::uint32_t task) {
   return words;
 }
 
-// Since 24.11 slurmstepd has signal handlers, which its child keeps until it executes its program.
-// With these handlers, a waiting child would survive scancel, and scontrol suspend would not stop
-// the child.
+// Since 24.11 slurmstepd has signal handlers, which its child inherits and keeps until it calls
+// exec. With these handlers, a waiting child would survive scancel, and scontrol suspend would not
+// stop the child.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);
@@ -352,8 +352,8 @@ int TakeLease(spank_t spank) {
       if (state->shared != nullptr) state->shared->adopted = true;
       return 0;
     }
-    // The job did not adopt its lease in time, perhaps because it was suspended. It waits to be
-    // granted the lease again.
+    // The job did not adopt its lease in time, perhaps because it was suspended. It waits until the
+    // lease is granted again.
     const bool again = !standing.away && carmad.Await(state->lease, 0).state == "waiting";
     const bool late = MonotonicMs() - started >= kAwayS * std::int64_t{1000};
     if (!again && (!standing.away || late)) return Refuse(standing.trouble);
