@@ -103,14 +103,11 @@ std::string_view BrowserObjection(const http::request<http::string_body>& reques
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];
   const bool own = origin.starts_with("http://") && origin.substr(7) == host;
-  if (!origin.empty() && !own)
-    return "this request comes from another site (see its Origin header); only this server's own "
-           "page may send it";
+  if (!origin.empty() && !own) return "requests from other sites are refused (Origin)";
   const std::string_view site = request["Sec-Fetch-Site"];
   const bool reads = request.method() == http::verb::get || request.method() == http::verb::head;
   if (!reads && (site == "cross-site" || site == "same-site"))
-    return "this request comes from another site (see its Sec-Fetch-Site header); only this "
-           "server's own page may send it";
+    return "requests from other sites are refused (Sec-Fetch-Site)";
   return "";
 }
 
@@ -132,14 +129,12 @@ Response Refusal(int status, ErrorCode code, std::string message) {
 
 Response ParseFailure(const beast::error_code& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    return Refusal(
-        431, ErrorCode::kInvalid,
-        fmt::format("the request header is too large; the limit is {} bytes", kMaxHeaderBytes));
+    return Refusal(431, ErrorCode::kInvalid,
+                   fmt::format("the request header is larger than {} bytes", kMaxHeaderBytes));
   }
   if (error == http::error::body_limit) {
-    return Refusal(
-        413, ErrorCode::kInvalid,
-        fmt::format("the request body is too large; the limit is {} bytes", kMaxBodyBytes));
+    return Refusal(413, ErrorCode::kInvalid,
+                   fmt::format("the request body is larger than {} bytes", kMaxBodyBytes));
   }
   return Refusal(400, ErrorCode::kInvalid, "not an HTTP/1.1 request: " + error.message());
 }
@@ -229,9 +224,9 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   static Response DoneButTooMuch() {
-    return ErrorResponse({ErrorCode::kUnavailable,
-                          "the request was carried out, but there are too many large responses at "
-                          "once to return its result; do not repeat it"});
+    return ErrorResponse(
+        {ErrorCode::kUnavailable,
+         "request carried out, but its result is too large to return now; do not repeat it"});
   }
 
   void ReadBody() {
@@ -257,8 +252,7 @@ class Session : public std::enable_shared_from_this<Session> {
     head_only_ = message.method() == http::verb::head;
     reads_ = head_only_ || message.method() == http::verb::get;
     if (message.count(http::field::host) > 1)
-      return Refuse(
-          ErrorResponse({ErrorCode::kInvalid, "the Host header must appear exactly once"}));
+      return Refuse(ErrorResponse({ErrorCode::kInvalid, "expected exactly one Host header"}));
     if (!IsLoopbackHost(message[http::field::host]))
       return Refuse(ErrorResponse({ErrorCode::kDenied, "the Host header must name localhost"}));
     if (const std::string_view why = BrowserObjection(message); !why.empty())
@@ -306,8 +300,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // Responses count towards the same limit as request bodies, because a client may read its
-    // response slowly.
+    // Responses count towards the same limit as bodies, because a client may read them slowly.
     if (!Reserve(response.body.size())) response = reads_ ? TooMuchAtOnce() : DoneButTooMuch();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer
