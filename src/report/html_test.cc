@@ -130,7 +130,7 @@ TEST(Html, ShowsEveryFigureOfTwoRuns) {
   const std::string html = Html(Two(), "Two policies");
   EXPECT_EQ(Unbalanced(html), "");
   for (const char* part :
-       {"<h1>Two policies</h1>", "Trace total time, with the bounds", "longest task",
+       {"<h1>Two policies</h1>", "Trace total time, with the lower bounds", "longest task",
         "Distributions", "Tasks on the GPUs", "Waiting tasks", "GPU memory", "SM activity", "Power",
         "By task group", "out of memory", "Where these runs come from"}) {
     EXPECT_THAT(html, HasSubstr(part));

@@ -202,7 +202,7 @@ TEST(JobReturn, NextStepFollowsFromSlurmsState) {
       "carma: out of GPU memory on n1 (claim raised from 1.0G to 2.0G), retry 3 of 3";
   Job victim = tried;
   victim.restarts = 9;
-  JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: ended by a neighbour"};
+  JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: killed by a neighbour"};
   const std::string held = "job requeued in held state";
   const Case cases[] = {
       {"still runs", asked, Seen("RUNNING", 0), What::kRun, "requeuehold"},
@@ -249,10 +249,10 @@ TEST(JobReturn, CountsRetriesAcrossVictimRestarts) {
   EXPECT_EQ(RetriesToldIn("carma: x, retry many"), 0);
   Job job = Seen("RUNNING", 1);
   job.admin_comment = Begun(Asked(), Seen("RUNNING", 0)).comment;
-  const JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: ended by a neighbour"};
-  EXPECT_EQ(Begun(innocent, Seen("RUNNING", 0)).comment, "carma: ended by a neighbour");
+  const JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: killed by a neighbour"};
+  EXPECT_EQ(Begun(innocent, Seen("RUNNING", 0)).comment, "carma: killed by a neighbour");
   const JobReturn victim = Begun(innocent, job);
-  EXPECT_EQ(victim.comment, "carma: ended by a neighbour, retry 1 of 3");
+  EXPECT_EQ(victim.comment, "carma: killed by a neighbour, retry 1 of 3");
   job.restarts = 2;
   job.admin_comment = victim.comment;
   EXPECT_EQ(Begun(Asked(), job).comment, "carma: more, retry 2 of 3");
