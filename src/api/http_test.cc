@@ -403,7 +403,7 @@ TEST_F(ServerFixture, ReportsThatAChangeIsDoneIfItsAnswerIsTooLarge) {
               const std::string rest = " /big HTTP/1.1\r\nConnection: close\r\n\r\n";
               if (!Exchange(ConnectUnix(path_), "GET" + rest).starts_with("HTTP/1.1 503")) return 7;
               const std::string answer = Exchange(ConnectUnix(path_), "POST" + rest);
-              return answer.starts_with("HTTP/1.1 503") && answer.contains("done, but") ? 0 : 1;
+              return answer.starts_with("HTTP/1.1 503") && answer.contains("out, but ") ? 0 : 1;
             }),
             0);
 }
