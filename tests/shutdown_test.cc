@@ -151,7 +151,7 @@ TEST_F(Shutdown, TasksCheckpointAndContinueAfterTheBoot) {
   }
   const std::uint64_t late = site.Submit({"--", "/bin/true"});
   site.ExpectWaits(late, "Draining");
-  EXPECT_THAT(site.Status().troubles, Contains(HasSubstr("carma resume all opens it")));
+  EXPECT_THAT(site.Status().troubles, Contains(HasSubstr("'carma resume all' reopens it")));
 
   PowerOff();
   Boot();

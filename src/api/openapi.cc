@@ -84,7 +84,7 @@ Describer Described(base::Absent absent);
 // Describes each field of a type as a property of its schema.
 class Describer {
  public:
-  // absent: how missing values are written. kNull is for answers, which contain every field.
+  // absent: how missing values are written. kNull is for responses, which contain every field.
   // kLeftOut is for requests; the schema then lists the default values.
   Describer(Json defaults, base::Absent absent) : defaults_(std::move(defaults)), absent_(absent) {}
 

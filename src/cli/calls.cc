@@ -34,7 +34,7 @@ std::string TaskPath(std::uint64_t id, const std::string& rest = "") {
 
 // An unreadable response is the daemon's fault, not the user's.
 base::Error Unexpected(const base::Error& error) {
-  return {ErrorCode::kIo, "answer from carmad: " + error.message};
+  return {ErrorCode::kIo, "response from carmad: " + error.message};
 }
 
 template <class Read, class T = typename std::invoke_result_t<Read, const Json&>::value_type>

@@ -96,7 +96,7 @@ Result<Unit> Adopt(Asker& asker, std::uint64_t id) {
   base::JsonReader in(answer, "");
   const Json* environment = in.Raw("environment");
   if (environment == nullptr || !environment->is_object())
-    return Fail(ErrorCode::kIo, "answer from carmad: expected an environment");
+    return Fail(ErrorCode::kIo, "response from carmad: expected an environment");
   for (const auto& [name, value] : environment->items()) {
     if (value.is_string()) ::setenv(name.c_str(), value.get<std::string>().c_str(), 1);
   }

@@ -192,11 +192,10 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
             "Memory: 29.3G predicted (given).\n"
             "It requests 20.0G, the amount that similar tasks have needed.\n");
   api::ExplainView unwritten = explain;
-  unwritten.store_trouble = "no space left on the disk of /var/lib/carma";
-  EXPECT_THAT(
-      Explanation(unwritten),
-      ::testing::StartsWith("carmad cannot write its database (no space left on the disk of "
-                            "/var/lib/carma): no tasks start"));
+  unwritten.store_trouble = "no space left on the disk that holds /var/lib/carma";
+  EXPECT_THAT(Explanation(unwritten),
+              ::testing::StartsWith("carmad cannot write its database (no space left on the disk "
+                                    "that holds /var/lib/carma): no tasks start"));
   api::ExplainView behind = explain;
   behind.task.reason = "Priority";
   EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))
