@@ -287,7 +287,7 @@ std::vector<Key> MakeKeys() {
                &core::ParseQosClass),
          AT(policy.classes)),
       Of("limits.rules",
-         "Limits for users, accounts and classes; \"*\" means each one separately "
+         "Limits for users, accounts and classes; \"*\" limits each one separately "
          "(docs/server/sharing.md).",
          Texts("list of strings like [\"user=* running=8 gpu_hours=200/7d\", \"qos=background "
                "gpus=2\"]",
@@ -407,8 +407,8 @@ std::vector<Key> MakeKeys() {
          "Raise an alert when more GPU memory than this belongs to no known process.", Size(),
          AT(unattributed_mib)),
       Of("monitor.probe_timeout",
-         "A GPU whose driver call takes longer (real time) is treated as hung; others are still "
-         "sampled.",
+         "A GPU whose driver call takes longer than this (real time) is treated as hung; others "
+         "are still sampled.",
          Span(100 * kMs, kHour), AT(probe_timeout), kRestart),
       Of("monitor.nvml_library", "Driver library used to read GPUs.",
          NameOrPath("library name or absolute path"), AT(nvml_library), kRestart),
@@ -491,7 +491,7 @@ std::vector<Key> MakeKeys() {
                   [](double share) { return share == 0 || (share >= 0.5 && share <= 0.999); }),
          AT(estimate_coverage)),
       Of("estimate.time_limit",
-         "A task whose estimate takes longer (real time) is queued without one.",
+         "A task whose estimate takes longer than this (real time) is queued without one.",
          Span(100 * kMs, kHour), AT(estimate_time_limit)),
       Of("estimate.history", "Learn memory needs and prediction errors from finished tasks.",
          Flag(), AT(estimate_history), kRestart),
