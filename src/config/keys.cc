@@ -166,8 +166,7 @@ std::vector<Key> MakeKeys() {
       Of("daemon.socket_mode",
          "Socket permissions. By default everyone may connect; the kernel identifies the user.",
          FileMode(), AT(socket_mode), kRestart),
-      Of("daemon.socket_group",
-         "Group that owns the socket, for socket_mode \"0660\"; empty: the daemon's group.",
+      Of("daemon.socket_group", "Socket group, for socket_mode \"0660\"; empty: carmad's group.",
          Text("group name, or empty",
               [](std::string_view name) { return name.empty() || IsName(name); }),
          AT(socket_group), kRestart),
@@ -200,8 +199,7 @@ std::vector<Key> MakeKeys() {
          "(November 2025).",
          OrFalse(Called("\"thesis\", \"v2\"", Word({"thesis", "v2"}))), AT(published), kRestart),
       Of("policy.sm_cap",
-         "A GPU accepts no more tasks while its mean SM activity over monitor.window is above "
-         "this.",
+         "A GPU accepts no more tasks while its mean SM activity over the window is above this.",
          SmCap(), AT(policy.sm_cap)),
       Of("policy.without_sm_activity",
          "How to share a GPU that does not report SM activity: by kernel utilization (an upper "
@@ -466,8 +464,7 @@ std::vector<Key> MakeKeys() {
       Of("notify.sendmail", "Program that delivers mail, like sendmail(8).",
          Path("absolute path", 4'095), AT(notify_sendmail)),
       Of("notify.admin",
-         "Targets to notify about idle holders and failing GPUs (same format as carma submit "
-         "--notify).",
+         "Targets to notify about idle holders and failing GPUs (as in carma submit --notify).",
          List("list of targets like [\"root@example.org\", \"https://example.org/hook\"]",
               kTextList, 8, Text("", &IsNotifyTarget)),
          AT(notify_admin)),
