@@ -498,7 +498,7 @@ std::vector<Key> MakeKeys() {
       Of("estimate.profiles",
          "Profiles measured by \"carma profile\"; empty: none (docs/server/profile.md).",
          PathOrNone(), AT(estimate_profiles)),
-      Of("task.kill_grace", "Time between SIGTERM and SIGKILL when a task is stopped.",
+      Of("task.kill_grace", "Time between asking a task to exit and killing it.",
          Span(Duration{0}, kDay), AT(kill_grace)),
       Of("task.max_output", "Size at which an output file is rotated; 0: never.", Size(),
          AT(max_output_mib)),
