@@ -202,7 +202,7 @@ void RunInit(Context& context, const Flags& flags) {
   std::error_code none;
   if (is_new && std::filesystem::is_symlink(std::filesystem::symlink_status(path, none)))
     return context.Fail(
-        NotFound("{}: the link is broken; restore its target, or remove the link", path).error());
+        NotFound("{}: the link is broken; restore its target or remove the link", path).error());
   if (!is_new) {
     Result<std::string> text = base::ReadFile(path, kMaxConfigurationBytes);
     if (!text) return context.Fail(text.error());
