@@ -4,7 +4,9 @@
 
 #include <vector>
 
-#include "base/json.h"
+namespace carma::base {
+class JsonReader;
+}
 
 namespace carma::estimate {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/json.h"
 #include "estimate/block_list.h"
 
 namespace carma::estimate {

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
+
 namespace carma::estimate {
 
 void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config) {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "core/values/interference.h"
 

@@ -2,12 +2,12 @@
 // it shares a GPU.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "api/knowledge_view.h"
-#include "base/json.h"
 #include "estimate/activity_guess.h"
 
 namespace carma::cli {
@@ -23,7 +23,7 @@ struct ModelWork {
 std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside);
 // The same facts as JSON (docs/use/api.md).
-base::Json ActivityJson(const api::KnowledgeView& known, const ModelWork& model,
-                        std::span<const double> beside);
+nlohmann::json ActivityJson(const api::KnowledgeView& known, const ModelWork& model,
+                            std::span<const double> beside);
 
 }  // namespace carma::cli
