@@ -191,7 +191,7 @@ bool FollowRelatives(const Question& question, Answer& answer) {
   answer.point_mib = std::llround(factor * point_mib);
   if (answer.needed_mib)
     answer.needed_mib = std::llround(factor * static_cast<double>(*answer.needed_mib));
-  answer.terms.push_back({"correction from related runs", (factor - 1) * point_mib});
+  answer.terms.push_back({"correction from relatives", (factor - 1) * point_mib});
   answer.method = "relatives";
   answer.warnings.push_back(fmt::format(
       "{} run{} of the same program with other settings needed {:.2f} times the prediction",

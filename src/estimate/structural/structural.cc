@@ -225,8 +225,7 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
   const double run_mib = numbers.frozen_mib + numbers.copies_mib + numbers.states_mib +
                          numbers.run_copies * numbers.trained_mib;
   return {{"parameters and optimizer", run_mib},
-          {"optimizer step of large tensors",
-           (kLargeStepCopies - numbers.run_copies) * numbers.large_mib},
+          {"step of large tensors", (kLargeStepCopies - numbers.run_copies) * numbers.large_mib},
           {"kept for backward", KeptMib(*question.layers, kept, numbers)},
           {"widest convolution", of_batch(kConvFactor, kept.widest_conv)},
           {"largest tensor", of_batch(kLargestFactor, kept.largest_inside)},
@@ -330,7 +329,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
 std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);
-  terms.push_back({"optimizer step", std::max(0.0, StepMib(numbers, rest_mib))});
+  terms.push_back({"step of the optimizer", std::max(0.0, StepMib(numbers, rest_mib))});
   // DistributedDataParallel reduces copies of the gradients and does not free them.
   if (question.gpus > 1)
     terms.push_back({"shared gradients", kCollectivesMib + numbers.trained_mib});
@@ -393,7 +392,7 @@ Result<Answer> Structural::Ask(const Question& question) const {
   const double of_batch_mib = SumOf(answer.terms);
   const double more_mib = std::max(0.0, SmallerBatchMib(question, kept) - of_batch_mib);
   answer.terms.insert(answer.terms.begin(), Term{std::string(kContextTerm), context_mib});
-  answer.terms.emplace_back("correction: a smaller batch needs more", more_mib);
+  answer.terms.emplace_back("a smaller batch needs more", more_mib);
   std::erase_if(answer.terms, [](const Term& term) { return term.mib == 0; });
 
   const double point_mib = context_mib + of_batch_mib + more_mib;
