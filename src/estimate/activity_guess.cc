@@ -24,7 +24,7 @@ constexpr Curve kConvolutional{.half_busy = 1.0e9, .steepness = 0.5, .mean_error
 // fill the SMs with far fewer multiply-adds per sample than convolutional networks do.
 constexpr Curve kLinear{.half_busy = 2.4e7, .steepness = 0.75, .mean_error = 0.04};
 
-// How often one sample uses each weight.
+// How many times one sample uses each weight.
 double UsesOf(const model::Layer& layer, model::Op op) {
   const model::Shape& out = layer.out;
   if (op == model::Op::kConv) {

@@ -41,10 +41,10 @@ class ClassPrior {
     // The highest of n values covers n/(n + 1) of all future values from the same distribution.
     answer.coverage =
         static_cast<double>(peaks_mib.size()) / static_cast<double>(peaks_mib.size() + 1);
-    answer.warnings.push_back(
-        fmt::format("there is no summary and no earlier run with these settings, so the estimate "
-                    "is based on {} runs of the same program with other settings ({} to {} MiB)",
-                    peaks_mib.size(), peaks_mib.front(), peaks_mib.back()));
+    answer.warnings.push_back(fmt::format(
+        "there is no usable summary and no earlier run with these settings, so the estimate "
+        "is based on {} runs of the same program with other settings ({} to {} MiB)",
+        peaks_mib.size(), peaks_mib.front(), peaks_mib.back()));
     return answer;
   }
 };

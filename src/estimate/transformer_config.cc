@@ -61,8 +61,8 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
   if (const TransformerFamily* known = FindFamily(name)) return known;
   if (name.ends_with("Pipeline")) {
     in.Complain("_class_name",
-                "a single model, not a pipeline; pass the config.json in its folder unet or "
-                "transformer, or use --hf-config with this file");
+                "a single model, not a pipeline; pass the config.json in its unet or transformer "
+                "folder, or use --hf-config with this file");
     return nullptr;
   }
   const std::string nearest = NearestFamily(name);

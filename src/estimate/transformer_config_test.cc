@@ -400,8 +400,8 @@ TEST(TransformerConfig, NamesMissingKeys) {
       {R"({"model_type":"mamba"})", "/num_hidden_layers: expected a number"},
       {R"({"model_type":"lama"})", "(did you mean llama?)"},
       {R"({"_class_name":"StableDiffusionPipeline"})",
-       "/_class_name: expected a single model, not a pipeline; pass the config.json in its folder "
-       "unet or transformer, or use --hf-config with this file"},
+       "/_class_name: expected a single model, not a pipeline; pass the config.json in its "
+       "unet or transformer folder, or use --hf-config with this file"},
       {R"({"_class_name":"UNet2DConditionModel","_diffusers_version":"0.30.0"})",
        "/block_out_channels: expected a list of numbers"},
       {R"({"_class_name":"UNet3DConditionModel","_diffusers_version":"0.30.0"})",

@@ -387,7 +387,8 @@ class Finder {
   Result<std::string> Read(const std::string& path, std::size_t max_bytes) {
     const bool readable = path.starts_with('/') && path.size() <= kMaxPathBytes &&
                           base::IsUtf8(path) && !base::HasControls(path);
-    if (!readable || ++files_ > kMaxTrainingFiles) return NotFound("the file cannot be read");
+    if (!readable || ++files_ > kMaxTrainingFiles)
+      return NotFound("{}: the file cannot be read", base::Printable(path, 200));
     return read_(path, max_bytes);
   }
 

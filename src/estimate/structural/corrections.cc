@@ -420,7 +420,7 @@ constexpr KeptCorrection kKeptCorrections[] = {
     {"PyTorch's own feed-forward part", "generated encoders",
      "enc-057: 22 % of its kept bytes; torch.nn.TransformerEncoderLayer", Step::kPassing,
      &TorchFeedForward},
-    {"layer scale", "BEiT, ViT-XP", "beit_large_patch16_224: 0.84 -> 0.95", Step::kBlock,
+    {"layer scale", "BEiT, timm's ViT xp", "beit_large_patch16_224: 0.84 -> 0.95", Step::kBlock,
      &LayerScale},
     {"block without norms", "NFNet", "nf_seresnet101: 0.80 -> 1.02", Step::kOperation,
      &BlockWithoutNorms},

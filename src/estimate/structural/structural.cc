@@ -301,8 +301,8 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
         kFullDepth));
   } else if (question.layers->collapsed) {
     warnings.emplace_back(
-        "each block is printed as one row, so the memory that it keeps for the backward pass is a "
-        "guess; print the summary at full depth");
+        "some blocks are printed as one row each, so the memory that they keep for the backward "
+        "pass is a guess; print the summary at full depth");
   }
   if (!question.layers->saved && HasOwnCode(*question.layers)) {
     warnings.push_back(
