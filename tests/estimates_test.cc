@@ -125,7 +125,7 @@ TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {
                     HasSubstr("4.9G at most")));
 
   const api::TaskView again = site.Await(Train(5'000, 2));
-  EXPECT_EQ(again.estimate_method, "history") << "another seed is the same training";
+  EXPECT_EQ(again.estimate_method, "history") << "another seed is the same training job";
   EXPECT_EQ(again.predicted_mib, 5'000);
   EXPECT_EQ(again.claim_mib, 5'500);
   const api::TaskView other = site.Await(Train(5'000, 1, "64"));

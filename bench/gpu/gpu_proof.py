@@ -177,7 +177,8 @@ def parser() -> argparse.ArgumentParser:
     def methods(text: str) -> List[str]:
         names = text.split(",")
         if not set(names) <= set(METHODS) or len(set(names)) != len(names):
-            raise argparse.ArgumentTypeError(f"{text!r}: expected some of {','.join(METHODS)}")
+            known = ",".join(METHODS)
+            raise argparse.ArgumentTypeError(f"{text!r}: expected one or more of {known}")
         return sorted(names, key=METHODS.index)
 
     parser = argparse.ArgumentParser(prog="run.sh", description=__doc__.split("\n\n")[0])

@@ -275,7 +275,7 @@ class Sweep:
 def modes_of(text: str) -> List[str]:
     modes = text.split(",")
     if not set(modes) <= set(MODES):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected some of {','.join(MODES)}")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected one or more of {','.join(MODES)}")
     return [mode for mode in MODES if mode in modes]
 
 

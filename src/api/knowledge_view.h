@@ -19,7 +19,7 @@ struct RunView : task::Observation {
     field("when_ms", run.when, "When the task ended.");
     field("gpu_type", run.gpu_type, "GPU model that the task ran on, as reported by the driver.");
     field("relation", run.relation,
-          "Key shared by all runs of the same training, regardless of batch size and sequence "
+          "Key shared by all runs of the same training job, regardless of batch size and sequence "
           "length; empty: unknown.");
     field("batch", run.batch, "Samples per GPU and step, if the task states them.", {.low = 0});
     field("length", run.length, "Tokens per sample, if the task states them.", {.low = 0});

@@ -28,7 +28,7 @@ inline constexpr std::string_view kNameRule =
 struct WorkloadProfile {
   std::string workload;
   std::string gpu_type;  // the driver's name; an instance's includes its profile
-  // The signature by which the daemon recognises a submission of the same training
+  // The signature by which the daemon recognises a submission of the same training job
   // (estimate/signature.h). Empty if unknown.
   std::string signature;
   // The following values were measured while the workload was alone on a GPU of this type.

@@ -249,7 +249,7 @@ Result<std::vector<std::string>> ParseColumns(const std::string& keys) {
   for (std::string_view key : base::Split(wanted_keys, ',')) {
     const std::string wanted = base::ToLower(base::Trim(key));
     if (!FindColumn(wanted)) {
-      return Invalid("no column '{}'{} (expected some of {})", base::Printable(key, 40),
+      return Invalid("no column '{}'{} (expected one or more of {})", base::Printable(key, 40),
                      base::Suggestion(wanted, ColumnKeys()), base::Join(ColumnKeys(), ","));
     }
     columns.push_back(wanted);

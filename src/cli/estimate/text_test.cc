@@ -81,10 +81,11 @@ TEST_F(EstimateTextTest, ExplainingShowsTermsNotesAndCalibration) {
                  .tasks = 12,
                  .context_shift_mib = -1'180,
                  .ratios = std::vector<double>(12, 1.25),
-                 .reason = "learned from 12 small models: 3 % mean error"};
-  EXPECT_THAT(EstimateText(sheet_, true, {}),
-              AllOf(HasSubstr("learned from 12 small models: 3 % mean error; constant -1180 MiB"),
-                    HasSubstr("mixed with the shipped values until 30 tasks")));
+                 .reason = "learned from 12 small models, with a mean error of 3 %"};
+  EXPECT_THAT(
+      EstimateText(sheet_, true, {}),
+      AllOf(HasSubstr("learned from 12 small models, with a mean error of 3 %; constant -1180 MiB"),
+            HasSubstr("mixed with the shipped values until 30 tasks")));
   sheet_.knowledge->learns = false;
   EXPECT_THAT(EstimateText(sheet_, true, {}), HasSubstr("does not learn"));
 }
