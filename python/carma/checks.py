@@ -59,7 +59,7 @@ def check(spec: Dict[str, Any]) -> None:
             raise InvalidError(f"{path}: cannot be written (set {'output' if stream == 'stdout_path' else 'error'})", "invalid")
     script = spec.get("script", "")
     if re.search(r"(?m)^\s*(export\s+)?CUDA_VISIBLE_DEVICES=", script):
-        warnings.warn("the script sets CUDA_VISIBLE_DEVICES, so the task may use GPUs it was not given", stacklevel=4)
+        warnings.warn("the script sets CUDA_VISIBLE_DEVICES, so the task may use GPUs that are not assigned to it", stacklevel=4)
     command = spec.get("command")
     if not command or spec.get("conda_env") or spec.get("container"):  # the program comes from that environment
         return

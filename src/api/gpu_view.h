@@ -163,7 +163,7 @@ struct GpuView {
     field("foreign_processes", gpu.foreign_processes, "Processes that CARMA did not start.",
           {.low = 0});
     field("tasks", gpu.tasks, "Tasks placed on the GPU.");
-    field("foreign", gpu.foreign, "Processes that belong to no task.");
+    field("foreign", gpu.foreign, "Processes that do not belong to a task.");
     field("unattributed_mib", gpu.unattributed_mib,
           "Memory that no listed process uses: the driver's own needs, contexts of ended "
           "processes, other containers; null: not known.");

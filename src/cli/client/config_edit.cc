@@ -108,7 +108,7 @@ Result<std::string> WithValues(std::string_view text, const std::vector<ConfigVa
       continue;
     }
     if (EndsElsewhere(lines[at]))
-      return Invalid("line {}: {} spans several lines: change it by hand", at + 1, name);
+      return Invalid("line {}: {} spans several lines; change it by hand", at + 1, name);
     lines[at] = line + std::string(CommentOf(lines[at]));
   }
   return base::Join(lines, "\n") + "\n";

@@ -288,8 +288,8 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings) {
           const TaskRange all =
               one ? WholeArray(context, id, own) : TaskRange{.first = id, .last = id};
           if (one && words[0] == "afternotok" && all.first != all.last)
-            Warn(context, fmt::format("--dependency: afternotok:{} needs every task of the array "
-                                      "to fail (in Slurm, one is enough)",
+            Warn(context, fmt::format("--dependency: afternotok:{} requires every task in the "
+                                      "array to fail (in Slurm, one failure is enough)",
                                       words[i]));
           for (std::uint64_t each = all.first; each <= all.last; ++each)
             meant += ":" + std::to_string(each);

@@ -107,7 +107,7 @@ Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView
       answered = now;
       const std::int64_t tasks = TasksThatHold(status->value);
       if (status->value.closed.empty() && !status->value.starting)
-        return Conflict("the server was reopened");
+        return Conflict("the server was reopened in the meantime");
       if (tasks == 0 && !status->value.starting) return status;
       if (now >= until) return Unavailable(TasksThatRun(tasks));
     } else if (status.error().code != ErrorCode::kUnavailable || now >= answered + kAwayAtMost) {
@@ -123,7 +123,7 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
   if (!status) return context.Fail(status.error());
   const std::int64_t tasks = TasksThatHold(status->value);
   const bool print = !context.json;
-  if (print && tasks == 0) Print(context, "The server accepts no new tasks and is empty\n");
+  if (print && tasks == 0) Print(context, "The server accepts no new tasks and none are running\n");
   if (print && tasks > 0) {
     Print(context,
           fmt::format("The server accepts no new tasks; running tasks leave by {}\n",
@@ -189,9 +189,10 @@ void RunDrain(Context& context, const GpuChangeFlags& flags) {
     const auto time = task::ParseBegin(flags.by, now);
     if (!time) return context.Fail({time.error().code, "--by: " + time.error().message});
     if (*time < now) {
-      return context.Fail({ErrorCode::kInvalid,
-                           fmt::format("--by: {} has passed; --by now stops the tasks immediately",
-                                       base::FormatTime(*time))});
+      return context.Fail(
+          {ErrorCode::kInvalid,
+           fmt::format("--by: {} is in the past; use --by now to stop the tasks immediately",
+                       base::FormatTime(*time))});
     }
     empty_by = *time;
   }

@@ -47,7 +47,7 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
   });
   const Ran late = Run({"drain", "0", "--by", "2026-03-01T14:05Z"});
   EXPECT_EQ(late.exit_code, 2);
-  EXPECT_THAT(late.err, ::testing::HasSubstr("has passed; --by now stops the tasks immediately"));
+  EXPECT_THAT(late.err, ::testing::HasSubstr("is in the past; use --by now to stop the tasks"));
   EXPECT_THAT(daemon_.requests().back(), ::testing::StartsWith("GET /v1/status"));
   Run({"drain", "0", "--by", "now"});
   EXPECT_EQ(daemon_.requests().back(),

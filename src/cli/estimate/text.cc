@@ -181,12 +181,12 @@ std::string PromiseLine(const EstimateSheet& sheet) {
 
 std::string CalibrationLine(const EstimateSheet& sheet) {
   const estimate::Site& site = sheet.site;
-  if (!sheet.knowledge) return "as shipped: no daemon answered";
+  if (!sheet.knowledge) return "as shipped: no daemon responded";
   if (!sheet.knowledge->learns) return "as shipped: the daemon does not learn (estimate.history)";
   const std::string reason = base::Printable(site.reason, kShown);
   if (site.taught_by.empty()) return reason.empty() ? "as shipped" : reason;
   return fmt::format(
-      "{}; constant {:+.0f} MiB; {} on {}, of which a factor of {:.3f} covers {:.4g} %{}", reason,
+      "{}; constant {:+.0f} MiB; {} on {}, a factor of {:.3f} covers {:.4g} % of them{}", reason,
       site.context_shift_mib, base::Counted(site.tasks, "task"),
       base::Printable(site.taught_by, 80), site.Factor(sheet.question->coverage, 1),
       sheet.question->coverage * 100,
@@ -265,7 +265,7 @@ std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen&
   if (sheet.knowledge || sheet.work.guess) {
     out += ActivityText(sheet.knowledge.value_or(api::KnowledgeView{}), sheet.work, sheet.beside);
   } else if (!sheet.beside.empty()) {
-    out += "--beside is ignored: nothing is known about the task's SM activity\n";
+    out += "--beside is ignored, because the task's SM activity is unknown\n";
   }
   return explain ? out + Details(sheet) : out;
 }

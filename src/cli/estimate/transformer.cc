@@ -92,7 +92,7 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
   };
   add_file("--adapter-config", task::PlanFile::Kind::kAdapter,
            "PEFT's adapter_config.json; implies lora");
-  add_file("--deepspeed", task::PlanFile::Kind::kDeepSpeed, "DeepSpeed's configuration, JSON");
+  add_file("--deepspeed", task::PlanFile::Kind::kDeepSpeed, "DeepSpeed's JSON configuration");
   verb.AddOption("--gpu-memory", "MIB", flags.gpu_mib,
                  "GPU memory; when it is almost full, the allocator frees cached memory")
       .Group(group)
@@ -105,8 +105,8 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
       fmt::format("{}: {}, {}, {:.1f} M parameters, {:.1f} M trained\n",
                   base::Printable(file, 4096), config.family, base::Counted(config.layers, "layer"),
                   estimate.parameters / 1e6, estimate.trained_parameters / 1e6);
-  text += fmt::format("{} x {} tokens per GPU and step; highest at {}\n\n", plan.batch,
-                      plan.sequence, PhaseText(estimate.phase));
+  text += fmt::format("{} x {} tokens per GPU and step; peak: {}\n\n", plan.batch, plan.sequence,
+                      PhaseText(estimate.phase));
   Table parts({{"PART"}, {"SIZE", true}});
   for (const auto& [name, mib] : NamedParts(estimate)) {
     if (mib > 0 || std::string_view(name) != "beside")

@@ -141,7 +141,7 @@ class Pilot {
     if (!allocation_.ends) return Unit{};
     const Duration left = *allocation_.ends - SystemTime();
     if (left <= Duration{0})
-      return Invalid("the end is in the past: {}", base::FormatTime(*allocation_.ends));
+      return Invalid("the end time {} is in the past", base::FormatTime(*allocation_.ends));
     if (!flags_.notice) notice_ = std::min(notice_, left / kNoticeShare);
     empty_by_ = *allocation_.ends - std::min(grace_ + kSpare, left / kNoticeShare);
     return Unit{};
@@ -375,7 +375,7 @@ class Pilot {
     const Called<api::StatusView> status = GetStatus(context_.client());
     if (!status) return;
     if (RunningTasks(status->value) > 0)
-      Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
+      Say("the pilot will exit soon: tasks must checkpoint and stop by {}", base::FormatTime(by));
     CloseGpus(context_.client(), gpus_, kEndOfAllocation);
     for (const std::string& gpu : gpus_) {
       // The daemon refuses a time in the past, so the earliest deadline is now.
@@ -439,7 +439,8 @@ class Pilot {
     if (failed > 0) Say("{} failed", base::Counted(failed, "task"));
     if (waiting > 0) {
       Say("{} for the next pilot named {}",
-          base::Counted(waiting, "task") + (waiting == 1 ? " waits" : " wait"), flags_.name);
+          base::Counted(waiting, "task") + (waiting == 1 ? " is waiting" : " are waiting"),
+          flags_.name);
       return kExitTasksWait;
     }
     return failed > 0 ? kExitTasksFailed : 0;

@@ -114,7 +114,7 @@ class Runner {
     const Called<api::TaskView> before = GetTask(context_.client(), id_);
     if (before && before->value.reason == "Held") return CaughtSignals::Stop();
     const auto held = ChangeTask(context_.client(), id_, "hold");
-    if (!held) return Tell("not stopped: {}", held.error().message);
+    if (!held) return Tell("not suspended: {}", held.error().message);
     Tell("task {} is held until this command continues (fg)", id_);
     const pid_t guard = StartGuard();
     CaughtSignals::Stop();

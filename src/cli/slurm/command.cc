@@ -182,9 +182,8 @@ void RunGuard(Context& context, bool always) {
 void RunEpilog(Context& context) {
   const std::string job = base::GetEnv("SLURM_JOB_ID");
   if (!base::ParseInt(job))
-    return context.Fail({ErrorCode::kInvalid,
-                         "expected SLURM_JOB_ID, as Slurm sets it for "
-                         "epilogs"});
+    return context.Fail(
+        {ErrorCode::kInvalid, "SLURM_JOB_ID is not set, but Slurm sets it for epilogs"});
   const std::string target = "/v1/leases?job=" + job;
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
@@ -221,15 +220,16 @@ void AddSlurmCommand(Syntax app, Context& context) {
   };
   add("config", "Print the lines that Slurm's configuration needs for this server")
       .OnRun([&context, node] { RunConfig(context, *node); });
-  add("check", "Check plug-in, counts and prolog; exit code 1 if something is bad")
+  add("check", "Check the plug-in, counts and prolog; exit code 1 if something is bad")
       .OnRun([&context, node] { RunCheck(context, *node); });
   auto always = std::make_shared<bool>(false);
   const Syntax guard =
-      verb.AddVerb("guard", "In a prolog: fail unless carmad answers within a minute");
-  guard.AddFlag("--always", *always, "also for jobs without plug-in options");
+      verb.AddVerb("guard", "In a prolog: fail unless carmad responds within a minute");
+  guard.AddFlag("--always", *always, "also check for jobs without plug-in options");
   guard.OnRun([&context, always] { RunGuard(context, *always); });
-  verb.AddVerb("epilog", "In an epilog: end the leases that the job has left behind")
-      .OnRun([&context] { RunEpilog(context); });
+  verb.AddVerb("epilog", "In an epilog: end the leases that the job left behind").OnRun([&context] {
+    RunEpilog(context);
+  });
 }
 
 }  // namespace carma::cli

@@ -102,7 +102,7 @@ class Top {
       data_.page = TaskFacts(task->value, data_.server.now_ms);
     } else {
       const std::string text = EndOfOutput(task->value, kOutputLines);
-      data_.page = text.empty() ? "Nothing to read in " + task->value.stdout_path : text;
+      data_.page = text.empty() ? "No output in " + task->value.stdout_path : text;
     }
   }
 

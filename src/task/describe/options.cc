@@ -408,7 +408,7 @@ constexpr std::array kRows{
     Row{{"adapter-config", 0, "FILE", "PEFT's adapter_config.json; implies lora", false,
          kTransformerGroup},
         AddPlanFile<PlanFile::Kind::kAdapter>},
-    Row{{"deepspeed", 0, "FILE", "DeepSpeed's configuration, JSON", false, kTransformerGroup},
+    Row{{"deepspeed", 0, "FILE", "DeepSpeed's JSON configuration", false, kTransformerGroup},
         AddPlanFile<PlanFile::Kind::kDeepSpeed>},
     Row{{"no-reading", 0, "", "do not look for these options in the command and its files", false,
          kTransformerGroup},

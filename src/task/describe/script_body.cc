@@ -140,7 +140,7 @@ std::vector<std::string> BodyWarnings(std::string_view script, std::string_view 
     for (std::size_t at = 0; at < words.size() && warnings.size() < kMostWarnings; ++at) {
       std::string mistake;
       if (SetsGpus(words, at)) {
-        mistake = "sets CUDA_VISIBLE_DEVICES, so the task may use GPUs it was not given";
+        mistake = "sets CUDA_VISIBLE_DEVICES, so the task may use GPUs that are not assigned to it";
       } else if (slurm && BeginsCommand(words, at)) {
         mistake = Mistake(words, at);
         if (keeps && mistake.empty()) mistake = "a requeued task keeps its output file here";
