@@ -133,7 +133,7 @@ int Reset(Arguments& arguments, Server* server) {
   return done ? 0 : Complain(done.error());
 }
 
-// Acts as a foreign process that only holds memory until it is killed.
+// Acts as a process outside CARMA that only holds memory until it is killed.
 int Hold(Arguments& arguments, Server* server) {
   const carma::base::ProcessId self = carma::base::SelfProcess();
   carma::simgpu::Arrival arrival{.pid = self.pid,

@@ -15,8 +15,8 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-// Limits memory: all descriptions and their environments are in memory before the first request is
-// sent.
+// Bounds memory use, because all descriptions and their environments are held in memory until the
+// first request is sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
 // Limits for one request. They are below the daemon's own limits (task.max_batch,

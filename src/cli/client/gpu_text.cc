@@ -98,7 +98,7 @@ std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
 using Point = api::GpuHistoryView::Point;
 using Value = std::function<std::optional<double>(const Point&)>;
 
-// Draws one character per span of time, and a blank for an unknown value.
+// Draws one character per time span, and a blank where the value is unknown.
 std::string Drawn(const api::GpuHistoryView& gpu, const HistorySpan& span,
                   const std::function<std::string(const Point&)>& draw) {
   std::vector<std::string> cells(static_cast<std::size_t>(span.points), " ");

@@ -50,8 +50,8 @@ constexpr std::array kQuestions{
     Question{"order", "policy.order", Form::kWord, "",
              "Queue order? fifo: first come, first served; fair: least usage first", true},
     Question{"sharing", "collocation.method", Form::kWord, "",
-             "How should tasks share a GPU? auto (the best method for this server), mps, streams "
-             "or exclusive (no sharing)",
+             "How should tasks share a GPU? auto (this server's best method), mps, streams, "
+             "exclusive (no sharing)",
              false},
     Question{"http-port", "daemon.http_port", Form::kPort, "none",
              "Loopback port for the web page and /metrics? none, or a number", false},

@@ -72,8 +72,8 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
     const bool leased = !task.origin.empty();
     return {ErrorCode::kNotFound,
             who + (leased ? " is a lease: CARMA does not capture its output"
-                          : " has no output file: its output went to carma run's terminal or to "
-                            "/dev/null; use -o FILE to keep a copy")};
+                          : " has no output file: its output went to carma run's terminal or "
+                            "/dev/null; -o FILE keeps a copy")};
   }
   if (error.code != ErrorCode::kNotFound)
     return {error.code, "the output of " + who + " is in " + path + ": " + error.message};

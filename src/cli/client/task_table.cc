@@ -42,8 +42,8 @@ std::string OptionalMib(const std::optional<std::int64_t>& mib) {
   return mib ? base::FormatMib(*mib) : "-";
 }
 
-// While the task runs: measured/promised memory. While it waits: ~predicted memory. After the end:
-// the measured peak.
+// Measured/promised memory while the task runs, ~predicted memory while it waits, and the measured
+// peak once it has ended.
 std::string MemoryText(const TaskView& task) {
   if (task.gpus == 0) return "-";
   if (HoldsGpus(task)) {
@@ -60,7 +60,7 @@ std::string CpusText(const TaskView& task) {
   return task.cpus ? std::to_string(*task.cpus) : "-";
 }
 
-// Marks a problem with a running task; empty if there is no problem.
+// Returns a marker for the running task's problem, or an empty string if there is none.
 std::string Mark(const TaskView& task) {
   if (IsIdle(task)) return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
   if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";

@@ -51,7 +51,7 @@ std::string PromiseText(const TaskView& task) {
                      task.gpus == 2 ? "the other" : "the others");
 }
 
-// Explains why there is no estimate, as far as the server's response shows it.
+// Explains why there is no estimate, as far as the server's response tells.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
   const auto state = StateOf(task);
@@ -101,8 +101,8 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   }
 }
 
-// Describes how the task's processes share their GPUs, and their limits: "MPS, each process may
-// take …".
+// Describes how the task's processes share their GPUs, and their limits: "MPS, each process may use
+// …".
 std::string MethodText(const TaskView& task) {
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   if (method == core::SharingMethod::kAlone) return "alone on its GPUs";

@@ -1,5 +1,5 @@
 // `carma doctor`: checks the machine for everything that CARMA needs, and records the driver's
-// answers.
+// responses.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -237,7 +237,7 @@ TEST(DoctorGpus, AnUndescribedGpuIsBad) {
   EXPECT_THAT(none.remedy, HasSubstr("nvidia-smi -mig 0"));
   (*facts.gpus)[0].info.trouble = {"only the first is used", gpu::TroubleCause::kSharedMemory};
   EXPECT_EQ(FirstTrouble(CheckDriver(facts, {})).level, Level::kWarn);
-  // The result must not depend on the words of `trouble` alone.
+  // The result must depend on the cause, not on the wording of `trouble`.
   (*facts.gpus)[0].info.trouble = {"MIG is on but there are no instances"};
   EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }

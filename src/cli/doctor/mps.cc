@@ -24,7 +24,7 @@ namespace {
 // root with protocol 3.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
-constexpr std::size_t kMaxFolders = 1'000;  // folders of users, or of one user's GPUs
+constexpr std::size_t kMaxFolders = 1'000;  // user folders, or GPU folders of one user
 
 // Finds the program as execvp would; empty if it is not found.
 std::string FindProgram(const std::string& root, const std::string& name,

@@ -1,4 +1,4 @@
-// `carma estimate`: shows every estimator's answer for a model or a task.
+// `carma estimate`: shows every estimator's prediction for a model or a task.
 #include <unistd.h>
 
 #include <algorithm>
@@ -142,8 +142,8 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   return chosen;
 }
 
-// The summary of the script that was run. If no script was run, the summary in the named or found
-// file.
+// The summary of the script that was run or, if no script was run, the summary in the named or
+// found file.
 estimate::Summary SummaryOf(const EstimateFlags& flags,
                             const std::optional<Result<std::string>>& ran,
                             const task::TaskSpec& spec) {
@@ -281,8 +281,8 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "      --gradient-checkpointing full\n"
       "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py),\n"
       "a script with #CARMA lines, a .rad file, a Python script or a configuration file for\n"
-      "axolotl, LLaMA-Factory, torchtune, torchtitan or TRL. If carmad is running, its\n"
-      "calibration and history are used.\n"
+      "axolotl, LLaMA-Factory, torchtune, torchtitan or TRL. carmad, if running, adds its\n"
+      "calibration and history.\n"
       "BOUND covers the share of tasks set with --coverage.\n"
       "Exit code: 0 estimated, 1 no estimate is possible, 2 the file cannot be read.\n"
       "Every verb also takes --json and --socket PATH.");

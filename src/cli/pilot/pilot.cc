@@ -40,7 +40,7 @@ using base::Time;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The reason in this pilot's drains and reservations, so that the next pilot recognises them.
+// The reason for this pilot's drains and reservations, by which the next pilot recognises them.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
@@ -459,7 +459,7 @@ class Pilot {
   double time_scale_ = 1;                 // speed of the daemon's clock
   std::optional<std::int64_t> began_ms_;  // on the daemon's clock
   std::optional<Time> empty_by_;          // when the tasks must be gone, before the end
-  std::optional<Time> leave_by_;          // deadline given to the tasks
+  std::optional<Time> leave_by_;          // deadline set for the tasks
   std::optional<Time> told_to_end_;       // when the first signal asked the pilot to end
   pid_t command_ = 0;
   int command_code_ = 0;

@@ -27,7 +27,7 @@ namespace {
 using base::Json;
 
 constexpr int kGuardS = 5;
-// A carmad that restarts or is being upgraded is back within this time.
+// A carmad that is restarting or being upgraded is back within this time.
 constexpr std::chrono::seconds kRestart{60};
 constexpr std::chrono::milliseconds kAgain{250};
 constexpr std::size_t kMaxText = 4 << 20;
@@ -44,7 +44,7 @@ std::string NodeName() {
 Result<std::string> NodeHere(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
-  // Gives up early, because without a slurm.conf scontrol would try for a minute.
+  // Gives up early, because without a slurm.conf scontrol would keep trying for a minute.
   const std::string aliases =
       base::OutputOf({"scontrol", "show", "aliases"}, kMaxText, std::chrono::seconds(3));
   return OnlyNode(aliases, base::ShortHostName());

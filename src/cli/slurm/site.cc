@@ -88,7 +88,7 @@ Finding CheckDevices(const SlurmFacts& facts) {
       "remove gpu from the node's Gres, or let job_submit.lua keep rejecting --gres=gpu"};
 }
 
-// Whether the file may call carma. Also true for an unreadable file, whose text is empty.
+// Whether the file might call carma. Also true for an unreadable file, whose text is empty.
 bool MayCallCarma(const std::string& text) {
   return base::Trim(text).empty() || text.find("carma") != std::string::npos;
 }
@@ -132,8 +132,8 @@ Finding CheckSubmission(const SlurmFacts& facts) {
             "add the lines that carma slurm config prints"};
   if (HasWord(plugins, "lua")) return {"submission", Level::kOk, "JobSubmitPlugins=" + plugins, ""};
   return {"submission", Level::kWarn, "--carma-mem is not counted without job_submit.lua",
-          "set JobSubmitPlugins=lua and add the file that carma slurm config names, or use "
-          "--gres=carma:N for each job"};
+          "set JobSubmitPlugins=lua (carma slurm config names the file), or use --gres=carma:N per "
+          "job"};
 }
 
 // Warns if Slurm fills one node after another, which is its default. A job that waits on a full
