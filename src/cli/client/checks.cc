@@ -333,7 +333,7 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
     return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
   if (::access(spec.workdir.c_str(), X_OK) != 0)
     return refuse(
-        fmt::format("working directory {}: you have no permission to enter it", spec.workdir));
+        fmt::format("working directory {}: you do not have permission to enter it", spec.workdir));
   CARMA_TRY(CheckOutput(spec));
   if (spec.conda_env) {
     const auto home = spec.environment.find("HOME");

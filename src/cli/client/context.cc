@@ -31,8 +31,8 @@ void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
   if (!own || !shown || !base::Exists(config::kServerSocket)) return;
   std::fprintf(context.err,
-               "carma: using your own carmad at %s; the server's carmad is at %s (choose one with "
-               "CARMA_SOCKET)\n",
+               "carma: using your own carmad at %s; the server's carmad is at %s (set CARMA_SOCKET "
+               "to choose)\n",
                path.c_str(), config::kServerSocket);
 }
 

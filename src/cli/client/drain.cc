@@ -43,7 +43,7 @@ std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
     return " is open, and will accept tasks as soon as it responds";
   if (verb == "resume" && IsClosed(gpu)) return " is open, but accepts no new tasks yet";
   if (state == "drng" && gpu.leave_by_ms)
-    return " accepts no new tasks; running tasks leave by " +
+    return " accepts no new tasks; running tasks must leave by " +
            base::FormatTime(base::FromMs(*gpu.leave_by_ms));
   if (state == "drng") return " accepts no new tasks; running tasks continue";
   if (state == "drain") return " accepts no new tasks and is empty";
@@ -88,7 +88,7 @@ std::int64_t TasksThatHold(const api::StatusView& status) {
 }
 
 std::string TasksThatRun(std::int64_t count) {
-  return base::Counted(count, "task") + (count == 1 ? " still runs" : " still run");
+  return base::Counted(count, "task") + (count == 1 ? " is still running" : " are still running");
 }
 
 // Waits until no tasks are left on the server, but not beyond their deadline. The wait is shorter
@@ -126,7 +126,7 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
   if (print && tasks == 0) Print(context, "The server accepts no new tasks and none are running\n");
   if (print && tasks > 0) {
     Print(context,
-          fmt::format("The server accepts no new tasks; running tasks leave by {}\n",
+          fmt::format("The server accepts no new tasks; running tasks must leave by {}\n",
                       base::FormatTime(base::FromMs(status->value.leave_by_ms.value_or(0)))));
   }
   if (flags.wait && tasks > 0) {

@@ -52,7 +52,8 @@ void AddSubmit(Syntax app, Context& context) {
   verb.AddFlag("--no-check", flags->no_check,
                "skip the check that program, working directory and conda environment exist");
   verb.AddFlag("-W,--wait", flags->wait, "wait until the task ends and exit with its exit code");
-  verb.AddFlag("--parsable", flags->parsable, "print only the task number, or first-last");
+  verb.AddFlag("--parsable", flags->parsable,
+               "print only the task number, or FIRST-LAST for several tasks");
   verb.AddOption("--batch", "FILE", flags->batch, "submit every line of FILE (-: standard input)");
   verb.AddFlag("--lines", flags->lines,
                "the lines of --batch are shell commands that share the options given here");

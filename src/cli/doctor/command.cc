@@ -172,7 +172,8 @@ void RunRecord(Context& context, const DoctorFlags& flags) {
   if (context.json) {
     Print(context, "{\"answers\":" + std::to_string(*answers) + "}\n");
   } else {
-    Print(context, "Recorded " + std::to_string(*answers) + " answers in " + flags.record + "\n");
+    Print(context,
+          "Recorded " + std::to_string(*answers) + " driver responses in " + flags.record + "\n");
   }
 }
 

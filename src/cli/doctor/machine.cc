@@ -122,8 +122,8 @@ Finding CheckClock(const ClockFacts& clock) {
     return {"clock", Level::kWarn,
             fmt::format("the daemon's clock differs by {} s",
                         std::abs(*clock.daemon_ms - clock.now_ms) / 1'000),
-            "the clock was changed after carmad started, and carmad's own clock never goes back: "
-            "restart carmad"};
+            "restart carmad: the clock was changed after carmad started, and carmad's own clock "
+            "never goes back"};
   }
   if (!clock.synchronised) {
     return {"clock", Level::kWarn, now + ", not synchronised",

@@ -282,8 +282,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py),\n"
       "a script with #CARMA lines, a .rad file, a Python script or a configuration file for\n"
       "axolotl, LLaMA-Factory, torchtune, torchtitan or TRL. carmad, if running, adds its\n"
-      "calibration and history.\n"
-      "BOUND covers the share of tasks set with --coverage.\n"
+      "calibration and history. BOUND covers the share of tasks set with --coverage.\n"
       "Exit code: 0 estimated, 1 no estimate is possible, 2 the file cannot be read.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EstimateFlags>();
@@ -298,7 +297,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
   add("--precision", flags->precision, "fp32, amp, bf16 …", "NAME");
   add("-G,--gpus", flags->gpus, "number of GPUs", "N");
   add("--memory", flags->memory, "your own memory estimate, for comparison", "SIZE");
-  add("--gpu-type", flags->gpu_type, "GPU name as reported by the driver (default: the server's)",
+  add("--gpu-type", flags->gpu_type, "GPU name reported by the driver (default: the server's)",
       "NAME");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--weights", flags->weights,
@@ -313,8 +312,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
       .Values(1, 15)
       .OneWord()
       .Range(0.0, 1.0);
-  verb.AddFlag("--explain", flags->explain,
-               "show how each number is composed, with notes and calibration");
+  verb.AddFlag("--explain", flags->explain, "break down each number; show notes and calibration");
   verb.AddFlag("--run", flags->run,
                "run the given Python command to the end of its first step, without a GPU");
   verb.AddFlag("--reset-calibration", flags->reset,

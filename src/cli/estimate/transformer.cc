@@ -122,10 +122,11 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
   };
   add("needed", estimate.needed, "allocated by PyTorch");
   add("reserved", estimate.reserved, "including its allocator's cache");
-  add("shown", estimate.shown, "as nvidia-smi shows it: what to request per GPU");
+  add("shown", estimate.shown, "as nvidia-smi shows it; request this much per GPU");
   text += sums.Text(Screen{});
-  text += fmt::format("\nFor the GPU that needs the most; BOUND covers {:g} % of such runs.\n",
-                      100 * estimate.coverage);
+  text +=
+      fmt::format("\nFor the GPU that needs the most memory; BOUND covers {:g} % of such runs.\n",
+                  100 * estimate.coverage);
   for (const std::string& warning : estimate.warnings) text += "note: " + warning + "\n";
   return text;
 }

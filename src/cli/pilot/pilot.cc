@@ -389,7 +389,7 @@ class Pilot {
   // kills the daemon.
   void TakeDaemonEnd() {
     if (leave_by_ || restarts_++ == kMostRestarts) {
-      if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad ended repeatedly"});
+      if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad exited repeatedly"});
       over_ = true;
       return;
     }

@@ -50,7 +50,7 @@ class Runner {
   // Runs until the task has ended for good, and sets the exit code.
   void Run(std::uint64_t id) {
     id_ = id;
-    Tell("task {} is submitted", id_);
+    Tell("task {} has been submitted", id_);
     while (!over_) {
       pollfd fds[] = {{listener_.fd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
       const int ready = ::poll(fds, std::size(fds), static_cast<int>(look_.count()));

@@ -229,7 +229,7 @@ constexpr std::string_view kHelp =
     "s       sort: queue, user, memory, time\n"
     "/       show only tasks with this text in their name, user, state or reason\n"
     "u       only mine                 a   ended tasks, too\n"
-    "g       GPUs on or off\n"
+    "g       show or hide the GPUs\n"
     "q, Esc  back, or quit\n"
     "\n"
     "In a GPU's bar, | is memory in use and : is memory promised beyond that. Small bars show its\n"
