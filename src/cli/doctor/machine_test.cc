@@ -201,7 +201,7 @@ TEST_F(DoctorMps, NeedsAFolderThatOthersCannotWrite) {
   Put("/run/carma/mps/.keep", "");
   EXPECT_EQ(Worst(Check()), Level::kOk);
   ::chmod((root_ + "/run/carma/mps").c_str(), 0777);
-  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("is writable by others"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("is writable by other users"));
   settings_.mps_dir = "/run/carma/mps/.keep/mps";
   EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("is not a folder"));
   if (::geteuid() == 0) return;  // root may write everywhere
