@@ -89,7 +89,7 @@ TEST_F(Init, KeepsTheModeTheLinkAndTheCommentsOfAFile) {
   ASSERT_EQ(::chown(real.c_str(), ::geteuid(), group), 0);
   const Ran ran = Run({"--yes", "--order", "fair"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.out, Not(HasSubstr("every other key")));
+  EXPECT_THAT(ran.out, Not(HasSubstr("all other keys")));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_EQ(Text(), "[policy]\norder = \"fair\"  # ours\n");
   struct stat info {};
