@@ -133,7 +133,7 @@ class PageTest(unittest.TestCase):
         self.tab.click("section[data-key=waiting] tr[data-row] td[data-title=Starts]")
         self.tab.until(f"location.hash === '#/task/{behind}'")
         self.until_text("It is first in its queue.")
-        self.until_text("It starts by")
+        self.until_text("It will start by")
         self.site.carma("cancel", str(behind), str(first), without)
 
     def test_a_reservation_stands_on_its_gpu_and_says_until_when(self):

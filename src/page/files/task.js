@@ -96,7 +96,7 @@ function startWords(task) {
   const {latest_start_ms: latest, likely_start_ms: likely} = task;
   const about = likely && (!latest || likely + 60_000 < latest);
   return [
-    latest && h('p', {'data-key': 'latest'}, 'It starts by ', when(latest), ' at the latest: by then the tasks before it reach their time limits. A task with ' +
+    latest && h('p', {'data-key': 'latest'}, 'It will start by ', when(latest), ' at the latest: by then the tasks before it reach their time limits. A task with ' +
       'higher priority or a GPU that closes or fails may delay it.'),
     about && h('p', {'data-key': 'likely'}, 'It will probably start at about ', when(likely), ', judging by known run times.'),
   ];
@@ -182,7 +182,7 @@ function facts(task) {
     fact('Origin', task.origin === 'lease' && 'lease: carmad did not start its process'),
     fact('Sharing', kSharing[task.sharing], task.sharing_note && ` (${task.sharing_note})`,
       task.thread_percent > 0 && `, at most ${task.thread_percent} % of the SMs`,
-      task.partition_sms > 0 && `, ${task.partition_sms} SMs of its own`),
+      task.partition_sms > 0 && `, ${task.partition_sms} dedicated SMs`),
     fact('Submitted', when(task.submitted_ms), isWaiting(task.state) && `, ${span(now() - task.submitted_ms)} ago`),
     fact('Waiting since', task.waiting_since_ms && task.waiting_since_ms !== task.submitted_ms && [when(task.waiting_since_ms), ', ', waits(task)]),
     fact('Started', task.launched_ms && when(task.launched_ms), task.launched_ms && isRunning(task.state) && `, ${span(times.since)} ago`),

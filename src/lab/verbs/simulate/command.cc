@@ -362,7 +362,7 @@ void AddSimulateCommand(Syntax app, Context& context) {
   // A shared_ptr is needed, because std::function must be copyable.
   auto flags = std::make_shared<SimulateFlags>();
   const Syntax verb =
-      app.AddVerb("simulate", "Simulate this load under other policies, in seconds");
+      app.AddVerb("simulate", "Simulate this server's load under other policies, in seconds");
   verb.AddOption("experiment", "FILE", flags->experiment, "TOML file with load and policies");
   SimLoad& load = flags->load;
   verb.AddOption("--trace", "FILE", load.trace,
