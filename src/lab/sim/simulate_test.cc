@@ -147,7 +147,7 @@ TEST(Simulate, RefusesInvalidOptions) {
                 "task 2 (fine): is submitted before the previous task"},
            Case{"a negative duration", {{Duration{0}, &fine, -1.0}}, nothing, "lasts -1 s"},
            Case{"estimator", one, [](RunOptions& o) { o.estimates.method = "crystal-ball"; },
-                "no estimator 'crystal-ball'"},
+                "unknown estimator 'crystal-ball'"},
            Case{"no period", one, [](RunOptions& o) { o.monitor.period = Duration{0}; },
                 "monitor period"},
            Case{"instances", one,

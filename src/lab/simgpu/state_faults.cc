@@ -45,7 +45,7 @@ Result<Unit> Server::ResetGpu(int gpu) {
     Gpu& broken = mapping_->state->world.gpus[gpu];
     if (broken.residents > 0) {
       return Conflict("GPU " + std::to_string(gpu) +
-                      " is in use by other processes: it cannot be reset");
+                      " cannot be reset while other processes are using it");
     }
     ResetCondition(broken.condition);
   }

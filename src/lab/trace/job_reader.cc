@@ -292,7 +292,7 @@ constexpr TraceFormat kPhilly{"philly", "Microsoft Philly, cluster_job_log (JSON
 // Job tables are tried first, because a job table may also name workloads.
 const std::vector<Layout>& Layouts() {
   static const std::vector<Layout> kLayouts{
-      Of<JobsTable>({"jobs", "CSV of submit_s,gpus,duration_s, as these tools write it"}),
+      Of<JobsTable>({"jobs", "CSV of submit_s,gpus,duration_s, as written by carma trace"}),
       Of<TasksTable>({"tasks", "task trace: CSV of submit_s,workload_id"}),
       Of<HeliosTable>({"helios", "SenseTime Helios, cluster_log.csv"},
                       {.dated = true, .clock_ms = 0}),

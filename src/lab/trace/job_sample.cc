@@ -148,9 +148,9 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
     }
   }
   if (!best) {
-    return Invalid("no job would be left, because all are submitted within " +
+    return Invalid("no job would be left, because all were submitted within " +
                    base::FormatSpan(trace.jobs.back().submit - trace.jobs.front().submit) +
-                   "; ask for more load, or for a number of tasks");
+                   "; request a higher load or a number of tasks");
   }
   return *std::move(best);
 }
@@ -172,7 +172,7 @@ Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus
 
 Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted) {
   std::erase_if(trace.jobs, [&](const Job& job) { return !wanted(job); });
-  if (trace.jobs.empty()) return Invalid("no job is left");
+  if (trace.jobs.empty()) return Invalid("no matching jobs");
   StartAtFirstJob(trace);
   return Unit{};
 }

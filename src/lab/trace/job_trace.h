@@ -85,7 +85,7 @@ enum class Complaint {
   kWishes
 };
 inline constexpr std::size_t kComplaintKinds = 11;
-// A key for JSON ("torn"), the problem ("a torn line"), and the remedy ("skipped").
+// A key for JSON ("torn"), the problem ("truncated line"), and the remedy ("skipped").
 struct ComplaintText {
   std::string_view key;
   std::string_view what;
@@ -104,7 +104,8 @@ class Complaints {
   void Add(Complaint complaint, std::int64_t line, std::string_view value);
   std::size_t total() const { return total_; }
   std::size_t count(Complaint complaint) const { return counts_[static_cast<int>(complaint)]; }
-  // Messages in order of appearance: "philly.csv:17: an invalid duration: '-3'; kept without one".
+  // Messages in order of appearance: "philly.csv:17: invalid duration: '-3'; job kept without a
+  // duration".
   const std::vector<std::string>& told() const { return told_; }
 
  private:

@@ -239,7 +239,7 @@ Result<KeptMps> KeptMps::Start(const Order& order) {
   while (!said.contains('\n')) {
     char buffer[1024];
     const ssize_t n = ::read(words.fd, buffer, sizeof buffer);
-    if (n == 0) return Unavailable("the process that keeps the MPS server has exited");
+    if (n == 0) return Unavailable("the process that keeps the MPS server running has exited");
     if (n > 0) said.append(buffer, static_cast<std::size_t>(n));
     if (n < 0) ::poll(&words, 1, -1);
   }

@@ -116,7 +116,7 @@ class Measurement::ActiveRun {
     if (watcher_) {
       watcher_->Listen();
       if (watcher_->ended() && failed_.empty())
-        Fails(std::string(base::WordOf(*run_.cost_of)) + " ended by itself");
+        Fails(std::string(base::WordOf(*run_.cost_of)) + " exited on its own");
     }
     const bool all = std::ranges::all_of(slots_, [](const Slot& slot) { return slot.ended_once; });
     if (all || !failed_.empty()) return StopAll();

@@ -76,7 +76,7 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
   std::vector<std::vector<PolicyWord>> all{{}};
   for (const std::vector<PolicyWord>& axis : axes) {
     if (all.size() * axis.size() > kMaxSimPolicies)
-      return Invalid("{}: [matrix]: more than {} policies", path, kMaxSimPolicies);
+      return Invalid("{}: [matrix] produces more than {} policies", path, kMaxSimPolicies);
     std::vector<std::vector<PolicyWord>> longer;
     for (const std::vector<PolicyWord>& words : all) {
       for (const PolicyWord& word : axis) {

@@ -154,8 +154,8 @@ std::string ReplayText(const Replayed& replayed, const Screen& screen) {
                {fmt::format("{:.2f}", replayed.guessed.predicted[i])}});
   }
   return fmt::format(
-             "{}: slowdown of {}, each with its actual neighbours; agreement in log slowdown "
-             "of the {} that ran for at least {}\n",
+             "{}: slowdown of {}, each next to its actual neighbours; agreement (in log slowdown) "
+             "for the {} that ran for at least {}\n",
              base::Printable(replayed.path), base::Counted(std::ssize(replayed.tasks), "task"),
              replayed.listed.counted.tasks,
              base::FormatSpan(base::Duration(std::llround(replayed.least_s * 1000)))) +
@@ -281,7 +281,7 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
           "streams); may be repeated")
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,
-                 "catalogue of the tasks' workloads (default: built in)");
+                 "catalogue of the tasks' workloads (default: the built-in one)");
   verb.AddOption("--runs", "N", flags->runs, "runs of each policy (default: 40)")
       .Range(1, kMaxSimRuns);
   verb.AddOption("--noise", "SIGMA", flags->noise,

@@ -44,10 +44,10 @@ void WarnOf(Context& context, const trace::Complaints& complaints, const std::st
     const auto kind = static_cast<trace::Complaint>(i);
     if (complaints.count(kind) == 0) continue;
     const trace::ComplaintText& text = trace::Describe(kind);
-    counts += fmt::format("{}{} {} ({})", counts.empty() ? "" : ", ",
-                          base::Counted(complaints.count(kind), "time"), text.what, text.remedy);
+    counts += fmt::format("{}{} ({}; {})", counts.empty() ? "" : ", ", text.what,
+                          base::Counted(complaints.count(kind), "time"), text.remedy);
   }
-  Warn(context, fmt::format("{}: {} complaints: {}", path, complaints.total(), counts));
+  Warn(context, fmt::format("{}: {} problems: {}", path, complaints.total(), counts));
 }
 
 // Paths of the folder's files, by lower-case name.
