@@ -30,7 +30,7 @@ class LinesAbove {
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
-  // The first `most` waiting tasks. The fair order equals that of a server's own queue
+  // The first `most` waiting tasks. The fair order is the same as in a server's own queue
   // (docs/server/policies.md): the user with the smallest share goes first. Running tasks, and
   // tasks already in the result, count as if they ran for another hour.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;

@@ -172,7 +172,7 @@ void Machines::SetPace(base::Time now, std::uint32_t job) {
 
 core::SharingMethod Machines::SharingOn(std::uint32_t gpu) const {
   const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
-  // Without MPS, a task has the SM activity measured when it ran alone.
+  // Without MPS, the SM activity of a task equals what was measured when it ran alone.
   if (occupants.size() == 1 && residents_[occupants.front().job].resident.alone)
     return core::SharingMethod::kStreams;
   return sharing_;

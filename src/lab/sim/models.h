@@ -38,8 +38,7 @@ struct HostContention {
   // allow.
   bool promised = false;
 };
-// Factor in (0, 1] applied to the speed of the server's tasks when together they need this many
-// cores.
+// Factor in (0, 1] for the speed of a server's tasks when they need `wanted` cores in total.
 double HostFactor(const HostContention& model, double wanted);
 
 // Failures unrelated to memory. The amount of work before a failure, in hours of running alone on

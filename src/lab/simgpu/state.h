@@ -143,7 +143,8 @@ class Server {
                                           std::optional<Shortage>& shortage);
 
   // Sleeps until the clock reaches until_s, the world's generation differs from `generation`, or a
-  // signal arrives. Sleeps at most 200 ms of real time, because deaths are not announced.
+  // signal arrives. Sleeps at most 200 ms of real time, because the death of a process is not
+  // announced.
   void Wait(std::uint32_t generation, double until_s);
   std::uint32_t Generation() const;
   // Wakes all processes from Wait(). Async-signal-safe.

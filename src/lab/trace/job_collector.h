@@ -55,7 +55,7 @@ class JobCollector {
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
   // Adds a job. Jobs are numbered in the order of their lines in the trace.
   void Add(const Job& job);
-  // Returns the job that Add() stored at this position, for changes.
+  // Returns the job that Add() stored at this position, so the caller can change it.
   Job& At(std::size_t place) { return trace_.jobs[place]; }
   std::size_t jobs() const { return trace_.jobs.size(); }
   // text: a comment line without its '#'. It contains provenance or the start date.

@@ -155,8 +155,8 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
   return *std::move(best);
 }
 
-// Scales all times so that the jobs produce this load. Errors: kInvalid if all jobs arrive at once,
-// or if the last job would arrive later than kMaxJobSubmit.
+// Scales all times so that the jobs produce this load. Errors: kInvalid if all jobs arrive at the
+// same time, or if the last job would arrive later than kMaxJobSubmit.
 Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus) {
   const double span_s = base::Seconds(trace.jobs.back().submit);
   const double factor = span_s > 0 ? gpu_seconds / wanted_gpus / span_s : 0;

@@ -174,7 +174,7 @@ class Demo {
     return Unit{};
   }
 
-  // Describes in one sentence what happened to the task that stated too little memory.
+  // Describes what happened to the task that requested too little memory.
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";

@@ -295,8 +295,8 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   return Unit{};
 }
 
-// Returns false for words about the SM cap or the tasks per GPU, which belong to the sharing method
-// in the same list.
+// Returns false for words that set the SM cap or the tasks per GPU, because they apply only to the
+// sharing method named in the same list.
 bool HoldsForAnySharing(const PolicyWord& word) {
   const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
   return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");

@@ -86,7 +86,7 @@ class Replay {
   Result<Unit> AwaitAll();
   Result<Unit> Look();
   void CountEnded(const api::TaskView& task);
-  // Repeats the call until the daemon answers.
+  // Repeats the call until the daemon responds.
   template <class Call>
   auto Patiently(Call call) -> decltype(call());
 
