@@ -133,7 +133,7 @@ TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
   const trace::Workload large = WorkloadOf("large", 1, 1'000, 30'000);
   const std::vector<Arrival> arrivals(2, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
-  options.estimates.bias = -1;  // the user states 11 GiB
+  options.estimates.bias = -1;  // the user requests 11 GiB
   const RunResult run = PlayAbove("A100-40GB", arrivals, options);
   EXPECT_EQ(run.totals.succeeded, 2);
   EXPECT_EQ(run.totals.oom_crashes, 1);

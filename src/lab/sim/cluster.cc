@@ -1,4 +1,4 @@
-// Parses descriptions of one or several servers, by name or shape.
+// Parses descriptions of servers, by name or by shape.
 #include <fmt/format.h>
 
 #include <array>

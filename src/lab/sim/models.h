@@ -33,7 +33,7 @@ double PowerW(const PowerModel& model, double smact);
 // down.
 struct HostContention {
   double cores = 0;               // 0: not modelled
-  double cores_per_gpu_task = 8;  // busy cores per GPU if a task does not state a number
+  double cores_per_gpu_task = 8;  // busy cores per GPU if a task does not specify a number
   // Whether the server promises cores to tasks, and so does not start more tasks than its cores
   // allow.
   bool promised = false;

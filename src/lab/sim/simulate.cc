@@ -66,7 +66,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   if (!method.empty() && estimate::FindEstimator(method) == nullptr)
     return Invalid("unknown estimator '{}'", base::Printable(method, 60));
   if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
-    return Invalid("cluster=asked does not work with the published rules");
+    return Invalid("cluster=asked cannot be combined with the published rules");
   if (options.host.promised && options.host.cores < 1)
     return Invalid("cpu_cores_promised=true requires cpu_cores to be at least 1");
   CARMA_TRY(CheckSpans(options));

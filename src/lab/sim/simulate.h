@@ -35,8 +35,8 @@ struct ServerShape {
   std::string name;  // "dgx-station-a100", "node 3"
   std::vector<GpuType> gpus;
 };
-// A single server runs as under carmad. Several servers, or one server under Slurm, have a common
-// queue (above.h).
+// A single server runs as it would under carmad. Several servers, or one server under Slurm, share
+// a queue (above.h).
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -116,8 +116,8 @@ struct EstimateOptions {
   double missing_share = 0;
   base::Duration takes{0};
   // As in the daemon, the promise for a predicted peak (from a method, or a figure with random
-  // errors) is capped at the memory of the largest GPU. Only a stated peak can be too large for the
-  // server.
+  // errors) is capped at the memory of the largest GPU. Only a user-specified peak can be too large
+  // for the server.
 };
 
 // How the monitor takes samples for the core.

@@ -45,8 +45,8 @@ core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   return policy;
 }
 
-// Adapts the policy to the simulated cluster. Its driver always responds, so no sample is ever too
-// old.
+// Adapts the policy to the simulated cluster. The simulated driver always responds, so no sample is
+// ever too old.
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;
   policy.stale_after = std::chrono::hours(24 * 366);

@@ -108,7 +108,7 @@ class ControlDaemon {
 };
 
 // For a new child process: closes all descriptors except the standard ones and these two, which may
-// be equal.
+// be the same.
 void CloseAllBut(int a, int b);
 
 }  // namespace carma::simgpu

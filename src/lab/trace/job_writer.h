@@ -18,7 +18,7 @@ namespace carma::trace {
 // A function that receives the next piece of the text.
 using Sink = std::function<Result<Unit>(std::string_view)>;
 
-// Formats comment lines that state a trace's origin, for the head of its file.
+// Formats comment lines that describe a trace's origin, for the beginning of its file.
 std::string ProvenanceText(const std::vector<std::string>& provenance,
                            std::optional<std::int64_t> start_ms);
 

@@ -47,7 +47,7 @@ struct Workload {
   std::optional<double> cpus;
 };
 
-// The memory that a submission states.
+// The memory that a submission requests.
 struct MemoryEstimate {
   std::optional<std::int64_t> mib;  // peak per GPU; empty: unknown
   bool whole_gpu = false;           // no estimate is possible, so the task takes whole GPUs

@@ -35,9 +35,9 @@ constexpr double kSpeed = 480;       // one task per GPU takes about 12.5 simula
 constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kMostNews = 100;
-// The user of this task states only half of the memory that it needs, as happens in practice, and
-// the shared GPU has less left than the task needs. No task of this kind has run before, so CARMA
-// has not learned how much memory it needs.
+// The user of this task requests only half of the memory it needs, as happens in practice, and the
+// shared GPU has less left than the task needs. No task of this kind has run before, so CARMA has
+// not learned how much memory it needs.
 constexpr std::uint64_t kUnderstated = 14;
 constexpr std::int64_t kStatedMib = 10 * 1024;
 

@@ -349,8 +349,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "DIR");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
-      "optimizer for rows that do not state one (default: sgd-momentum; adam for a catalogue)",
-      "NAME");
+      "optimizer for rows without one (default: sgd-momentum; adam for a catalogue)", "NAME");
   add("--weights", flags->weights,
       "folder with weights for the gpumemnet estimators (default: the shipped ones)", "DIR");
   add("--calibrate", flags->calibrate,

@@ -22,7 +22,7 @@ struct EvaluateFlags {
   std::vector<std::string> runs;    // of transformers
   std::vector<std::string> models;  // theirs
   std::string estimators;
-  std::string optimizer;  // default for rows that do not state one
+  std::string optimizer;  // default for rows without one
   std::string weights;    // folder with the networks' weights; empty: the shipped ones
   std::string calibrate;  // family whose runs calibrate the site's constants, or "each"
   bool summary_only = false;

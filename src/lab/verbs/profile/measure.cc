@@ -361,7 +361,7 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
   const auto before = CARMA_TRY(place.LookBefore(options_, by));
   if (!before) {
     if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};
-    return Conflict("GPU {} is used by {}, not by carma profile (--beside-others measures anyway)",
+    return Conflict("GPU {} is used by {}; use a free GPU (--beside-others measures anyway)",
                     place.lane().devices[0], by);
   }
   place.NotBusy();

@@ -37,7 +37,7 @@ struct SimulateFlags {
   SimLoad load;            // from the flags, otherwise from the file, otherwise the defaults
   std::vector<std::string> policies;
   std::string model;  // words separated by commas; empty: no words
-  // These options apply to every policy; empty: not given.
+  // These options apply to every policy; empty: not set.
   std::string estimator, history, collocation, published;
   int threads = 0;  // 0: one per core
   bool csv = false;

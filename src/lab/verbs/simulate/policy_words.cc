@@ -81,7 +81,7 @@ bool SetHistory(Draft& draft, const std::string& value) {
 }
 
 // Without a word that names an estimator, the simulated daemon uses the configured estimator. In
-// the published system, tasks state the memory that they need.
+// the published system, tasks specify how much memory they need.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty())
@@ -215,10 +215,11 @@ constexpr Word kWords[] = {
       "whole GPUs; shard = GiB on each GPU, shared by streams unless a later word changes it "
       "(gpu and shard: Slurm without CARMA)"},
      SetGres},
-    {{"spread", "true or false", "Slurm chooses the least loaded server, not the first"},
+    {{"spread", "true or false",
+      "whether Slurm chooses the least loaded server instead of the first one"},
      Sets<AT(above.spread)>},
     {{"slurm_backfill", "true or false",
-      "tasks may pass the head of the queue if they do not delay it"},
+      "whether tasks may pass the head of the queue if they do not delay it"},
      Sets<AT(above.backfill)>},
     {{"time_limit", "number from 0.01 to 1e6",
       "time limit as a multiple of the solo run time, for slurm_backfill; not enforced"},
@@ -229,11 +230,11 @@ constexpr Word kWords[] = {
       "how long a server may hold a task before it is offered to another server"},
      Sets<AT(above.wait)>},
     {{"wait_requeues", "whole number from 0 to 1000",
-      "with slurm: how many times a task may move to another server"},
+      "with cluster=slurm: how many times a task may move to another server"},
      Sets<AT(above.wait_requeues), 0, 1000>},
     {{"requeue_delay", "time span", "delay before Slurm restarts a requeued task"},
      Sets<AT(above.requeue_delay)>},
-    {{"report_every", "time span", "with asked: maximum age of the servers' reports"},
+    {{"report_every", "time span", "with cluster=asked: maximum age of the servers' reports"},
      Sets<AT(above.report_every)>},
     {{"published", "thesis, v2 or false", "use the published system's rules and pauses"},
      nullptr,
@@ -295,8 +296,8 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   return Unit{};
 }
 
-// Returns false for words that set the SM cap or the tasks per GPU, because they apply only to the
-// sharing method named in the same list.
+// Whether the word sets the SM cap or the tasks per GPU. Such words apply to any sharing method, so
+// they also override the values that config::PolicyFor sets for the method.
 bool HoldsForAnySharing(const PolicyWord& word) {
   const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
   return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");

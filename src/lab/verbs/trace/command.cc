@@ -190,8 +190,9 @@ void AddExport(Syntax trace, Context& context) {
   verb.AddOption(
       "--estimate", "NAME", flags->estimate,
       "memory requested in the script: oracle (default), horus, faketensor, gpumemnet, none");
-  verb.AddOption("--command", "LINE", flags->command,
-                 "what the script submits; {workload}, {gpus}, {duration_s}, {n} are filled in");
+  verb.AddOption(
+      "--command", "LINE", flags->command,
+      "command that the script submits; {workload}, {gpus}, {duration_s} and {n} are replaced");
   verb.Footer(
       "  carma trace export > history.csv\n"
       "  carma trace export tasks.csv --as script > dispatch.sh\n"

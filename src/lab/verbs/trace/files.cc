@@ -116,7 +116,7 @@ Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded
   const std::string& id = loaded.trace.workloads.Text(job.workload);
   const Result<const trace::Workload*> workload = loaded.catalogue.Find(id);
   if (!workload) {
-    return Invalid((id.empty() ? "a job names no workload" : workload.error().message) +
+    return Invalid((id.empty() ? "a job does not name a workload" : workload.error().message) +
                    "; carma trace map assigns one to every job");
   }
   trace::Submission task{.at = job.submit, .workload_id = id, .line = job.line};
@@ -144,7 +144,7 @@ Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue,
     const auto file = files.find(base::ToLower(workload.summary_file));
     if (workload.summary_file.empty() || file == files.end()) {
       loaded.troubles.push_back(id + (workload.summary_file.empty()
-                                          ? ": the catalogue names no summary file"
+                                          ? ": the catalogue does not name a summary file"
                                           : ": no file " + workload.summary_file));
       continue;
     }

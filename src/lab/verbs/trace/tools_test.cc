@@ -282,7 +282,7 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
   const Ran tasks = Run({"export", "--as", "tasks"});
   EXPECT_EQ(tasks.exit_code, 2);
   EXPECT_EQ(tasks.err,
-            "carma: a job names no workload; carma trace map assigns one to every job\n");
+            "carma: a job does not name a workload; carma trace map assigns one to every job\n");
 }
 
 TEST_F(TraceTools, WarnsAboutBadLinesAndRefusesThemWithStrict) {
