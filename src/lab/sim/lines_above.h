@@ -35,7 +35,7 @@ class LinesAbove {
   // tasks already in the result, count as if they ran for another hour.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
-  // From now on, charges the user at this rate for the GPUs that the task holds.
+  // Charges the user at this rate for the GPUs that the task holds, from now until Release().
   void Take(const core::TaskRecord& task, double rate, core::Time now);
   void Release(core::TaskId task, core::Time now) { shares_.Release(task, now, now); }
   std::size_t taking() const { return shares_.taking(); }

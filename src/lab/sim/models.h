@@ -90,8 +90,8 @@ struct MemoryModel {
   double spike_share = 0;
   base::Duration spike_every{3'600'000};
   base::Duration spike_lasts{30'000};
-  // Option: unusable memory for each task beyond the first on a GPU (fragments, one more context
-  // without MPS).
+  // Option: unusable memory for each task beyond the first on a GPU (fragmentation and, without
+  // MPS, one more context).
   std::int64_t fragmentation_mib = 0;
 };
 

@@ -189,7 +189,7 @@ struct RunOptions {
   // does not grow with the length of the trace.
   bool record = false;
   std::size_t points_per_gpu =
-      4'000;  // maximum number of points of a series; longer series are averaged over time
+      4'000;  // maximum number of points in a series; longer series are averaged over time
   // Called when each task ends, in order, so results need not be stored.
   std::function<void(const report::RunTask&)> on_task;
   // Called at the first start of each task that had to wait, with the start time that was expected

@@ -107,8 +107,8 @@ class ControlDaemon {
   std::optional<std::int64_t> quit_at_ns_;    // the daemon exits by this time
 };
 
-// For a new child process: closes all descriptors except the standard ones and these two, which may
-// be the same.
+// Called in a new child process: closes all descriptors except the standard ones and these two,
+// which may be the same.
 void CloseAllBut(int a, int b);
 
 }  // namespace carma::simgpu

@@ -1,5 +1,5 @@
-// Tests of the simulated MPS. Control daemon, server and clients are processes, and the simulated
-// server's clock runs fast.
+// Tests of the simulated MPS. The control daemon, the server and the clients are real processes,
+// and the simulated server's clock runs fast.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -180,7 +180,7 @@ class Server {
   Result<Unit> ResetGpu(int gpu);
 
   Result<Unit> SetFault(const Fault& fault);
-  // Clears all faults, or only the faults of one whole GPU (kWholeDriver: of the driver).
+  // Clears all faults, or only the faults of one whole GPU or of the driver (kWholeDriver).
   Result<Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   Result<std::vector<Fault>> Faults();
   // The worst fault that affects a call to this function on this whole GPU (kWholeDriver: a call

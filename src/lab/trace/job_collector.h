@@ -68,7 +68,7 @@ class JobCollector {
   const std::optional<base::Error>& error() const { return error_; }
 
   // Sorts and returns the trace. dated: submissions are in ms since 1970 and are shifted to start
-  // at 0. clock: time of day at 0 in ms since 1970, if it is known.
+  // at 0. clock: the time of day at time 0, in ms since 1970; empty if unknown.
   Result<JobTrace> Finish(std::string_view format, LineReader& lines, bool dated,
                           std::optional<std::int64_t> clock);
 

@@ -1,5 +1,5 @@
-// Traces of whole clusters in a common form: user, submission, number of GPUs and duration of each
-// job. The jobs' programs are unknown. job_mapping.h turns these traces into task traces.
+// Traces of whole clusters in a common form: each job's user, submission time, GPU count and
+// duration. The jobs' programs are unknown. job_mapping.h turns these traces into task traces.
 #pragma once
 
 #include <array>
@@ -61,7 +61,7 @@ struct Job {
   std::int32_t line = 0;       // line in the file
   JobStatus status = JobStatus::kUnknown;
 };
-// GPUs that the job needs if it does not share any.
+// Number of GPUs that the job needs if it shares none.
 inline int WholeGpus(const Job& job) {
   return (job.gpu_milli + 999) / 1000;
 }

@@ -43,7 +43,7 @@ struct Workload {
   std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
   std::string summary_file;  // summary of its model, a file in the summaries folder; empty: none
   std::string optimizer;     // "adam" …; empty: unknown
-  // Number of the server's cores that its data loading keeps busy; empty: unknown.
+  // Number of server cores that the workload's data loading keeps busy; empty: unknown.
   std::optional<double> cpus;
 };
 

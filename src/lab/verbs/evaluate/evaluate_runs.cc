@@ -24,7 +24,7 @@ using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// A definition of memory and the name of a group of runs. An empty name stands for all runs.
+// A memory definition and the name of a group of runs. An empty name stands for all runs.
 using Group = std::pair<MemoryKind, std::string>;
 using Scores = std::map<Group, Score>;
 

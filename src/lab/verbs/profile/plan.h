@@ -67,7 +67,7 @@ struct PlanOptions {
   std::vector<ProfileMethod> methods;
   int repeats = 3;
   bool pairs = true;
-  std::vector<int> degrees;       // numbers of copies of a workload to run together
+  std::vector<int> degrees;       // how many copies of a workload to run together
   std::vector<Watcher> watchers;  // watchers whose cost is to be measured
 };
 

@@ -80,8 +80,8 @@ bool SetHistory(Draft& draft, const std::string& value) {
   return true;
 }
 
-// Without a word that names an estimator, the simulated daemon uses the configured estimator. In
-// the published system, tasks specify how much memory they need.
+// If no word names an estimator, the simulated daemon uses the configured one. In the published
+// system, tasks specify how much memory they need.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty())
