@@ -98,7 +98,7 @@ struct Job {
 bool IsGang(const Layout& layout, const Job& job);
 // Number of GPUs that the job has on that server.
 int GpusOn(const Layout& layout, const Job& job, std::uint32_t server);
-// CPU cores that the job's data loading needs, in total over its servers.
+// CPU cores that the job's data loading needs across all its servers.
 double CoresOf(const RunOptions& options, const Job& job);
 // The task's request to this server. For a task on several servers, the request covers this
 // server's part. Without a server, it covers the whole cluster.

@@ -268,7 +268,7 @@ struct Layout {
   TraceFormat format;
   std::span<const char* const> columns;  // required columns come first
   std::size_t required = 0;
-  std::size_t headerless = 0;  // number of columns of a table without a header; 0: has a header
+  std::size_t headerless = 0;  // number of columns if the table has no header; 0: it has a header
   bool dated = false;          // times are relative to some moment before the first job
   std::optional<std::int64_t> clock_ms;  // the time of day at time 0
   std::unique_ptr<TableReader> (*make)() = nullptr;
