@@ -402,7 +402,7 @@ Result<Unit> ProfileCall::Run() {
   CARMA_TRY(FindGpus());
   CARMA_TRY(TakeWorkloads(std::move(wanted)));
   MakePlan(PlanOptionsHere(std::move(degrees)));
-  Say(fmt::format("{} on {} ({} already done earlier); {}", base::Counted(planned_, "run"),
+  Say(fmt::format("{} on {} ({} already measured); {}", base::Counted(planned_, "run"),
                   base::Counted(std::ssize(lanes_), "GPU"), planned_ - plan_.size(), LeftText()));
   if (flags_.dry_run) {
     PrintPlan();
