@@ -155,7 +155,7 @@ TEST(Simulate, RefusesInvalidOptions) {
                   o.collocation = core::SharingMethod::kMig;
                   o.mig_instances = 5;
                 },
-                "5 MIG instances"},
+                "mig_instances: expected 1, 2, 3 or 7, not 5"},
            Case{"several instances for one task",
                 {{Duration{0}, &fine}, {Duration{0}, &pair}},
                 [](RunOptions& o) { o.collocation = core::SharingMethod::kMig; },
