@@ -173,7 +173,7 @@ struct Need {
   // The GPUs that the task's request allows; null: any. Computed once per task and shared by all
   // Needs of the task.
   std::shared_ptr<const GpuChoice> choice;
-  bool linked = false;  // all its GPUs must be connected with each other
+  bool linked = false;  // all its GPUs must be connected to each other
   // The task's time limit and the reservations that admit it. Used to check reserved GPUs.
   std::optional<Duration> runs_at_most;
   std::vector<ReservationId> own_reservations;

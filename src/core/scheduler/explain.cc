@@ -148,9 +148,9 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
     return request.account ? fmt::format("account {}", *request.account) : UserOf(request);
   };
   return {ReasonCode::kFairShare,
-          fmt::format("Task {} of {} goes first: {:.1f} weighted GPU hours used, against {:.1f} of "
-                      "{} (half-life {}; running tasks count as if they ran {} longer).",
-                      first, whose(other), hours(other), hours(task.request), whose(task.request),
+          fmt::format("Task {0} of {1} goes first: {1} has used {2:.1f} weighted GPU hours, {3} "
+                      "{4:.1f} (half-life {5}; running tasks count as if they ran {6} longer).",
+                      first, whose(other), hours(other), whose(task.request), hours(task.request),
                       base::FormatSpan(state.config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
@@ -167,7 +167,7 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.heads.passed.task != task.id || !state.config.pass_limit) return "";
   const Time from = state.heads.passed.since + *state.config.pass_limit;
   if (at >= from || (TimesPassed(state) == 0 && FirstOnly(state))) return "";
-  return fmt::format(" GPUs are kept for it from {} on.", base::FormatTimeIso(from));
+  return fmt::format(" GPUs will be kept for it from {} on.", base::FormatTimeIso(from));
 }
 
 Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
@@ -200,7 +200,7 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   }
   if (wanted > 1 && state.gpus.links.ChooseFor(NeedNow(state, task), std::move(open)).empty()) {
     return {ReasonCode::kNotLinked,
-            fmt::format("Needs {} GPUs that are connected with each other (NVLink); {} could take "
+            fmt::format("Needs {} GPUs that are connected to each other (NVLink); {} could take "
                         "it, but no {} of them are connected.",
                         task.request->gpus, fitting, task.request->gpus)};
   }
@@ -208,7 +208,8 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   if (state.launch_trouble.on()) return {ReasonCode::kMachineTrouble, state.launch_trouble.Text()};
   if (state.passes.waiting_pays && task.queue == QueueKind::kMain) {
     return {ReasonCode::kPriority,
-            "It could start, but all tasks end earlier if it waits for the next task to end."};
+            "It could start now, but all tasks will finish earlier if it waits for the next task "
+            "to end."};
   }
   return state.rules->WhyNotYet(task, at);
 }
@@ -233,9 +234,9 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
       task.queue == QueueKind::kMain ? Line(state, kind).Pop() : std::nullopt;
   if (task.queue == QueueKind::kMain && state.config.backfill > 1) {
     if (!IsLookedAt(state, task) && !(with_gpus && HasPlaceBeside(state, task, at))) {
-      return {ReasonCode::kPriority, fmt::format("Only the first {} tasks of the queue may start "
-                                                 "now (policy.backfill).",
-                                                 state.config.backfill)};
+      return {ReasonCode::kPriority,
+              fmt::format("Only the first {} tasks in the queue may start now (policy.backfill).",
+                          state.config.backfill)};
     }
   } else if (!with_gpus || state.rules->HeadOnly(task.queue)) {
     const bool crashed = task.queue == QueueKind::kRecovery;
@@ -248,8 +249,8 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
   Reason reason = ReasonAtHead(state, task, at);
   if (const int times = TimesPassed(state); state.heads.passed.task == task.id && times > 0) {
     reason.text.Edit() +=
-        fmt::format(" {} task{} started before it since it became first in line ({}).", times,
-                    times == 1 ? "" : "s", base::FormatTimeIso(state.heads.passed.since));
+        fmt::format(" {} task{} started ahead of it since it reached the head of the queue ({}).",
+                    times, times == 1 ? "" : "s", base::FormatTimeIso(state.heads.passed.since));
   }
   if (with_gpus) reason.text.Edit() += WhatIsKeptFor(state, task, at);
   return reason;
@@ -299,9 +300,9 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
       return state.rules->WhyNotYet(task, at);
     case Place::kArray:
       return {ReasonCode::kArrayLimit,
-              fmt::format(
-                  "{0} tasks of its array may run at once, and {0} are running or next in line.",
-                  task.request->array_limit)};
+              fmt::format("At most {0} tasks of its array may run at once, and {0} are already "
+                          "running or next in line.",
+                          task.request->array_limit)};
     case Place::kUnfit:
       return NeverFits(state, task.request, task.estimate).value_or(Reason{});
     case Place::kEligible:

@@ -56,7 +56,7 @@ class KeptGpus : public ::testing::Test {
 TEST_F(KeptGpus, AreAnnouncedInTheReasonOfTheHeadAndThenNamed) {
   Begin(9);
   EXPECT_THAT(Reason(2, Time{kOneMinute}),
-              EndsWith(" GPUs are kept for it from 1970-01-01T00:11:00.000Z on."));
+              EndsWith(" GPUs will be kept for it from 1970-01-01T00:11:00.000Z on."));
   Look(Time{11 * kOneMinute});
   EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), EndsWith(" GPU 0 is kept for it."));
   EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), Not(HasSubstr("started before it")));
@@ -126,8 +126,8 @@ TEST(WarmUp, IsExplainedOnceForAllGpus) {
   sample(later);
   ASSERT_EQ(scheduler.ReasonFor(TaskId{3}, later).code, ReasonCode::kWarmUp);
   const std::string text = *scheduler.ReasonFor(TaskId{3}, later).text;
-  EXPECT_THAT(text, HasSubstr("The samples of each of GPUs 0-1 do not yet show the task that "
-                              "started there last; they will by "));
+  EXPECT_THAT(text, HasSubstr("Samples from each of GPUs 0-1 do not yet include the task most "
+                              "recently started there; they will by "));
   EXPECT_THAT(text.substr(text.find("latest")), Not(HasSubstr("samples"))) << text;
 }
 

@@ -57,7 +57,7 @@ bool HostTakes(const State& state, TaskId task, const HostNeed& need) {
 Choice WithoutGpus(const State& state, const TaskRecord& task) {
   const HostView view = HostFor(state, task.id, state.now);
   if (view.cpus == 0) return {.why = "It needs no GPU."};
-  return {.why = fmt::format("It needs no GPU: {} of {} CPUs free, {} of {} of memory.",
+  return {.why = fmt::format("It needs no GPU: {} of {} CPUs and {} of {} of memory are free.",
                              view.free_cpus, view.cpus, base::FormatMib(view.free_memory_mib),
                              base::FormatMib(view.memory_mib))};
 }

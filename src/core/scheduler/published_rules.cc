@@ -72,9 +72,10 @@ class Loop : public Rules {
   bool HeadOnly(QueueKind) const override { return true; }
   Reason WhyNotYet(const TaskRecord& task, Time at) const override {
     if (Overlooks(task))
-      return {ReasonCode::kPacing, "Crashed; the published recovery scan has not found it yet."};
+      return {ReasonCode::kPacing,
+              "Crashed; waiting for the next recovery scan of the published rules."};
     return {ReasonCode::kPacing,
-            fmt::format("The published rules pause and continue in {} s.",
+            fmt::format("The published rules are pausing; they continue in {} s.",
                         base::Seconds(std::max(due_.value_or(Time{}) - at, Duration{0})))};
   }
 

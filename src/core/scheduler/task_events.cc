@@ -40,7 +40,7 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 }
 
 void RequeueVictim(State& state, TaskRecord& task) {
-  const std::string why = "Failed because of a fault in a neighbour or in the MPS server";
+  const std::string why = "Failed because of a fault in a neighbouring task or in the MPS server";
   // A task with neither requeue nor retries must not be started again. For example, the server
   // cannot start a lease's process.
   if (!task.request->requeue && task.request->max_recoveries == 0)

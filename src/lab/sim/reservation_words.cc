@@ -50,7 +50,7 @@ struct Word {
 constexpr std::array kReservationWords{
     Word{"for", "users, or nobody", SetUsers},
     Word{"gpus", "GPU numbers or all", SetGpus},
-    Word{"type", "a part of a GPU's name",
+    Word{"type", "part of a GPU name",
          [](Reservation& booking, std::string_view value) {
            const auto type = task::ParseGpuType(value);
            if (type) booking.gpu_type = *type;
