@@ -27,9 +27,9 @@ struct Closed {
   Verdict verdict;
 };
 
-// Merges sentences that differ only in the GPU's number: "each of GPUs 0-3". GPUs whose tasks
-// started together settle at times that are only milliseconds apart, so the merged sentence
-// contains the latest time.
+// Merges sentences that differ only in the GPU number: "each of GPUs 0-3". GPUs whose tasks started
+// together settle at times that are only milliseconds apart, so the merged sentence contains the
+// latest time.
 std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
   struct Group {
     std::string_view before, after;
@@ -81,7 +81,7 @@ Verdict VerdictOnPart(const State& state, const TaskRecord& task, const GpuView&
 
 // before: a sentence about something that all GPUs together lack; may be empty.
 Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
-  // GPUs that are always too small do not explain why the task waits, unless every GPU is too
+  // GPUs that are too small for the task do not explain why it waits, unless all GPUs are too
   // small.
   std::vector<const Closed*> telling;
   for (const Closed& each : closed) {

@@ -1,4 +1,4 @@
-// Tests the reasons of waiting tasks where the exact sentence matters.
+// Tests the reasons shown for waiting tasks in cases where the exact wording matters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

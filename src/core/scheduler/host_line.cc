@@ -72,7 +72,7 @@ HostShare ShareFor(const State& state, const TaskRecord& task,
   return state.machine.books.ShareFor(HostNeedOf(state.config, task.request), near);
 }
 
-// If a task must wait, tasks behind it may start first, as among tasks with GPUs.
+// If a task must wait, tasks behind it may start first, as in the queue of tasks with GPUs.
 void StartWithoutGpus(State& state) {
   const WaitingLine& waiting = state.queue.Main(LineKind::kWithoutGpus);
   if (waiting.empty()) state.heads.without_gpus = {};

@@ -30,7 +30,7 @@ std::string GpuList(const std::vector<Placement>& placement) {
   return text;
 }
 
-// The reason if a task cannot have `wanted` GPUs because some GPUs are divided into MIG instances.
+// The reason if a task cannot have `wanted` GPUs because MIG is enabled on some GPUs.
 std::optional<Reason> NeverTogether(const State& state, int wanted) {
   const auto instances =
       std::ranges::count_if(state.gpus.all, [](const GpuState& gpu) { return gpu.info.mig; });

@@ -21,8 +21,8 @@ std::string Told(std::string_view what, const std::string& detail) {
   return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
 }
 
-// The detail is usually a complete text ("exit code 1: ValueError: …"). If it is empty, the text is
-// built here.
+// The detail is usually a complete text ("exit code 1: ValueError: …"). Only if it is empty is a
+// text built here.
 Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kGpuFault)
     return {ReasonCode::kGpuFault, Told("Failed because of a fault on its GPU", exit.detail)};
@@ -41,8 +41,8 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 
 void RequeueVictim(State& state, TaskRecord& task) {
   const std::string why = "Failed because of a fault in a neighbouring task or in the MPS server";
-  // A task with neither requeue nor retries must not be started again. For example, the server
-  // cannot start a lease's process.
+  // A task with neither requeue nor retries must not be restarted. An example is a lease, whose
+  // process the server cannot start.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {

@@ -302,7 +302,7 @@ void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
   if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
-// The record that the task was asked is kept, because the task might still respond by saving.
+// The notice stays recorded, because the task might still respond to it by saving.
 void CancelPreemption(State& state, TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   state.preemptions.leaving.erase(task.id);
@@ -330,8 +330,8 @@ bool GoesOnLater(const State& state, const TaskRecord& task) {
   const Attempt& attempt = task.attempt;
   if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
   if (!SaysItSaved(state.config.slots, task.request, task.exit)) return false;
-  // Without a checkpoint notice, a death by signal does not show that the task saved. Many programs
-  // that cannot checkpoint are killed by the warning signal before their time limit.
+  // Without a checkpoint notice, being killed by a signal does not show that the task saved. Many
+  // programs that cannot checkpoint are killed by the warning signal before their time limit.
   return attempt.slot_notice || task.exit->signal == 0;
 }
 
