@@ -73,7 +73,7 @@ void BM_OwnSummary(benchmark::State& state) {
   const std::string path = base::GetEnv("CARMA_BENCH_SUMMARY");
   const auto text = base::ReadFile(path, model::kMaxSummaryBytes);
   if (!text) {
-    state.SkipWithError("CARMA_BENCH_SUMMARY names no readable summary");
+    state.SkipWithError("CARMA_BENCH_SUMMARY does not name a readable summary");
     return;
   }
   Estimate(state, *text);

@@ -1,6 +1,6 @@
-// Measures how long GPUMemNet's networks take for one answer, from a layer list to point and bound.
-// The published times are 2.3 ms (MLP) and 10.7 ms (Transformer) for inference alone on a GPU
-// (arXiv 2602.17817).
+// Measures how long GPUMemNet's networks take for one prediction, from a layer list to the point
+// estimate and the bound. The published times are 2.3 ms (MLP) and 10.7 ms (Transformer) for
+// inference alone on a GPU (arXiv 2602.17817).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

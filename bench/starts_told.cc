@@ -105,7 +105,7 @@ struct Start {
   double told_min = 0;  // the expected start, counted from the submission
   double real_min = 0;
 };
-// The starts of tasks that waited, by the time of their submission after the first submission.
+// The starts of tasks that waited, by submission time relative to the first submission.
 std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const Cluster& cluster,
                                        const std::vector<Arrival>& arrivals, std::uint64_t seed) {
   std::map<std::int64_t, Start> starts;
@@ -123,8 +123,9 @@ std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const C
   return starts;
 }
 
-// For each tenth task, repeats its load without the tasks that come later. The task's start is then
-// what the rules themselves predict from all facts known at its submission. Run times are known.
+// For every tenth task, repeats its load without the tasks that come later. The task's start is
+// then what the rules themselves predict from all facts known at its submission. Run times are
+// known.
 void PrintWithoutLater(const Case& each, const trace::Catalogue& catalogue, const Cluster& cluster,
                        double offered, std::uint64_t seeds) {
   std::vector<double> told_real, told_alone, alone_real;
