@@ -460,7 +460,7 @@ TEST(Summary, RefusesUnreadableText) {
            "======\n",
        "no rows"},
       {"an orphan", Replaced(Fixture("torchinfo"), "│    └─Conv2d (0)", "│    │    └─Conv2d (0)"),
-       "model.txt:6: a module at depth 3 without a parent"},
+       "model.txt:6: a module at depth 3 has no parent"},
       {"a bad total",
        Replaced(Fixture("torchsummary"), "Total params: 72,250", "Total params: many"),
        "'many' after 'Total params:'"},

@@ -54,8 +54,8 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
   }
   if (host.cpus > 0 && need.cpus > host.free_cpus) {
     return refuse(Fit::kNotNow, ReasonCode::kCpus,
-                  fmt::format("The task asks for {}, but {} of {} are free{}.", Cpus(need.cpus),
-                              host.free_cpus, host.cpus, KeptFor(host)));
+                  fmt::format("The task asks for {}, but only {} of {} are free{}.",
+                              Cpus(need.cpus), host.free_cpus, host.cpus, KeptFor(host)));
   }
   if (host.cpus > 0 && need.own_cpus && need.cpus > host.free_cores) {
     return refuse(
@@ -64,7 +64,7 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
                     Cpus(need.cpus), host.free_cores));
   }
   return refuse(Fit::kNotNow, ReasonCode::kHostMemory,
-                fmt::format("The task asks for {} of main memory, but {} of {} is free{}.",
+                fmt::format("The task asks for {} of main memory, but only {} of {} is free{}.",
                             base::FormatMib(need.memory_mib), base::FormatMib(host.free_memory_mib),
                             base::FormatMib(host.memory_mib), KeptFor(host)));
 }

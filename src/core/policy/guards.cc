@@ -159,7 +159,7 @@ bool CheckReserve(const Question& q) {
 bool CheckExclusivity(const Question& q) {
   if (q.gpu.exclusive_task) {
     return NotNow(q, ReasonCode::kExclusive,
-                  [&] { return fmt::format("An exclusive task holds GPU {}.", q.gpu.index); });
+                  [&] { return fmt::format("GPU {} is held by an exclusive task.", q.gpu.index); });
   }
   if (!q.need.exclusive || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
@@ -255,7 +255,7 @@ bool CheckMemory(const Question& q) {
       std::max(*expected_mib + q.config.margin_mib, q.need.retry_free_mib);
   if (wanted_mib <= gpu.free_mib) return true;
   return NotNow(q, ReasonCode::kGpuMemory, [&] {
-    return fmt::format("The task needs {} free ({} and the margin), but GPU {} has {}{}.",
+    return fmt::format("The task needs {} free ({} plus the margin), but GPU {} has {}{}.",
                        base::FormatMib(wanted_mib), base::FormatMib(*expected_mib), gpu.index,
                        base::FormatMib(gpu.free_mib), MemoryHolders(gpu));
   });
@@ -288,7 +288,7 @@ bool CheckActivity(const Question& q) {
   }
   if (*gpu.sm_active <= *q.config.sm_cap) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
-    return fmt::format("SM activity of GPU {} is {} %, above the cap of {} %.", gpu.index,
+    return fmt::format("GPU {} has {} % SM activity, above the cap of {} %.", gpu.index,
                        Percent(*gpu.sm_active), Percent(*q.config.sm_cap));
   });
 }

@@ -182,7 +182,7 @@ std::optional<std::string> CheckTimers(const State& state) {
     if (task.kind != KindId{}) ++of_known_kind;
   }
   if (of_known_kind != state.lessons.tasks()) {
-    return fmt::format("{} tasks are of a known kind, but the lessons count {}", of_known_kind,
+    return fmt::format("{} tasks are of a known kind, but {} are counted", of_known_kind,
                        state.lessons.tasks());
   }
   std::size_t told = 0;

@@ -188,9 +188,9 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   }
   const auto fitting = static_cast<int>(open.size());
   if (fitting < wanted) {
-    return Summary(closed, wanted > 1
-                               ? fmt::format("Needs {} GPUs, but {} can take it. ", wanted, fitting)
-                               : "");
+    return Summary(
+        closed,
+        wanted > 1 ? fmt::format("Needs {} GPUs, but only {} can take it. ", wanted, fitting) : "");
   }
   if (fitting > 0 && not_first.size() == open.size()) {
     return Summary(not_first,
@@ -290,9 +290,10 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
       if (task.not_before && *task.not_before == EarliestStart(task)) {
         // The task's own output is removed here, because PublicText can no longer do so once the
         // code is kBackoff.
-        return {ReasonCode::kBackoff, fmt::format("Waits until {} before its {} attempt. {}", until,
-                                                  task.attempt->number > 0 ? "next" : "first",
-                                                  PublicText(task.reason.code, *task.reason.text))};
+        return {ReasonCode::kBackoff,
+                fmt::format("Waiting until {} before its {} attempt. {}", until,
+                            task.attempt->number > 0 ? "next" : "first",
+                            PublicText(task.reason.code, *task.reason.text))};
       }
       return {ReasonCode::kBeginTime, fmt::format("May not start before {}.", until)};
     }

@@ -59,7 +59,7 @@ TEST_F(KeptGpus, AreAnnouncedInTheReasonOfTheHeadAndThenNamed) {
               EndsWith(" GPUs will be kept for it from 1970-01-01T00:11:00.000Z on."));
   Look(Time{11 * kOneMinute});
   EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), EndsWith(" GPU 0 is kept for it."));
-  EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), Not(HasSubstr("started before it")));
+  EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), Not(HasSubstr("started ahead of it")));
   Submit(Time{12 * kOneMinute}, 3);
   EXPECT_THAT(Reason(3, Time{12 * kOneMinute}), Not(HasSubstr("kept for it")));
 }
@@ -95,7 +95,7 @@ TEST(PassedHead, KeepsItsCountIfTheHeadsOfTwoUsersAlternate) {
   EXPECT_EQ(submit(4, 2, 1'000), TaskId{3}) << "the second user uses more now";
   EXPECT_EQ(submit(5, 3, 30'000), TaskId{2});
   EXPECT_THAT(*scheduler.ReasonFor(TaskId{2}, Time{Duration{5}}).text,
-              HasSubstr("2 tasks started before it"));
+              HasSubstr("2 tasks started ahead of it"));
 }
 
 TEST(WarmUp, IsExplainedOnceForAllGpus) {

@@ -213,7 +213,7 @@ void State::On(const LaunchFailed& event) {
     ++task->launch_failures;
     task->not_before = now + RetryBackoff(task->launch_failures);
     return Enqueue(*task, task->queue,
-                   {ReasonCode::kLaunchFailed, fmt::format("Waits again: {}.", event.text)});
+                   {ReasonCode::kLaunchFailed, fmt::format("Waiting again: {}.", event.text)});
   }
   Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
   if (event.retryable) {

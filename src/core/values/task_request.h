@@ -107,13 +107,15 @@ struct TaskRequest {
   int array_limit = 0;
 
   static void VisitFields(auto& field, auto& task) {
-    field("gpus", task.gpus, "GPUs requested, all on one server; 0: cores and memory only.",
+    field("gpus", task.gpus,
+          "Number of GPUs, all on one server; 0: the task uses only CPU cores and memory.",
           {.low = 0, .high = kMaxGpus});
     field("memory_mib", task.memory_mib, "Expected peak memory per GPU, as stated by the user.",
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
-    field("cpus", task.cpus, "Server cores reserved for the task.", {.low = 1, .high = kMaxCpus});
+    field("cpus", task.cpus, "CPU cores of the server reserved for the task.",
+          {.low = 1, .high = kMaxCpus});
     field("host_memory_mib", task.host_memory_mib,
-          "Main memory of the server reserved for the task; the task may not use more.",
+          "Main memory reserved for the task; it may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
     field("own_cpus", task.own_cpus,
           "Whether the cores are dedicated: they do not change, and no other task may use them.",
