@@ -371,7 +371,7 @@ class Sentences(unittest.TestCase):
         }
         lines = proof_text.mps_lines(phase)
         self.assertIn("2 of 3 tasks were started under MPS, 1 were seen", lines[0])
-        self.assertIn("without MPS in silence", lines[0])
+        self.assertIn("silently ran without MPS", lines[0])
         self.assertEqual(lines[1], "2 control daemons outlived carmad and were stopped")
 
 
