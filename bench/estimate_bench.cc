@@ -15,7 +15,8 @@
 namespace carma {
 namespace {
 
-// Makes the torchsummary of a chain of convolution, norm and activation with `rows` rows.
+// Builds the torchsummary output for a chain of convolution, norm and activation layers with `rows`
+// rows.
 std::string Summary(int rows) {
   std::string text = "        Layer (type)               Output Shape         Param #\n";
   text += std::string(64, '=') + "\n";

@@ -179,8 +179,9 @@ int main(int argc, char** argv) {
   cases[5].policy.min_gain = 0.06;
   if (argc > 3) {
     fmt::print(
-        "| rules | load | tasks | told to start: mean error, min | half | told to start without "
-        "later tasks | half | start without later tasks to start | half |\n"
+        "| rules | load | tasks | predicted to actual start: mean error, min | half | "
+        "predicted start to start without later tasks | half | "
+        "start without later tasks to actual start | half |\n"
         "|---|---|---|---|---|---|---|---|---|\n");
     for (const sim::Case& each : cases) {
       for (const double offered : {0.9, 1.5}) {
@@ -191,7 +192,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   fmt::print(
-      "| rules | load | run times off by | show progress | told | not told | mean wait, min | mean "
+      "| rules | load | run times off by | show progress | predicted | not predicted | mean wait, "
+      "min | mean "
       "error | half "
       "are off by | 80 % "
       "lie | within 25 % or 10 min |\n|---|---|---|---|---|---|---|---|---|---|---|\n");

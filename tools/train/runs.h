@@ -21,7 +21,7 @@ struct Run {
 
 // Runs in the files that are not used.
 struct LeftOut {
-  std::size_t other_family = 0;  // model::Classify gives another family
+  std::size_t other_family = 0;  // model::Classify returns a different family
   std::size_t incomplete = 0;    // the run failed for a reason other than memory
 };
 

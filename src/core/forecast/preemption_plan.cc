@@ -125,8 +125,7 @@ bool PreemptionPlan::Take(const Need& need) {
   return true;
 }
 
-// Chooses as many GPUs as needed so that as few tasks as possible must leave, and returns these
-// tasks.
+// Chooses enough GPUs such that as few tasks as possible must leave, and returns those tasks.
 std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {

@@ -10,9 +10,9 @@
 namespace carma::core {
 namespace {
 
-// Memory that the driver and the MPS server can hold on a GPU without tasks. It must not keep a
-// task that needs the whole GPU waiting for ever. v2 of the original system subtracts the same
-// amount.
+// Memory that the driver and the MPS server can hold on a GPU without tasks. Without this
+// allowance, a task that needs the whole GPU might wait forever. v2 of the original system
+// subtracts the same amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
 // Allows for rounding errors, so that ten shares of 0.1 count as a whole GPU.
 constexpr double kShareRounding = 1e-9;

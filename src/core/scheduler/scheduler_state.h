@@ -259,7 +259,7 @@ struct Choice {
 struct Scheduler::State : LineUp::Host {
   explicit State(PolicyConfig policy);
 
-  void UseMapper();  // makes the mapper that `config` names
+  void UseMapper();  // creates the mapper that `config` names
 
   PolicyConfig config;
   std::unique_ptr<Mapper> mapper;

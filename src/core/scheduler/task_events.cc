@@ -55,7 +55,7 @@ void RequeueVictim(State& state, TaskRecord& task) {
   state.Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
 }
 
-// Gives retries back to tasks whose launches failed because of the machine.
+// Refunds retries to tasks whose launches failed because of the machine.
 void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   for (const auto& [id, failures] : innocent) {
     TaskRecord* task = state.Held(id);

@@ -55,7 +55,7 @@ struct Reservation {
   Time from{};  // start of the first period
   Duration length{};
   Repeat repeat = Repeat::kOnce;
-  std::optional<Time> until;  // no repetition begins later; empty: repeats for ever
+  std::optional<Time> until;  // no repetition begins later; empty: repeats forever
   std::string why;
 
   static void VisitFields(auto& field, auto& booking) {
