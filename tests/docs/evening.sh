@@ -29,7 +29,7 @@ carma list                                                                # late
 carma edit @ --time 2h
 carma top --help                                                          # -> GPUs
 carma submit -J after --dependency afterok:@ -- true                      # -> Submitted task 7
-carma explain                                                             # later: Waits for
+carma explain                                                             # later: Waiting for task
 carma cancel 6                                                            # later: Task 6 is
 carma list -a                                                             # later: CA
 carma submit --gpu-mem 100G -- true                                       # -> the largest has

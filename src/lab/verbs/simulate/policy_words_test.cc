@@ -28,7 +28,7 @@ TEST(SimPolicy, AcceptsItsOwnRules) {
   EXPECT_EQ(policy.options.policy.score->text(), "free_mib - max(tasks, 2)");
   EXPECT_EQ(policy.options.policy.require->text(), "own_tasks < 2");
   EXPECT_THAT(Complaint("score,score=2 *"), HasSubstr("at character 4: expected a number"));
-  EXPECT_THAT(Complaint("score"), HasSubstr("needs policy.score"));
+  EXPECT_THAT(Complaint("score"), HasSubstr("requires policy.score"));
 }
 
 TEST(SimPolicy, ReadsAndWritesListsInParentheses) {
