@@ -1,5 +1,5 @@
-// Tests a task's memory need: predicted from its summary, learned at its end, and used for the next
-// run.
+// Tests a task's memory need: predicted from its summary, learned when it ends, and used for the
+// next run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -75,7 +75,7 @@ TEST(Settings, MistakesNameThePlaceAndTheExpectedValue) {
       {"a time slice shorter than its notice", "[slots]\nlength = '5m'",
        "f.toml:2: slots.length: expected at least 600 s (slots.notice), not 300 s"},
       {"a mapper without its expression", "\npolicy.mapper = 'score'",
-       "f.toml:2: policy.mapper: \"score\" needs policy.score"},
+       "f.toml:2: policy.mapper: \"score\" requires policy.score to be set"},
       {"an unknown estimator", "estimate.method = 'foo'", "expected estimator name: auto, "},
   };
   for (const Case& c : cases) EXPECT_THAT(ErrorOf(c.text), HasSubstr(c.error)) << c.name;

@@ -146,7 +146,7 @@ class Site(unittest.TestCase):
         self.bed.ask("scontrol", "update", "NodeName=n0", f"{counts}200")
         bad = self.carma("n0", "check")
         self.assertEqual(bad.returncode, 1, bad.stdout)
-        self.assertIn(f"Slurm counts 200 GiB, the GPUs have {spank_bed.CARMA_GIB}", bad.stdout)
+        self.assertIn(f"Slurm counts 200 GiB, but the GPUs have {spank_bed.CARMA_GIB}", bad.stdout)
         self.kill("n1")
         self.assertEqual(self.carma("n1", "check").returncode, 1)
 

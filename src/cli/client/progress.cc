@@ -87,9 +87,9 @@ void AddProgressCommand(Syntax app, Context& context) {
   verb.Footer(
       "  carma progress train.log\n"
       "  python train.py 2>&1 | carma progress - --json\n"
-      "--json prints one object: fraction, unit, done, total, rate_per_s, eta_s, loss and phase of "
-      "the\n"
-      "innermost loop, epoch, run_fraction and run_left_s of the whole run; null: not found.\n"
+      "--json prints one object. It describes the innermost loop (fraction, unit, done, total,\n"
+      "rate_per_s, eta_s, loss and phase) and the whole run (epoch, run_fraction and run_left_s).\n"
+      "A value that was not found is null.\n"
       "Every verb also takes --json and --socket PATH.");
   auto path = std::make_shared<std::string>();
   verb.AddOption("file", "FILE", *path, "output of a training program; -: standard input")

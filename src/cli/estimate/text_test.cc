@@ -73,7 +73,7 @@ TEST_F(EstimateTextTest, ExplainingShowsTermsNotesAndCalibration) {
   EXPECT_THAT(EstimateText(sheet_, true, {}),
               AllOf(HasSubstr("1.7G  context\n"), HasSubstr("6.3G  kept for backward\n"),
                     HasSubstr("note: assumed one GPU\n"), HasSubstr("note: inputs were inferred\n"),
-                    HasSubstr("calibration: as shipped: no daemon answered\n")));
+                    HasSubstr("calibration: as shipped: no daemon responded\n")));
   AddDaemon();
   EXPECT_THAT(EstimateText(sheet_, true, {}), HasSubstr("calibration: as shipped\n"));
   sheet_.site = {.gpu_type = "A100",
