@@ -210,7 +210,7 @@ TEST_F(Lease, BelongsToItsOwnerAlone) {
       R"({"spec":{"name":"x","command":["x"],"workdir":"/","memory_mib":1000},"pid":)";
   EXPECT_THAT(post("/v1/leases", spec + fmt::format("{}}}", child.pid())),
               HasSubstr("belongs to another user"));
-  EXPECT_THAT(post("/v1/leases", spec + "4194000}"), HasSubstr("there is no process"));
+  EXPECT_THAT(post("/v1/leases", spec + "4194000}"), HasSubstr("does not exist or is not visible"));
   EXPECT_THAT(post("/v1/tasks", R"({"tasks":[{"name":"x","command":["x"],"workdir":"/",)"
                                 R"("lease":"1 1 b"}]})"),
               HasSubstr("not allowed in a submission"));

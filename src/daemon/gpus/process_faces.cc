@@ -13,7 +13,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr std::size_t kMaxArguments = 1 << 17;  // maximum number of bytes read
-constexpr std::size_t kMaxCommand = 120;        // maximum number of characters shown
+constexpr std::size_t kMaxCommand = 120;        // maximum number of bytes shown
 // Limit on pending requests. A request that hangs delays all later requests.
 constexpr int kMostAsked = 64;
 

@@ -143,7 +143,7 @@ std::vector<std::string> BodyWarnings(std::string_view script, std::string_view 
         mistake = "sets CUDA_VISIBLE_DEVICES, so the task may use GPUs that are not assigned to it";
       } else if (slurm && BeginsCommand(words, at)) {
         mistake = Mistake(words, at);
-        if (keeps && mistake.empty()) mistake = "a requeued task keeps its output file in CARMA";
+        if (keeps && mistake.empty()) mistake = "in CARMA, a requeued task keeps its output file";
       }
       if (mistake.empty() || Has(seen, mistake)) continue;
       seen.push_back(mistake);

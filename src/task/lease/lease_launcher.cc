@@ -294,7 +294,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
                       false);
     }
     ShimEvent event = EventOf(ShimEventKind::kLaunchFailed, id, lease.attempt);
-    event.text = stopped ? "its process is stopped" : "its process did not adopt the grant in time";
+    event.text = stopped ? "its process is stopped" : "its process did not adopt the lease in time";
     event.waits = true;
     const LeaseProcess process = lease.members.front().process;
     const std::optional<LeaseKey> key = lease.key;

@@ -44,7 +44,7 @@ Result<Unit> LimitGpuMemory(const std::vector<std::string>& limiter, const std::
   const Result<RunResult> ran =
       RunBounded({.words = std::move(argv), .folder = "", .limit = patience});
   if (!ran) return Unavailable(ran.error().message);
-  if (ran->late) return Unavailable("the driver does not answer");
+  if (ran->late) return Unavailable("the driver does not respond");
   if (ran->signal == 0 && ran->exit_code == 0) return Unit{};
   const std::string_view why = base::Trim(ran->errors);
   return Unavailable(why.empty() ? "the program that sets the limits failed" : std::string(why));

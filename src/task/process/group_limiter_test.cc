@@ -30,7 +30,7 @@ TEST(GroupLimiter, ReportsErrors) {
   EXPECT_EQ(failed({"/bin/false"}, kLimiterPatience), "the program that sets the limits failed");
   EXPECT_THAT(failed({"/no/such/program"}, kLimiterPatience), HasSubstr("No such file"));
   EXPECT_EQ(failed({"/bin/sh", "-c", "exec sleep 1000"}, std::chrono::milliseconds(20)),
-            "the driver does not answer");
+            "the driver does not respond");
 }
 
 }  // namespace

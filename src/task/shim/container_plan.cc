@@ -60,7 +60,7 @@ Result<ContainerRun> ChooseTool(const ContainerImage& container, const std::stri
     names.emplace_back(ToolName(tool));
   }
   return NotFound("container {}: cannot find {} on the task's PATH {}",
-                  base::Printable(container.image, 200), base::Join(names, ", "),
+                  base::Printable(container.image, 200), base::Join(names, " or "),
                   base::Printable(search, 1000));
 }
 

@@ -78,8 +78,8 @@ struct ShimEvent {
   bool retryable = false;
   bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
   bool interrupted = false;  // kLaunchFailed: adopted, but carmad had exited before the start
-  // kLaunchFailed: the task is tried again later. Either its lease's process has not adopted the
-  // grant, or its user does not exist.
+  // kLaunchFailed: the task is tried again later. Either the lease's process has not adopted the
+  // lease, or the task's user does not exist.
   bool waits = false;
   // The remaining fields are only for kExited.
   int exit_code = 0;

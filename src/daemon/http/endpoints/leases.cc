@@ -98,7 +98,7 @@ Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::
   struct stat info {};
   const std::string folder = fmt::format("/proc/{}", asked);
   if (!process || ::stat(folder.c_str(), &info) != 0)
-    return Conflict("process {} has exited or is not visible in carmad's PID namespace", asked);
+    return Conflict("process {} does not exist or is not visible in carmad's PID namespace", asked);
   if (info.st_uid == owner || call.caller.uid == 0) return *process;
   return Denied("process {} belongs to another user", asked);
 }

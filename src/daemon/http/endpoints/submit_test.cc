@@ -95,7 +95,7 @@ TEST_F(SubmitTest, WarnsThatServingNeedsMps) {
   ASSERT_TRUE(heard.body.contains("warnings")) << heard.body;
   EXPECT_EQ(heard.body["warnings"][0],
             "--serve: this server does not use MPS, so the task has no priority over its "
-            "neighbours; its --max-slowdown applies");
+            "neighbours; its --max-slowdown still applies");
 }
 
 TEST_F(SubmitTest, CommonFieldsAreStatedOnce) {

@@ -207,9 +207,8 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
 // Only the owner of a lease can start its process again.
 std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* lease) {
   if (lease == nullptr)
-    return fmt::format(
-        "task {0} was submitted with --no-requeue; use carma redo {0} to submit it again",
-        record.id);
+    return fmt::format("task {0} has --no-requeue; use carma redo {0} to submit it again",
+                       record.id);
   const auto key = task::ParseLeaseKey(lease->lease_key.value_or(""));
   if (key)
     return fmt::format("task {0} is a lease of Slurm job {1}; use scontrol requeue {1}", record.id,

@@ -106,8 +106,7 @@ TEST_F(TasksTest, ARunningTaskWithNoRequeueIsNotRequeued) {
   task::TaskSpec spec = Spec();
   spec.requeue = false;
   Start(Submit(spec));
-  EXPECT_THAT(Change(kAda, "requeue").Message(),
-              HasSubstr("task 1 was submitted with --no-requeue"));
+  EXPECT_THAT(Change(kAda, "requeue").Message(), HasSubstr("task 1 has --no-requeue"));
   End(core::TaskId{1});
   EXPECT_EQ(Change(kAda, "requeue").body.at("state"), "submitted");
 }
@@ -302,7 +301,7 @@ TEST_F(TasksTest, RefusedEditsExplainWhy) {
       {kAda, R"({"memory_mib":99999})", 409, "can never run here"},
       {kAda, R"({"priority":5})", 403, "only an administrator may raise a priority"},
       {kAda, R"({"dependencies":[{"task":1}]})", 404, "task 1 cannot depend on task 1"},
-      {kAda, R"({"dependencies":[{"task":7}]})", 404, "no task 7 to wait for"},
+      {kAda, R"({"dependencies":[{"task":7}]})", 404, "cannot depend on task 7: no such task"},
       {kAda, R"({"qos":"royal"})", 400, "royal"},
   };
   for (const auto& c : cases) {
