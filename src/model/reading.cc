@@ -357,8 +357,8 @@ void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed) {
   list.collapsed = true;
   list.hidden_params = params;
   AddNote(list, Note::Kind::kCollapsed,
-          fmt::format("{} blocks are printed as one row each, so the contents of {} of {} "
-                      "parameters are unknown ({}); print the summary at full depth",
+          fmt::format("blocks printed as one row: {}, so the contents of {} of {} parameters "
+                      "are unknown ({}); print the summary at full depth",
                       collapsed.size(), params, list.params, Names(types)));
 }
 

@@ -187,7 +187,8 @@ TEST(TorchInfo, NotesBlocksWithHiddenContents) {
   const LayerList list = Parse(Fixture("torchinfo_collapsed"));
   EXPECT_TRUE(list.collapsed);
   const std::string note = Notes(list, Note::Kind::kCollapsed);
-  EXPECT_THAT(note, HasSubstr("unknown: 2, with 9344 of 20000 parameters"));
+  EXPECT_THAT(note,
+              HasSubstr("printed as one row: 2, so the contents of 9344 of 20000 parameters"));
   EXPECT_THAT(note, HasSubstr("(BasicBlock)")) << "neither the layer scale nor the convolution";
   EXPECT_EQ(Row(list, "BasicBlock").kind, RowKind::kUnknown);
   EXPECT_EQ(Row(list, "StdConv2dSame").kind, RowKind::kLeaf);
