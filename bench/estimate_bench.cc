@@ -15,7 +15,8 @@
 namespace carma {
 namespace {
 
-// Makes the torchsummary of a chain of convolution, norm and activation with `rows` rows.
+// Builds the torchsummary output for a chain of convolution, norm and activation layers with `rows`
+// rows.
 std::string Summary(int rows) {
   std::string text = "        Layer (type)               Output Shape         Param #\n";
   text += std::string(64, '=') + "\n";
@@ -73,7 +74,7 @@ void BM_OwnSummary(benchmark::State& state) {
   const std::string path = base::GetEnv("CARMA_BENCH_SUMMARY");
   const auto text = base::ReadFile(path, model::kMaxSummaryBytes);
   if (!text) {
-    state.SkipWithError("CARMA_BENCH_SUMMARY names no readable summary");
+    state.SkipWithError("CARMA_BENCH_SUMMARY does not name a readable summary");
     return;
   }
   Estimate(state, *text);

@@ -1,6 +1,6 @@
-// Measures how long GPUMemNet's networks take for one answer, from a layer list to point and bound.
-// The published times are 2.3 ms (MLP) and 10.7 ms (Transformer) for inference alone on a GPU
-// (arXiv 2602.17817).
+// Measures how long GPUMemNet's networks take for one prediction, from a layer list to the point
+// estimate and the bound. The published times are 2.3 ms (MLP) and 10.7 ms (Transformer) for
+// inference alone on a GPU (arXiv 2602.17817).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -27,8 +27,8 @@ void AddLayer(model::LayerList& list, const char* type, std::int64_t channels, s
   list.params += params;
 }
 
-// Makes `layers` rows of convolution, batch norm and activation. The width grows every `same`
-// blocks: 30 resembles a residual network, and 1 gives a network without two equal layers, the most
+// Builds `layers` rows of convolution, batch norm and activation. The width grows every `same`
+// blocks: 30 resembles a residual network, and with 1, no two layers are equal, which is the most
 // expensive case for the encoder.
 model::LayerList Convolutions(std::int64_t layers, std::int64_t same) {
   model::LayerList list;

@@ -55,7 +55,7 @@ std::string Output(std::int64_t kind, int step) {
     case 2:
       return Repeated("[W] 2026-01-02 03:04:05 worker 7: cache of shard 12 is 81 % full, 3 of 9\n");
     case 3:
-      return std::string(2 * ProgressTracker::kKeptBytes, 'x');  // a line without an end
+      return std::string(2 * ProgressTracker::kKeptBytes, 'x');  // an unterminated line
     case 4:
       return Repeated("loss[epoch 1/2 ");
     case 5:

@@ -58,7 +58,7 @@ def main():
     parser.add_argument("--runs", type=int, default=25)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--elements", type=int, default=500)
-    parser.add_argument("--books", help="folder for the carmads' books, for example on a tmpfs: four of them share this machine's disk")
+    parser.add_argument("--books", help="folder for the carmads' databases, for example on a tmpfs: four of them share this machine's disk")
     parser.add_argument("--enabled", action="store_true", help="with slurm.enabled: carmad asks squeue what a batch job claims")
     flags = parser.parse_args()
     why_not = spank_bed.missing(flags.programs)

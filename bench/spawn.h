@@ -17,7 +17,7 @@ namespace carma::bench {
 using Command = std::vector<std::string>;
 
 // Starts a program found on PATH. Its standard input and output are /dev/null, and its standard
-// error is shown. Ends this program with a message if the start fails.
+// error is shown. Exits with a message if the start fails.
 inline pid_t Spawn(const Command& command) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -34,13 +34,13 @@ inline pid_t Spawn(const Command& command) {
   std::exit(1);
 }
 
-// Ends this program unless `pid` exits with code 0.
+// Waits for `pid`, and exits this program unless `pid` exits with code 0.
 inline void AwaitSuccess(pid_t pid, const Command& command) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  std::fprintf(stderr, "%s ended with wait status %#x\n", command[0].c_str(), status);
+  std::fprintf(stderr, "%s exited with wait status %#x\n", command[0].c_str(), status);
   std::exit(1);
 }
 

@@ -1,8 +1,8 @@
-// Measures the time from a daemon's spawn until its socket answers a request.
+// Measures the time from a daemon's spawn until it responds to a request on its socket.
 //
 //   start_timer RUNS SOCKET COMMAND [ARG…]
 //
-// Ends the daemon with SIGTERM after each start. Prints, in milliseconds: median lowest highest.
+// Stops the daemon with SIGTERM after each start. Prints, in milliseconds: median lowest highest.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -22,7 +22,7 @@ using std::chrono::steady_clock;
 
 constexpr auto kGiveUp = std::chrono::seconds(60);
 constexpr auto kBetweenTries = std::chrono::microseconds(500);
-// carmad answers this only after it has read its database and found the GPUs.
+// carmad responds to this only after it has read its database and found the GPUs.
 constexpr std::string_view kRequest = "GET /v1/tasks?limit=1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
 constexpr std::string_view kGood = "HTTP/1.1 200";
 
@@ -46,7 +46,7 @@ double StartOnceMs(const std::string& socket, const Command& command) {
   const pid_t pid = Spawn(command);
   while (!Answers(socket)) {
     if (steady_clock::now() - began > kGiveUp || ::waitpid(pid, nullptr, WNOHANG) == pid) {
-      std::fprintf(stderr, "start_timer: %s does not answer at %s\n", command[0].c_str(),
+      std::fprintf(stderr, "start_timer: %s does not respond at %s\n", command[0].c_str(),
                    socket.c_str());
       std::exit(1);
     }

@@ -105,7 +105,7 @@ struct Start {
   double told_min = 0;  // the expected start, counted from the submission
   double real_min = 0;
 };
-// The starts of tasks that waited, by the time of their submission after the first submission.
+// The starts of tasks that waited, by submission time relative to the first submission.
 std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const Cluster& cluster,
                                        const std::vector<Arrival>& arrivals, std::uint64_t seed) {
   std::map<std::int64_t, Start> starts;
@@ -123,8 +123,9 @@ std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const C
   return starts;
 }
 
-// For each tenth task, repeats its load without the tasks that come later. The task's start is then
-// what the rules themselves predict from all facts known at its submission. Run times are known.
+// For every tenth task, repeats its load without the tasks that come later. The task's start is
+// then what the rules themselves predict from all facts known at its submission. Run times are
+// known.
 void PrintWithoutLater(const Case& each, const trace::Catalogue& catalogue, const Cluster& cluster,
                        double offered, std::uint64_t seeds) {
   std::vector<double> told_real, told_alone, alone_real;
@@ -178,8 +179,9 @@ int main(int argc, char** argv) {
   cases[5].policy.min_gain = 0.06;
   if (argc > 3) {
     fmt::print(
-        "| rules | load | tasks | told to start: mean error, min | half | told to start without "
-        "later tasks | half | start without later tasks to start | half |\n"
+        "| rules | load | tasks | predicted to actual start: mean error, min | half | "
+        "predicted start to start without later tasks | half | "
+        "start without later tasks to actual start | half |\n"
         "|---|---|---|---|---|---|---|---|---|\n");
     for (const sim::Case& each : cases) {
       for (const double offered : {0.9, 1.5}) {
@@ -190,7 +192,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   fmt::print(
-      "| rules | load | run times off by | show progress | told | not told | mean wait, min | mean "
+      "| rules | load | run times off by | show progress | predicted | not predicted | mean wait, "
+      "min | mean "
       "error | half "
       "are off by | 80 % "
       "lie | within 25 % or 10 min |\n|---|---|---|---|---|---|---|---|---|---|---|\n");

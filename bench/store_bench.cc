@@ -76,7 +76,7 @@ void BM_SubmitOne(benchmark::State& state) {
 }
 BENCHMARK(BM_SubmitOne)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-// Writes one change of a task: its record and an event.
+// Writes one task change: the record and an event.
 void BM_StateChange(benchmark::State& state) {
   const Folder folder;
   const std::unique_ptr<Store> store = Must(Store::Open(folder.path()));

@@ -124,11 +124,11 @@ function(carma_layer folder)
   file(APPEND ${CARMA_LAYERS} "${folder}: ${allowed}\n")
 endfunction()
 
-# A cold build spends most of its time on headers and templates that many files of a folder use. So up to sixteen files of a
+# A cold build spends most of its time on headers and templates that many files of a folder use. So up to 24 files of a
 # folder are compiled together, in less than half the time. Names that a file keeps to itself must therefore be unique in the
 # folder: the compiler finds those that two files share, tools/check_layers.py those that a header also has. APART lists files
 # that are compiled alone. Tests are compiled in the same way. The debug and fuzz builds compile each file separately.
-option(CARMA_UNITY "compile the files of a folder together, sixteen at a time" OFF)
+option(CARMA_UNITY "compile the files of a folder together, 24 at a time" OFF)
 if(CARMA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-subobject-linkage)  # a private member's type in an anonymous namespace; each file is included once
 endif()
@@ -150,7 +150,7 @@ function(carma_unity files name apart)
       set(last ${folder})
       set(number 0)
     endif()
-    math(EXPR part "${number} / 16")
+    math(EXPR part "${number} / 24")
     math(EXPR number "${number} + 1")
     file(RELATIVE_PATH part_name ${CMAKE_CURRENT_SOURCE_DIR} ${folder}/${part})
     set(together ${CMAKE_CURRENT_BINARY_DIR}/${name}/${part_name}.cc)

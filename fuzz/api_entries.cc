@@ -1,5 +1,5 @@
-// Fuzzes data that comes over the socket: request targets, and the daemon's answers as the command
-// reads them.
+// Fuzzes data that comes over the socket: request targets, and the daemon's responses as the
+// `carma` command reads them.
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
 #include "api/status_view.h"
@@ -20,9 +20,9 @@ void RoundTrip(const base::Json& json) {
   if (!view) return;
   const std::string text = base::DumpJson(ToJson(*view));
   const auto again = base::ParseJson(text);
-  CARMA_CHECK(again, "a view is written as JSON");
+  CARMA_CHECK(again, "a written view is valid JSON");
   const auto back = api::FromJson<View>(*again);
-  CARMA_CHECK(back && base::DumpJson(ToJson(*back)) == text, "a view survives the round trip");
+  CARMA_CHECK(back && base::DumpJson(ToJson(*back)) == text, "a view survives a round trip");
 }
 
 }  // namespace

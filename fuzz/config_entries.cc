@@ -23,11 +23,11 @@ void FuzzConfig(std::string_view bytes) {
   std::string shown;
   for (const auto& [name, origin] : loaded->origins) shown += name + " = " + origin.value + "\n";
   const auto again = config::LoadText("shown.toml", shown, /*root=*/true);
-  CARMA_CHECK(again || loaded->settings.published, "the shown configuration is sound");
+  CARMA_CHECK(again || loaded->settings.published, "the shown configuration is valid");
   if (!again) return;
   for (const auto& [name, origin] : again->origins) {
     CARMA_CHECK(origin.value == loaded->origins.at(name).value || loaded->settings.published,
-                "the shown configuration is the same");
+                "the shown configuration has the same values");
   }
 }
 
@@ -52,9 +52,9 @@ void FuzzReport(std::string_view bytes) {
   for (const report::Report& each : *reports) {
     const std::string text = report::ToJsonText(each);
     const auto again = report::ReportsFromJsonText(text);
-    CARMA_CHECK(again && again->size() == 1, "what is written can be read");
-    CARMA_CHECK(again->front().metrics == each.metrics, "round trip of the metrics");
-    CARMA_CHECK(report::ToJsonText(again->front()) == text, "round trip of the record");
+    CARMA_CHECK(again && again->size() == 1, "a written report can be read back");
+    CARMA_CHECK(again->front().metrics == each.metrics, "the metrics survive a round trip");
+    CARMA_CHECK(report::ToJsonText(again->front()) == text, "the record survives a round trip");
     if (each.run) CARMA_CHECK(!report::Table(report::Compute(*each.run)).empty(), "computed anew");
     metrics.push_back(each.metrics);
   }

@@ -1,5 +1,5 @@
-// One function for each kind of bytes from outside. Any bytes must give a value or an error, never
-// a crash, and accepted input must satisfy its invariants. libFuzzer drives these functions
+// One function for each kind of external input. Any input must produce a value or an error, never a
+// crash, and accepted input must satisfy its invariants. libFuzzer drives these functions
 // (fuzz_main.cc), and in ordinary builds replay_test.cc runs the corpora through them.
 #pragma once
 
@@ -17,7 +17,7 @@ void FuzzSpec(std::string_view bytes);         // TaskSpec as JSON
 void FuzzOom(std::string_view bytes);          // the end of a task's stderr
 void FuzzProgress(std::string_view bytes);     // the output of training programs
 void FuzzAttach(std::string_view bytes);       // messages between carma run and a shim
-void FuzzMps(std::string_view bytes);          // answers and logs of an MPS control daemon
+void FuzzMps(std::string_view bytes);          // replies and logs of an MPS control daemon
 void FuzzTrace(std::string_view bytes);        // task traces
 void FuzzJobs(std::string_view bytes);         // cluster traces of every format
 void FuzzPhilly(std::string_view bytes);       // cluster traces, read as Philly's JSON
@@ -36,16 +36,16 @@ void FuzzProfiles(std::string_view bytes);     // profiles of workloads
 void FuzzSummary(std::string_view bytes);      // model summaries of every format
 void FuzzSafetensors(std::string_view bytes);  // weights of networks
 void FuzzHfConfig(std::string_view bytes);     // config.json of a transformer, files of its plan
-void FuzzTraining(std::string_view bytes);     // scripts that start trainings, as text
-void FuzzSettings(std::string_view bytes);     // YAML and JSON of trainings
-void FuzzSpank(std::string_view bytes);        // answers of carmad to the plug-in for Slurm
-void FuzzSite(std::string_view bytes);         // output of Slurm's programs, and Slurm's files
+void FuzzTraining(std::string_view bytes);     // texts of scripts that start training
+void FuzzSettings(std::string_view bytes);     // training configurations in YAML and JSON
+void FuzzSpank(std::string_view bytes);        // carmad's responses to the Slurm plug-in
+void FuzzSite(std::string_view bytes);         // output of Slurm's programs, and Slurm's own files
 void FuzzDcgmi(std::string_view bytes);        // the text of `dcgmi dmon`
-void FuzzRecording(std::string_view bytes);    // recorded answers of a driver
+void FuzzRecording(std::string_view bytes);    // recorded driver responses
 void FuzzReader(std::string_view bytes);       // lines between carmad and carma-reader
 void FuzzKernelLog(std::string_view bytes);    // the kernel's log
 void FuzzShape(std::string_view bytes);        // shapes of simulated servers
-void FuzzSqueue(std::string_view bytes);       // squeue's output on a job
+void FuzzSqueue(std::string_view bytes);       // squeue's output about a job
 void FuzzSimMps(std::string_view bytes);       // messages between programs of a simulated MPS
 
 struct Entry {
@@ -93,7 +93,8 @@ inline constexpr std::array kEntries{
 template <class T>
 void CheckError(const Result<T>& result) {
   if (result) return;
-  CARMA_CHECK(result.error().message.find('\n') == std::string::npos, "an error is one line");
+  CARMA_CHECK(result.error().message.find('\n') == std::string::npos,
+              "an error message is one line");
 }
 
 }  // namespace carma::fuzz

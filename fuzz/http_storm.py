@@ -155,7 +155,7 @@ class Storm:
     def trouble(self):
         """Why the daemon has failed; empty if it has not."""
         if self.daemon.poll() is not None:
-            return f"carmad ended with {self.daemon.returncode}"
+            return f"carmad exited with {self.daemon.returncode}"
         self.log.flush()
         with open(self.log.name, "rb") as file:
             if re.search(rb"ERROR: \w+Sanitizer|runtime error:|CHECK failed", file.read()):
@@ -177,7 +177,7 @@ class Storm:
         if not why:
             self.daemon.terminate()
             if self.daemon.wait(timeout=60) != 0:
-                why = f"carmad ended with {self.daemon.returncode} when it was stopped"
+                why = f"carmad exited with {self.daemon.returncode} when it was stopped"
         print(f"{self.requests} requests in {seconds} s; answers: {dict(sorted(self.codes.items()))}; "
               f"slowest status {slowest:.2f} s")
         return why
@@ -194,7 +194,7 @@ def main():
         try:
             why = storm.run(seconds)
         except (OSError, RuntimeError, ValueError) as error:
-            why = storm.trouble() or f"the status could not be asked: {error}"
+            why = storm.trouble() or f"the status request failed: {error}"
         finally:
             storm.daemon.kill()
         if why:

@@ -23,14 +23,15 @@ bool IsOneLine(const std::string& text) {
 void CheckLayer(const model::Layer& layer) {
   CARMA_CHECK(!layer.type.empty(), "a row has a type");
   CARMA_CHECK(layer.params >= 0 && layer.trainable >= 0 && layer.trainable <= layer.params,
-              "a row trains at most its parameters");
+              "a row has no more trainable parameters than parameters");
   CARMA_CHECK(
       layer.in.Elements() < model::kMaxElements && layer.out.Elements() < model::kMaxElements,
       "tensors are within the limits");
   CARMA_CHECK(!layer.dropout || (*layer.dropout >= 0 && *layer.dropout <= 1), "a rate is a share");
 }
 
-// Checks that, for any sizes, an answer has finite terms and a bound that is not below its point.
+// Checks that, for any sizes, a prediction has finite terms and a bound that is not below its point
+// estimate.
 void CheckEstimates(const model::LayerList& list) {
   estimate::Question question;
   question.layers = &list;
@@ -41,7 +42,7 @@ void CheckEstimates(const model::LayerList& list) {
       const auto answer = make()->Ask(question);
       if (!answer) continue;
       CARMA_CHECK(answer->point_mib >= 0 && answer->bound_mib >= answer->point_mib,
-                  "a bound is not below its point");
+                  "a bound is not below its point estimate");
       for (const estimate::Term& term : answer->terms)
         CARMA_CHECK(std::isfinite(term.mib), "a term is a number");
     }
@@ -71,13 +72,12 @@ std::vector<estimate::TrainingPlan> Plans() {
 void FuzzHfConfig(std::string_view bytes) {
   for (const auto read : {&estimate::ReadDeepSpeed, &estimate::ReadAdapterConfig}) {
     const auto words = read(bytes, "plan.json");
-    CARMA_CHECK(words || IsOneLine(words.error().message), "an error is one line");
-    if (words)
-      CARMA_CHECK(estimate::CheckWords(*words).has_value(), "what is read means something");
+    CARMA_CHECK(words || IsOneLine(words.error().message), "an error message is one line");
+    if (words) CARMA_CHECK(estimate::CheckWords(*words).has_value(), "parsed words are valid");
   }
   const auto config = estimate::ParseTransformerConfig(bytes, "config.json");
   if (!config) {
-    CARMA_CHECK(IsOneLine(config.error().message), "an error is one line");
+    CARMA_CHECK(IsOneLine(config.error().message), "an error message is one line");
     return;
   }
   CARMA_CHECK(config->TotalParameters() > 0, "a model has parameters");
@@ -88,18 +88,19 @@ void FuzzHfConfig(std::string_view bytes) {
                 "parts are numbers");
     CARMA_CHECK(estimate->shown.bound_mib >= estimate->shown.point_mib &&
                     estimate->shown.point_mib >= estimate->needed.point_mib,
-                "a bound is not below its point, nor what is shown below what is needed");
+                "a bound is not below its point estimate, and the shown memory is not below the "
+                "needed memory");
   }
 }
 
 void FuzzSummary(std::string_view bytes) {
   const auto list = model::ParseSummary(bytes, "fuzz.model");
   if (!list) {
-    CARMA_CHECK(IsOneLine(list.error().message), "an error is one line");
+    CARMA_CHECK(IsOneLine(list.error().message), "an error message is one line");
     return;
   }
   CARMA_CHECK(!list->layers.empty() && list->layers.size() <= model::kMaxLayers,
-              "a summary has layers, and not too many");
+              "the number of layers is within the limits");
   CARMA_CHECK(list->params >= 0 && list->params <= model::kMaxElements && list->trainable >= 0 &&
                   list->trainable <= list->params,
               "the totals are within the limits");
@@ -108,7 +109,7 @@ void FuzzSummary(std::string_view bytes) {
     CARMA_CHECK(IsOneLine(note.text), "a note is one line");
   const model::Features features = model::Summarize(*list);
   CARMA_CHECK(features.activations >= 0 && features.depth <= static_cast<int>(list->layers.size()),
-              "features count what is there");
+              "features are not negative, and the depth is at most the number of layers");
   (void)model::Classify(*list);
   CheckEstimates(*list);
 }

@@ -14,7 +14,7 @@ namespace {
 // Stands in for every file that the training names. One file gets sizes, and all others get the
 // fuzzed bytes.
 Result<std::string> AnyFile(const std::string& path, std::string_view bytes) {
-  CARMA_CHECK(path.starts_with('/'), "files are named by absolute paths");
+  CARMA_CHECK(path.starts_with('/'), "file paths are absolute");
   if (path.ends_with("refs/main")) return std::string("0a");
   if (!path.ends_with("/config.json")) return std::string(bytes);
   return std::string(
@@ -25,8 +25,9 @@ Result<std::string> AnyFile(const std::string& path, std::string_view bytes) {
 void CheckFound(task::TaskSpec spec, std::string_view bytes) {
   const estimate::TrainingFound found = estimate::FindTraining(
       spec, [&](const std::string& path, std::size_t) { return AnyFile(path, bytes); });
-  CARMA_CHECK(estimate::CheckWords(found.words).has_value(), "what is found means something");
-  CARMA_CHECK(found.words.empty() || !found.config.empty(), "no words without a model");
+  CARMA_CHECK(estimate::CheckWords(found.words).has_value(), "the words found are valid");
+  CARMA_CHECK(found.words.empty() || !found.config.empty(),
+              "words are found only together with a model");
   for (const std::string& note : found.notes)
     CARMA_CHECK(!base::HasControls(note), "a note is one line");
   const auto before = task::Validate(spec);
@@ -48,7 +49,8 @@ void FuzzTraining(std::string_view bytes) {
   CheckFound(spec, bytes);
   for (const estimate::ShellCommand& command :
        estimate::CommandsOf(bytes, spec.script_args, spec.environment))
-    CARMA_CHECK(!command.words.empty() && command.line >= 1, "a command has words and a line");
+    CARMA_CHECK(!command.words.empty() && command.line >= 1,
+                "a command has words and a line number");
   CARMA_CHECK(estimate::ReadPythonText(bytes, "t.py").size() <= estimate::kMaxSettings,
               "settings are bounded");
 }
@@ -57,7 +59,8 @@ void FuzzSettings(std::string_view bytes) {
   for (const auto read : {&estimate::ReadYaml, &estimate::ReadJsonSettings, &estimate::ReadToml}) {
     const auto settings = read(bytes, "f.yaml");
     if (!settings) {
-      CARMA_CHECK(settings.error().message.starts_with("f.yaml"), "a mistake has its place");
+      CARMA_CHECK(settings.error().message.starts_with("f.yaml"),
+                  "an error message names the file");
       continue;
     }
     CARMA_CHECK(settings->size() <= estimate::kMaxSettings, "settings are bounded");

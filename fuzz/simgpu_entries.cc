@@ -9,7 +9,8 @@ void FuzzShape(std::string_view bytes) {
   const auto gpus = sim::ParseDividedShape(bytes);
   CheckError(gpus);
   if (!gpus) return;
-  CARMA_CHECK(!gpus->empty() && gpus->size() <= sim::kMaxServerGpus, "as many as a server holds");
+  CARMA_CHECK(!gpus->empty() && gpus->size() <= sim::kMaxServerGpus,
+              "the number of GPUs is within a server's limit");
   for (const sim::ShapedGpu& gpu : *gpus) {
     int compute = 0, memory = 0;
     for (const sim::MigSlices& slices : gpu.mig.value_or(std::vector<sim::MigSlices>())) {
@@ -27,7 +28,7 @@ void FuzzSimMps(std::string_view bytes) {
   CheckError(limits);
   if (limits) {
     const auto again = simgpu::ParseMpsMemoryLimits(simgpu::FormatMpsMemoryLimits(*limits));
-    CARMA_CHECK(again && *again == *limits, "limits are written as they are read");
+    CARMA_CHECK(again && *again == *limits, "limits survive a round trip");
   }
   const auto welcome = simgpu::ParseMpsWelcome(bytes);
   CheckError(welcome);

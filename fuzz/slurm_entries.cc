@@ -20,7 +20,7 @@ void FuzzSpank(std::string_view bytes) {
   // Quoted text must be ASCII and must parse back.
   slurm::Document again;
   CARMA_CHECK(again.Parse("{\"a\":" + slurm::Quoted(bytes.substr(0, 4096)) + "}"),
-              "a quoted text is JSON");
+              "quoted text is valid JSON");
   (void)slurm::MemoryMib(bytes);
   (void)slurm::Share(bytes);
   const std::string line = slurm::OneLine(bytes, 100);

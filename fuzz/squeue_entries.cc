@@ -8,7 +8,8 @@ namespace carma::fuzz {
 void FuzzSqueue(std::string_view bytes) {
   const auto found = slurm::FindJob(bytes, 2);
   if (!found) {
-    CARMA_CHECK(found.error().message.find('\n') == std::string::npos, "an error is one line");
+    CARMA_CHECK(found.error().message.find('\n') == std::string::npos,
+                "an error message is one line");
     return;
   }
   if (!*found) return;

@@ -29,17 +29,17 @@ void CheckTasks(task::Description& description) {
     CARMA_CHECK(base::IsUtf8(tasks.error().message), "a readable error");
     return;
   }
-  CARMA_CHECK(!tasks->empty(), "at least one task");
+  CARMA_CHECK(!tasks->empty(), "a description gives at least one task");
   const task::TaskSpec& spec = tasks->front();
   CARMA_CHECK(task::Validate(spec), "a finished task is valid");
   const auto back = task::SpecFromJsonText(task::ToJsonText(spec));
-  CARMA_CHECK(back && *back == spec, "a task comes back from JSON as it went");
+  CARMA_CHECK(back && *back == spec, "a task survives conversion to JSON and back");
 }
 
 void CheckError(const base::Error& error) {
   CARMA_CHECK(base::IsUtf8(error.message) && error.message.size() < 2000 &&
                   error.message.find('\n') == std::string::npos,
-              "an error is one readable line");
+              "an error message is one readable line");
 }
 
 }  // namespace
@@ -68,11 +68,11 @@ void FuzzSpec(std::string_view bytes) {
   const auto spec = task::SpecFromJsonText(std::string(bytes));
   if (!spec) return CheckError(spec.error());
   const auto back = task::SpecFromJsonText(task::ToJsonText(*spec));
-  CARMA_CHECK(back && *back == *spec, "a task comes back from JSON as it went");
+  CARMA_CHECK(back && *back == *spec, "a task survives conversion to JSON and back");
   const std::string path = task::ExpandPath(
       spec->stdout_path, *spec,
       {.id = core::TaskId{7}, .array = core::TaskId{5}, .user = "eve", .host = "gpu1"});
-  CARMA_CHECK(path.starts_with('/'), "an absolute path stays one");
+  CARMA_CHECK(path.starts_with('/'), "an absolute path stays absolute");
 }
 
 void FuzzOom(std::string_view bytes) {
@@ -87,9 +87,10 @@ void FuzzOom(std::string_view bytes) {
   evidence.stderr_tail = bytes.substr(bytes.empty() ? 0 : 1);
   const core::ExitInfo info = task::ClassifyExit(evidence);
   const bool abnormal = evidence.exit_code != 0 || evidence.signal != 0;
-  CARMA_CHECK(abnormal == (info.kind != core::ExitKind::kSuccess), "exit 0 alone is success");
+  CARMA_CHECK(abnormal == (info.kind != core::ExitKind::kSuccess),
+              "only exit code 0 counts as success");
   CARMA_CHECK(!evidence.stopped_by_us || info.kind != core::ExitKind::kOutOfMemory,
-              "what we stopped is no OOM");
+              "a task that we stopped does not count as out of memory");
   CARMA_CHECK(base::IsUtf8(info.detail) && info.detail.find('\n') == std::string::npos,
               "the detail is one readable line");
 }
@@ -101,7 +102,7 @@ void FuzzProgress(std::string_view bytes) {
   const task::Progress progress = reader.Now();
   const auto sane = [](std::optional<double> value) { return !value || *value >= 0; };
   CARMA_CHECK(!progress.total || (*progress.total >= 1 && *progress.done <= *progress.total),
-              "a total holds what is done");
+              "the steps done do not exceed the total");
   CARMA_CHECK(sane(progress.done) && sane(progress.rate_per_s) && sane(progress.eta_s) &&
                   sane(progress.run_left_s),
               "no negative numbers");
@@ -112,7 +113,7 @@ void FuzzAttach(std::string_view bytes) {
   const auto message = task::ParseAttachMessage(bytes);
   if (!message) return CheckError(message.error());
   const auto again = task::ParseAttachMessage(task::ToBytes(*message));
-  CARMA_CHECK(again && *again == *message, "a message that was taken comes back");
+  CARMA_CHECK(again && *again == *message, "an accepted message survives a round trip");
 }
 
 void FuzzMps(std::string_view bytes) {
@@ -127,7 +128,7 @@ void FuzzMps(std::string_view bytes) {
   // The logs belong to the user, who may write anything there.
   const std::string text = task::LastMpsLogText(bytes);
   CARMA_CHECK(base::IsUtf8(text) && text.size() <= 300 && text.find('\n') == std::string::npos,
-              "the last words of a log are one readable line");
+              "the text from a log is one readable line");
   (void)task::SaysMpsServerReady(bytes, 12);
   (void)task::SaysMpsServerEnded(bytes);
   // Reads the bytes as arguments, one per line, of the child that controls MPS.
@@ -136,12 +137,12 @@ void FuzzMps(std::string_view bytes) {
   if (const auto order = task::ParseMpsArguments(arguments)) {
     const auto again = task::ParseMpsArguments(task::ToArguments(*order));
     CARMA_CHECK(again && again->id == order->id && again->argv == order->argv,
-                "an order comes back as it went");
+                "an order survives a round trip");
   }
   const std::string folder = task::MpsFolderName(std::string(bytes.substr(0, 200)));
   constexpr std::size_t kLongest = 17;  // twelve letters, and "-1024"
   CARMA_CHECK(folder.find('/') == std::string::npos && folder.size() <= kLongest && !folder.empty(),
-              "a short name of one folder");
+              "the folder name is short and has no slash");
 }
 
 }  // namespace carma::fuzz

@@ -38,7 +38,7 @@ void CheckJobs(const trace::JobTrace& jobs) {
   CARMA_CHECK(base::IsUtf8(base::Join(jobs.complaints.told(), "")), "readable complaints");
   for (std::size_t i = 0; i < jobs.jobs.size(); ++i) {
     const trace::Job& job = jobs.jobs[i];
-    CARMA_CHECK(i == 0 || jobs.jobs[i - 1].submit <= job.submit, "in order of time");
+    CARMA_CHECK(i == 0 || jobs.jobs[i - 1].submit <= job.submit, "jobs are in chronological order");
     CARMA_CHECK(job.submit >= base::Duration(0) && job.submit <= trace::kMaxJobSubmit, "submit");
     CARMA_CHECK(job.gpu_milli > 0 && job.gpu_milli <= trace::kMaxJobGpus * 1000, "GPUs");
     CARMA_CHECK(!job.duration ||
@@ -48,7 +48,7 @@ void CheckJobs(const trace::JobTrace& jobs) {
   const std::string text = Written(jobs);
   trace::TextSource source(text);
   const auto again = trace::ReadJobs(source, "again.csv", {.catalogue = &BuiltIn()});
-  CARMA_CHECK(again && again->jobs.size() == jobs.jobs.size(), "what was written is read");
+  CARMA_CHECK(again && again->jobs.size() == jobs.jobs.size(), "written jobs can be read back");
   for (std::size_t i = 0; i < jobs.jobs.size(); ++i) {
     CARMA_CHECK(again->jobs[i].submit == jobs.jobs[i].submit &&
                     again->jobs[i].duration == jobs.jobs[i].duration &&
@@ -61,7 +61,8 @@ void CheckJobs(const trace::JobTrace& jobs) {
 // Checks that the tools accept any trace that was read.
 void CheckTools(trace::JobTrace& jobs) {
   const trace::JobStatistics facts = trace::Describe(jobs, 4);
-  CARMA_CHECK(facts.concurrency.peak_jobs <= jobs.jobs.size(), "no more than all at once");
+  CARMA_CHECK(facts.concurrency.peak_jobs <= jobs.jobs.size(),
+              "concurrent jobs do not outnumber all jobs");
   if (const auto mapped = trace::MapJobs(
           jobs, BuiltIn(), {.mix = {{"light", 0.5}, {"heavy", 0.5}}, .keep_durations = true})) {
     CARMA_CHECK(trace::MatchWorkloads(mapped->trace, BuiltIn(), "mapped").has_value(), "known");
@@ -70,7 +71,7 @@ void CheckTools(trace::JobTrace& jobs) {
     base::Duration last{};
     for (int i = 0; i < 20; ++i) {
       const trace::Job job = generator->Next();
-      CARMA_CHECK(job.submit >= last, "in order of time");
+      CARMA_CHECK(job.submit >= last, "generated jobs are in chronological order");
       last = job.submit;
     }
   }
@@ -108,7 +109,8 @@ void FuzzTrace(std::string_view bytes) {
   }
   CARMA_CHECK(!trace->submissions.empty(), "a trace has tasks");
   for (std::size_t i = 1; i < trace->submissions.size(); ++i) {
-    CARMA_CHECK(trace->submissions[i - 1].at <= trace->submissions[i].at, "in order of time");
+    CARMA_CHECK(trace->submissions[i - 1].at <= trace->submissions[i].at,
+                "submissions are in chronological order");
   }
 }
 
@@ -121,11 +123,11 @@ void FuzzCatalogue(std::string_view bytes) {
   const auto workload = catalogue->Find("resnet50-b32");
   if (!workload) return;
   CARMA_CHECK((*workload)->memory_mib.size() == static_cast<std::size_t>((*workload)->gpus),
-              "memory for each GPU");
+              "a workload states its memory for each GPU");
   CARMA_CHECK(!trace::SimTaskArguments(**workload).empty(), "arguments");
   for (const char* kind : {"none", "oracle", "horus", "faketensor", "gpumemnet"}) {
     const auto estimate = trace::Estimate(**workload, kind);
-    CARMA_CHECK(!estimate.mib || *estimate.mib > 0, "an estimate is a size");
+    CARMA_CHECK(!estimate.mib || *estimate.mib > 0, "an estimate is positive");
   }
 }
 
@@ -136,7 +138,7 @@ void FuzzProfiles(std::string_view bytes) {
     return;
   }
   const auto again = profile::ParseProfiles(profile::ProfilesCsv(*profiles), "again.csv");
-  CARMA_CHECK(again && *again == *profiles, "what was written is read");
+  CARMA_CHECK(again && *again == *profiles, "written profiles are read back unchanged");
 }
 
 }  // namespace carma::fuzz

@@ -31,9 +31,9 @@ void FuzzResidency(std::string_view bytes) {
   const auto residency = sim::ReplayResidency(*tasks, kCatalogue, {}, sim::LoadAsGuessed);
   CheckError(residency);
   if (!residency) return;
-  CARMA_CHECK(residency->predicted.size() == tasks->size(), "an answer for each task");
+  CARMA_CHECK(residency->predicted.size() == tasks->size(), "there is a prediction for each task");
   for (const double slowdown : residency->predicted) {
-    CARMA_CHECK(slowdown >= 1 - 1e-9, "neighbours make nobody faster");
+    CARMA_CHECK(slowdown >= 1 - 1e-9, "neighbours do not make a task faster");
   }
 }
 
@@ -44,8 +44,9 @@ void FuzzReservation(std::string_view bytes) {
   const core::Time first = base::FromMs(420'000);
   const core::Time horizon = first + std::chrono::hours(10 * 24);
   for (const core::ReservedPeriod& each : sim::PeriodsOf({&*booking, 1}, first, first, horizon)) {
-    CARMA_CHECK(each.from >= first && each.from < each.to, "a period has a beginning and an end");
-    CARMA_CHECK(each.to - each.from == booking->length, "and lasts as long as it was said to");
+    CARMA_CHECK(each.from >= first && each.from < each.to, "a period begins before it ends");
+    CARMA_CHECK(each.to - each.from == booking->length,
+                "a period has the length of its reservation");
   }
 }
 
@@ -58,8 +59,9 @@ void FuzzPairs(std::string_view bytes) {
     // Larger inputs are not fitted, because that would take too long.
     if (of_method->empty() || of_method->size() > 1'000) continue;
     for (const sim::PairAgreement& each : sim::ComparePairs(method, *of_method)) {
-      CARMA_CHECK(std::isfinite(each.mean_error) && each.mean_error >= 0, "an error is a number");
-      CARMA_CHECK(std::isfinite(each.r2) && each.r2 <= 1, "no agreement is better than perfect");
+      CARMA_CHECK(std::isfinite(each.mean_error) && each.mean_error >= 0,
+                  "the mean error is finite and not negative");
+      CARMA_CHECK(std::isfinite(each.r2) && each.r2 <= 1, "R² is at most 1");
     }
   }
 }

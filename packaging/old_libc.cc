@@ -1,6 +1,6 @@
-// Functions that this machine's libstdc++ and our own code call, but that old distributions' C
-// library lacks or has under an older version. They are linked in if CARMA_OLD_LIBC is set. The
-// programs then need glibc 2.28 or newer, and do not use a newer glibc's own versions.
+// Functions that this machine's libstdc++ and our own code call, but that the C libraries of old
+// distributions lack or provide under an older version. They are linked in if CARMA_OLD_LIBC is
+// set. The programs then need glibc 2.28 or newer, and do not use the versions in a newer glibc.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// The first version of glibc for this machine type.
+// The oldest glibc symbol version for this architecture.
 #if defined(__x86_64__)
 #define CARMA_FIRST_GLIBC "GLIBC_2.2.5"
 #elif defined(__aarch64__)
@@ -28,7 +28,7 @@
 #endif
 
 // In glibc 2.29, these functions have new versions without the old error handling.
-// cmake/carma.cmake makes the linker replace pow by __wrap_pow.
+// cmake/carma.cmake makes the linker replace pow with __wrap_pow.
 #define CARMA_OLD_FUNCTION(name, parameters, arguments)                \
   double carma_old_##name parameters;                                  \
   __asm__(".symver carma_old_" #name "," #name "@" CARMA_FIRST_GLIBC); \
@@ -43,7 +43,7 @@ struct Search {
   dl_find_object* result;
 };
 
-// A callback for dl_iterate_phdr; 1 ends the search.
+// Callback for dl_iterate_phdr; returns 1 to stop the search.
 int LookInto(dl_phdr_info* object, size_t, void* data) {
   const Search& search = *static_cast<Search*>(data);
   uintptr_t low = UINTPTR_MAX;
@@ -85,13 +85,13 @@ bool ForEachDescriptor(unsigned first, unsigned last, Act act) {
   return true;
 }
 
-// The C library's own function, if its version has one.
+// Returns the C library's own function, or null if this C library does not have it.
 template <class Function>
 Function* Newer(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
 }
 
-// The folder in which the program starts that this thread spawns with these actions.
+// The working directory for the program that this thread spawns with these file actions.
 struct StartFolder {
   const posix_spawn_file_actions_t* actions = nullptr;
   char path[4096] = {};
@@ -119,8 +119,8 @@ int __wrap_posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t* acti
   ::strcpy(start_folder.path, path);
   return 0;
 }
-// Used only if the library has no such action. The thread gets its own working directory and
-// changes to the folder for the time of the call.
+// Used only if the library has no such action. Gives the thread its own working directory and
+// changes to the folder for the duration of the call.
 int __real_posix_spawnp(pid_t*, const char*, const posix_spawn_file_actions_t*,
                         const posix_spawnattr_t*, char* const[], char* const[]);
 int __wrap_posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
@@ -146,8 +146,8 @@ pid_t gettid() noexcept {
   return static_cast<pid_t>(::syscall(SYS_gettid));
 }
 
-// New in glibc 2.30. An old condition variable waits by the time of day, so a wait by the monotonic
-// clock is converted to a wait of the same length.
+// New in glibc 2.30. Condition variables of older versions wait on the wall clock, so a wait on the
+// monotonic clock is converted to a wait of the same length.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const timespec* until) {
   if (clock == CLOCK_REALTIME) return ::pthread_cond_timedwait(condition, mutex, until);
@@ -168,7 +168,8 @@ int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, cl
   return ::pthread_cond_timedwait(condition, mutex, &end);
 }
 
-// New in glibc 2.32. With false, counters of shared pointers always use atomic instructions.
+// New in glibc 2.32. If false, the reference counts of shared pointers always use atomic
+// instructions.
 extern char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
@@ -215,8 +216,8 @@ const char* sigabbrev_np(int number) noexcept {
   }
 }
 
-// New in glibc 2.34. Descriptors that are opened after this call are closed on exec, like all of
-// ours.
+// New in glibc 2.34. Descriptors opened after this call are not listed, but all of ours are closed
+// on exec.
 using CloseFrom = int(posix_spawn_file_actions_t*, int);
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t* actions,
                                              int first) noexcept {
@@ -236,7 +237,7 @@ int close_range(unsigned first, unsigned last, int flags) noexcept {
   return ForEachDescriptor(first, last, [](int number) { ::close(number); }) ? 0 : -1;
 }
 
-// New in glibc 2.35. Returns where the tables for exceptions are; 0: found.
+// New in glibc 2.35. Finds the exception-handling tables for an address; returns 0 if found.
 int _dl_find_object(void* address, dl_find_object* result) noexcept {
   Search search{reinterpret_cast<uintptr_t>(address), result};
   return ::dl_iterate_phdr(&LookInto, &search) == 1 ? 0 : -1;

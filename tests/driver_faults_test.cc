@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-// The time limit for a prompt response while the driver hangs.
+// How quickly the daemon must respond while the driver hangs.
 constexpr std::chrono::seconds kPrompt{5};
 
 class DriverFaults : public ::testing::Test {

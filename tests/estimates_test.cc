@@ -1,5 +1,5 @@
-// Tests a task's memory need: predicted from its summary, learned at its end, and used for the next
-// run.
+// Tests a task's memory need: predicted from its summary, learned when it ends, and used for the
+// next run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -125,7 +125,7 @@ TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {
                     HasSubstr("4.9G at most")));
 
   const api::TaskView again = site.Await(Train(5'000, 2));
-  EXPECT_EQ(again.estimate_method, "history") << "another seed is the same training";
+  EXPECT_EQ(again.estimate_method, "history") << "another seed is the same training job";
   EXPECT_EQ(again.predicted_mib, 5'000);
   EXPECT_EQ(again.claim_mib, 5'500);
   const api::TaskView other = site.Await(Train(5'000, 1, "64"));
@@ -171,9 +171,9 @@ TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutOptions) {
   EXPECT_EQ(found.estimate_method, "transformer");
   EXPECT_THAT(
       found.estimate_remarks,
-      ElementsAre(
-          AllOf(HasSubstr("read: "), HasSubstr("seq-len 512 (train.sh:3: --max_length)")),
-          HasSubstr("MiB of the estimate is for tensors, the rest for the CUDA context and gaps")));
+      ElementsAre(AllOf(HasSubstr("read: "), HasSubstr("seq-len 512 (train.sh:3: --max_length)")),
+                  HasSubstr("MiB of the estimate is for tensors; the rest is the CUDA context and "
+                            "fragmentation")));
   EXPECT_THAT(site.Carma({"show", std::to_string(found.id)}).out,
               AllOf(HasSubstr("(transformer)"), HasSubstr("batch 2 (train.sh:3: ")));
   const std::uint64_t held = site.Submit({"--hold", "--method", "lora", script});

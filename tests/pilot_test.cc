@@ -197,7 +197,7 @@ TEST_F(Pilot, BeforeTheEndTasksSaveAndTheNextPilotEndsThem) {
   pilot.Signal(SIGUSR1);
   const Ran ended = pilot.Wait();
   EXPECT_EQ(ended.code, 75) << ended.Text();
-  EXPECT_THAT(ended.err, HasSubstr("1 task waits for the next pilot named default"));
+  EXPECT_THAT(ended.err, HasSubstr("1 task is waiting for the next pilot named default"));
   const Ran next = Run({"--until-empty"}, Job("12", "2"));
   EXPECT_EQ(next.code, 0) << next.Text();
   EXPECT_EQ(ReadText(site.out_dir() + "/done"), "done\n");

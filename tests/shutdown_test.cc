@@ -151,7 +151,7 @@ TEST_F(Shutdown, TasksCheckpointAndContinueAfterTheBoot) {
   }
   const std::uint64_t late = site.Submit({"--", "/bin/true"});
   site.ExpectWaits(late, "Draining");
-  EXPECT_THAT(site.Status().troubles, Contains(HasSubstr("carma resume all opens it")));
+  EXPECT_THAT(site.Status().troubles, Contains(HasSubstr("'carma resume all' reopens it")));
 
   PowerOff();
   Boot();
@@ -228,7 +228,7 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   const Ran closed =
       site.Carma({"drain", "all", "--until-boot", "--wait", "--reason", "new kernel"});
   EXPECT_TRUE(closed.Ok()) << closed.Text();
-  EXPECT_EQ(closed.out, "The server accepts no new tasks and is empty\n");
+  EXPECT_EQ(closed.out, "The server accepts no new tasks and none are running\n");
   const std::uint64_t waits = site.Submit({"--", "/bin/true"});
   const std::uint64_t without = site.Submit({"-G", "0", "--", "/bin/true"});
   site.Stop(SIGKILL);

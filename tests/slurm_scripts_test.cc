@@ -156,10 +156,9 @@ TEST_F(SpinningScripts, AScriptThatSubmitsItselfAtOnceIsSlowed) {
   // Each task submits its successor before it exits.
   for (std::uint64_t id = first; id < first + 4; ++id) EXPECT_EQ(site.Await(id).state, "succeeded");
   site.ExpectWaits(first + 4, "Backoff");
-  EXPECT_THAT(
-      Explained(first + 4),
-      HasSubstr("Task " + std::to_string(first + 3) +
-                " submitted it within a minute of its start, and it is number 4 in a chain"));
+  EXPECT_THAT(Explained(first + 4),
+              HasSubstr("Task " + std::to_string(first + 3) +
+                        " submitted it within a minute of starting; it is number 4 in a chain"));
   EXPECT_THAT(site.Carma({"list"}).out, HasSubstr("(Backoff)"));
   EXPECT_THAT(site.History(first + 1).front().text, HasSubstr("in task " + std::to_string(first)));
 }
@@ -171,7 +170,7 @@ TEST_F(SpinningScripts, AScriptThatRequeuesItselfAtOnceIsSlowed) {
   const std::uint64_t id = site.Submit({script});
   site.ExpectWaits(id, "Backoff");
   EXPECT_GE(site.Task(id).attempt, 2) << "there is no pause the first time";
-  EXPECT_THAT(Explained(id), HasSubstr("Requeued within a minute of its start, "));
+  EXPECT_THAT(Explained(id), HasSubstr("Requeued within a minute of starting, "));
   // The task's owner may end the pause.
   const int attempt = site.Task(id).attempt;
   EXPECT_EQ(site.Carma({"requeue", std::to_string(id)}).code, 0);

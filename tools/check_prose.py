@@ -62,7 +62,7 @@ def signs_of_document(text):
     lengths = []
     for line, kind, part in paragraphs(text):
         if kind == "cell" and len(part) > LONGEST_CELL:
-            yield line, f"a cell of {len(part)} letters: {part[:60]} …"
+            yield line, f"a cell of {len(part)} characters: {part[:60]} …"
         for sentence in sentences(part):
             words = word_count(sentence)
             if words > LONGEST_SENTENCE:
@@ -91,7 +91,7 @@ def signs_of_source(name, text):
                 if word_count(sentence) > LONGEST_SENTENCE:
                     yield line, f"a sentence of {word_count(sentence)} words: {sentence[:60]} …"
             if HELP.match(name) and len(part) > LONGEST_HELP:
-                yield line, f"{len(part)} letters in a line of help: {part[:60]} …"
+                yield line, f"{len(part)} characters in a line of help: {part[:60]} …"
 
 
 def is_product(path):

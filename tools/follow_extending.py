@@ -50,7 +50,7 @@ def follow(page, folder):
             path = folder / name
             text = path.read_text() if old else ""
             if old and text.count(old) != 1:
-                raise SystemExit(f"docs/inside/extending.md: diff {number}: stands {text.count(old)} times in {name}:\n{old}")
+                raise SystemExit(f"docs/inside/extending.md: diff {number}: the context occurs {text.count(old)} times in {name}:\n{old}")
             path.write_text(text.replace(old, new) if old else new)
 
 

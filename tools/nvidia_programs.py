@@ -86,7 +86,7 @@ def download(address, sha256, sha1):
             continue
         if hashlib.sha256(data).hexdigest() == sha256:
             return data
-        troubles.append(f"{source}: not the file that it should be")
+        troubles.append(f"{source}: the SHA-256 of the file does not match")
     raise Unavailable("; ".join(troubles))
 
 
@@ -149,7 +149,7 @@ def main():
                 print(f"without branch {branch}: {why}", file=sys.stderr)
         signal.alarm(0)
     except Unavailable as why:
-        print(f"skipped: needs NVIDIA's programs, which cannot be had here: {why}")
+        print(f"skipped: needs NVIDIA's programs, which are not available here: {why}")
         return CANNOT
     if len(words) < 3:
         return 0

@@ -1,4 +1,4 @@
-"""A daemon of CARMA with a separate database, for one part of the proof."""
+"""A CARMA daemon with its own database, for one part of the proof."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEFT_ALONE = "not in CUDA_VISIBLE_DEVICES"
 
 
 def children(pid: int) -> List[int]:
-    """Returns the children of all threads of a process; none if the process has ended."""
+    """Returns the children of all threads of a process; none if the process has exited."""
     found: List[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -84,7 +84,7 @@ state = "{proof.simulated_state}"
 """
 
     def _await(self) -> None:
-        """Waits until the daemon answers. Raises ProofError if it ends or does not answer."""
+        """Waits until the daemon responds. Raises ProofError if it exits or does not respond."""
         waiting = subprocess.Popen(
             [f"{self._bin}/carma", "--socket", self._socket, "status", "--wait"],
             stdout=subprocess.DEVNULL,

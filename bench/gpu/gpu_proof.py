@@ -91,7 +91,7 @@ def begun(proof: Proof) -> Dict[str, Any]:
 def run_phase(proof: Proof, method: str) -> Dict[str, Any]:
     """Runs one phase. Raises ProofError with the reason if the phase is left out."""
     if time.monotonic() > proof.phases_until:
-        raise ProofError("the time was over")
+        raise ProofError("no time was left")
     proof.say(f"{method}: {len(proof.tasks)} tasks")
     phase = Phase(proof, method).run()
     if method == "exclusive":
@@ -106,7 +106,7 @@ def run_overhead(proof: Proof) -> Dict[str, Any]:
     if not proof.with_overhead:
         raise ProofError("not asked for")
     if time.monotonic() > proof.deadline:
-        raise ProofError("the time was over")
+        raise ProofError("no time was left")
     proof.say("overhead of monitoring")
     return step_cost.measure_overhead(proof)
 
@@ -177,7 +177,7 @@ def parser() -> argparse.ArgumentParser:
     def methods(text: str) -> List[str]:
         names = text.split(",")
         if not set(names) <= set(METHODS) or len(set(names)) != len(names):
-            raise argparse.ArgumentTypeError(f"{text!r}: expected some of {','.join(METHODS)}")
+            raise argparse.ArgumentTypeError(f"{text!r}: expected one or more of {','.join(METHODS)}")
         return sorted(names, key=METHODS.index)
 
     parser = argparse.ArgumentParser(prog="run.sh", description=__doc__.split("\n\n")[0])
@@ -202,16 +202,16 @@ def parser() -> argparse.ArgumentParser:
         type=whole(0, 12),
         default=0,
         metavar="N",
-        help="measure the first N models alone and in pairs, too, after the time of --minutes (0)",
+        help="also measure the first N models alone and in pairs, in addition to --minutes (0)",
     )
     parser.add_argument(
         "--minutes",
         type=above_zero,
         default=9.0,
-        help="what has not ended by then is cancelled (9)",
+        help="tasks still running after this time are cancelled (9)",
     )
     parser.add_argument(
-        "--output", default="carma-proof", metavar="DIR", help="where results go (./carma-proof)"
+        "--output", default="carma-proof", metavar="DIR", help="folder for the results (./carma-proof)"
     )
     return parser
 

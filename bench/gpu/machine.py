@@ -102,25 +102,25 @@ def noticed(gpus: Sequence[WatchedGpu], idle_mib: Sequence[int], tasks: int) -> 
     found = []
     for gpu, used in zip(gpus, idle_mib):
         if used > FOREIGN_MIB:
-            found.append(f"{gpu.name}: {used} MiB were in use before: others compute there")
+            found.append(f"{gpu.name}: {used} MiB were in use before the proof: other programs use this GPU")
         if gpu.divided():
             found.append(
-                f"{gpu.name} is divided (MIG): tasks run on its instances, and what is read beside "
-                "CARMA is of the whole GPU"
+                f"MIG is enabled on {gpu.name}: tasks run on its instances, but readings taken outside "
+                "CARMA cover the whole GPU"
             )
         if not gpu.tells_activity:
             found.append(
-                f"{gpu.name}: NVML tells no SM activity beside CARMA (no GPM, or no right)"
+                f"{gpu.name}: NVML does not report SM activity to this program (no GPM, or no permission)"
             )
     free = free_host_mib()
     if free is not None and free < tasks * HOST_MIB_PER_TASK:
         found.append(
-            f"{free} MiB of host memory are free, {tasks} PyTorch processes may want "
+            f"{free} MiB of host memory are free, {tasks} PyTorch processes may need "
             f"{tasks * HOST_MIB_PER_TASK} MiB: some may be killed by the kernel"
         )
     if in_pid_namespace():
         found.append(
-            "this is a container: the driver names processes by the host's numbers, so their memory "
-            "may be told of no task"
+            "this is a container: the driver reports host PIDs, so their memory "
+            "may not be attributed to tasks"
         )
     return found

@@ -124,7 +124,7 @@ def overhead_line(cost: Dict[str, Any]) -> str:
         f"monitoring, step time of {cost['network']} ({cost['device']}): "
         f"{100 * cost['share']:+.2f} % ± {100 * cost['standard_error']:.2f} (standard error, "
         f"{cost['pairs']} pairs from {100 * cost['lowest']:+.2f} to {100 * cost['highest']:+.2f} "
-        f"%); wanted at most {100 * OVERHEAD_GOAL:.1f} %: {verdict(cost)}"
+        f"%); goal: at most {100 * OVERHEAD_GOAL:.1f} %: {verdict(cost)}"
     )
 
 
@@ -153,8 +153,8 @@ def pair_lines(found: Dict[str, Any]) -> List[str]:
 def memory_line(memory: Dict[str, Any]) -> str:
     if memory["largest_smi_mib"] and not memory["largest_sum_mib"]:
         return (
-            "the driver names processes, but none of CARMA's: no memory of single tasks (a "
-            "container sees the host's pids)"
+            "the driver reports processes, but none of CARMA's, so no per-task memory is known (in a "
+            "container, the driver reports host PIDs)"
         )
     return (
         f"process memory against nvidia-smi, {memory['looks']} looks: largest difference "
@@ -190,9 +190,9 @@ def mps_lines(phase: Dict[str, Any]) -> List[str]:
         f"{counted(mps['clients'], 'client')} (NVML: {nvml})"
     )
     if mps["tasks_seen"] < started:
-        line += "; the others ended between two looks, or ran without MPS in silence"
+        line += "; the others ended between two checks, or silently ran without MPS"
     if mps["left_behind"]:
-        return [line, f"{counted(mps['left_behind'], 'control daemon')} outlived carmad, now ended"]
+        return [line, f"{counted(mps['left_behind'], 'control daemon')} outlived carmad and were stopped"]
     return [line]
 
 
@@ -218,7 +218,7 @@ def source_lines(phases: Dict[str, Any]) -> List[str]:
     for phase in phases.values():
         sources.update(phase["looks"]["sources"])
     return [
-        f"told by {source}: {', '.join(name for name in sources if sources[name] == source)}"
+        f"reported by {source}: {', '.join(name for name in sources if sources[name] == source)}"
         for source in sorted(set(sources.values()))
     ]
 
@@ -237,13 +237,13 @@ def task_lines(phase: Dict[str, Any]) -> List[str]:
                 f"{about['name']} ran out of memory {counted(about['ooms'], 'time')}, then {about['state']}"
             )
         elif about["state"] == "failed":
-            lines.append(f"{about['name']} failed: {about['exit_detail'] or 'no word'}")
+            lines.append(f"{about['name']} failed: {about['exit_detail'] or 'no output'}")
     notes = collections.Counter(about["sharing_note"] for about in tasks if about["sharing_note"])
     lines += [f"{counted(count, 'task')}: {note}" for note, count in notes.items()]
     told, wrong = (sum(about[key] for about in tasks) for key in ("idle_told", "idle_false"))
     if told:
         lines.append(
-            f"told as idle holders: {told} times, of which {wrong} while training"
+            f"reported as idle holders: {told} times, {wrong} of them while training"
             + (": FALSE ALARMS" if wrong else " (the others while loading)")
         )
     return lines

@@ -76,14 +76,14 @@ def measure_overhead(proof: Proof) -> Dict[str, Any]:
             until = time.monotonic() + LOADING_LIMIT_S
             while "loaded" not in proof.read("overhead.log") and task.poll() is None:
                 if time.monotonic() > until:
-                    raise ProofError("overhead: the task does not load")
+                    raise ProofError("overhead: the task did not load in time")
                 time.sleep(0.2)
             blocks = alternate(carma, pairs, block_s)
             if task.wait(timeout=120) != 0:
                 lines = proof.read("overhead.log").strip().splitlines()
-                raise ProofError(f"overhead: the task failed: {lines[-1] if lines else 'no word'}")
+                raise ProofError(f"overhead: the task failed: {lines[-1] if lines else 'no output'}")
         except subprocess.TimeoutExpired:
-            raise ProofError("overhead: the task does not end") from None
+            raise ProofError("overhead: the task did not end in time") from None
         finally:
             task.kill()
             task.wait()

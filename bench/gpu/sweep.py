@@ -275,7 +275,7 @@ class Sweep:
 def modes_of(text: str) -> List[str]:
     modes = text.split(",")
     if not set(modes) <= set(MODES):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected some of {','.join(MODES)}")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected one or more of {','.join(MODES)}")
     return [mode for mode in MODES if mode in modes]
 
 
@@ -284,7 +284,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--output", required=True, metavar="DIR")
     options.add_argument("--seconds", type=float, default=480, help="in all (default: 480)")
     options.add_argument("--modes", type=modes_of, default=list(MODES), metavar="LIST")
-    options.add_argument("--dry", action="store_true", help="nothing trains: steps are waited for")
+    options.add_argument("--dry", action="store_true", help="simulate training: each step only waits")
     options.add_argument("--nvml", metavar="LIBRARY", help="the driver's (default: the real one)")
     options.add_argument("--mps-control", default="nvidia-cuda-mps-control", metavar="PROGRAM")
     return options

@@ -223,7 +223,7 @@ class Machine(unittest.TestCase):
         gpu = mock.Mock(tells_activity=False, **{"divided.return_value": True})
         gpu.name = "H200"
         text = "\n".join(machine.noticed([gpu], [5000], tasks=10**6))
-        for words in ("5000 MiB were in use", "divided (MIG)", "no SM activity", "host memory"):
+        for words in ("5000 MiB were in use", "MIG is enabled", "does not report SM activity", "host memory"):
             self.assertIn(words, text)
 
     def test_a_container_is_one_by_its_pids(self):
@@ -303,7 +303,7 @@ class Looks(unittest.TestCase):
         self.assertNotIn("GPU 1", text)  # the proof itself closed it
         self.assertNotIn("MPS server", text)
         phases = {"streams": {"looks": looks.result()}}
-        self.assertEqual(proof_text.source_lines(phases), ["told by gpm: sm_active"])
+        self.assertEqual(proof_text.source_lines(phases), ["reported by gpm: sm_active"])
 
     def test_parts_of_activity_are_compared_as_shares_of_the_same_tasks(self):
         looks = gpu_looks.GpuLooks("", "streams")
@@ -371,8 +371,8 @@ class Sentences(unittest.TestCase):
         }
         lines = proof_text.mps_lines(phase)
         self.assertIn("2 of 3 tasks were started under MPS, 1 were seen", lines[0])
-        self.assertIn("without MPS in silence", lines[0])
-        self.assertEqual(lines[1], "2 control daemons outlived carmad, now ended")
+        self.assertIn("silently ran without MPS", lines[0])
+        self.assertEqual(lines[1], "2 control daemons outlived carmad and were stopped")
 
 
 class DryRun(unittest.TestCase):
@@ -525,7 +525,7 @@ class DryRun(unittest.TestCase):
         )
         self.assertEqual(status, 1, text)
         self.assertIn("exclusive: 0 of 2 tasks succeeded, cut short by the time limit", text)
-        self.assertIn("left out: streams: the time was over", text)
+        self.assertIn("left out: streams: no time was left", text)
 
     def test_a_machine_without_mps_is_no_failure(self):
         self.without_estimates()

@@ -381,13 +381,13 @@ def parser() -> argparse.ArgumentParser:
     trainer.add_argument("network", choices=sorted(NETWORKS))
     trainer.add_argument("--batch", type=positive, required=True)
     amount = trainer.add_mutually_exclusive_group(required=True)
-    amount.add_argument("--steps", type=positive, help="train so many steps")
-    amount.add_argument("--seconds", type=float, help="train for so long, loading not counted")
+    amount.add_argument("--steps", type=positive, help="number of steps to train")
+    amount.add_argument("--seconds", type=float, help="how long to train, excluding loading")
     trainer.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     trainer.add_argument(
         "--step-log",
         metavar="FILE",
-        help="the end of each step, monotonic seconds; synchronizes each",
+        help="print when each step ends (monotonic seconds); synchronizes after each step",
     )
     describer = commands.add_parser("describe", help="write layer lists")
     describer.set_defaults(function=describe)

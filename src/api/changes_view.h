@@ -9,8 +9,8 @@
 
 namespace carma::api {
 
-// Maximum number of tasks in one change request. The daemon serves no other call while it handles
-// the request.
+// Maximum number of tasks in one change request. The daemon does not serve any other call while it
+// handles the request.
 inline constexpr std::size_t kMostChanges = 1'000;
 
 struct RefusedChange {

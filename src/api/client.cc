@@ -22,7 +22,7 @@ namespace {
 using Deadline = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t kMaxAnswerHeader = 64 << 10;
-// Large enough for a list of all tasks. Anything larger is not a valid answer.
+// Large enough for a list of all tasks. Anything larger is not a valid response.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 30;
 
 struct Answer {
@@ -36,7 +36,7 @@ std::unexpected<base::Error> NoAnswer(int timeout_s) {
 }
 
 std::unexpected<base::Error> BrokenAnswer(std::string_view what) {
-  return Fail(ErrorCode::kIo, "answer from carmad: {}", what);
+  return Fail(ErrorCode::kIo, "response from carmad: {}", what);
 }
 
 // Waits until the socket is ready. Returns false if the deadline passes first.
@@ -86,7 +86,7 @@ Result<Answer> ParseHeader(std::string_view header) {
 
 base::Error ErrorOf(const Answer& answer, const std::string& body) {
   const base::Error unknown{ErrorCode::kIo,
-                            fmt::format("carmad answered with HTTP status {}", answer.status)};
+                            fmt::format("carmad returned HTTP status {}", answer.status)};
   const auto json = base::ParseJson(body);
   if (!json || !json->is_object() || !json->contains("error")) return unknown;
   base::JsonReader in((*json)["error"], "/error");
@@ -130,7 +130,7 @@ struct Client::Impl {
       if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR)
         return std::unexpected(NotRunning());
       if (error == ENOTSOCK || error == EPROTOTYPE)
-        return Invalid(path + ": expected a Unix stream socket");
+        return Invalid(path + " is not a Unix stream socket");
       return FailErrno(error, "connect to " + path);
     }
     return CheckOwner();
@@ -145,11 +145,12 @@ struct Client::Impl {
       return FailErrno(errno, "owner of " + path);
     if (listener.uid == 0 || listener.uid == ::geteuid()) return Unit{};
     fd.reset();
-    return Denied("socket {} is served by user {}, expected root or user {}: nothing was sent",
+    return Denied("socket {} is served by UID {} instead of root or UID {}, so nothing was sent",
                   path, listener.uid, ::geteuid());
   }
 
-  // A failed write is not an error yet, because the daemon may have sent an early refusal.
+  // A failed write is not an error yet, because the daemon may have rejected the request early and
+  // closed the connection.
   Result<Unit> Write(std::string_view data, Deadline deadline, int timeout_s) {
     while (!data.empty()) {
       const ssize_t n = ::send(fd.get(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -192,7 +193,7 @@ struct Client::Impl {
         text.erase(0, end + 4);
         continue;
       }
-      if (text.size() > kMaxAnswerHeader) return BrokenAnswer("header larger than 64 KiB");
+      if (text.size() > kMaxAnswerHeader) return BrokenAnswer("its header is larger than 64 KiB");
       CARMA_TRY(ReadMore(text, 16 << 10, deadline, timeout_s));
     }
     const auto answer = CARMA_TRY(ParseHeader(std::string_view(text).substr(0, end)));
@@ -203,7 +204,7 @@ struct Client::Impl {
       CARMA_TRY(ReadMore(text, wanted, deadline, timeout_s));
     }
     if (text.size() > answer.length)
-      return BrokenAnswer("more bytes than announced in Content-Length");
+      return BrokenAnswer("its body is longer than announced in Content-Length");
     if (!answer.keep_alive) fd.reset();
     if (answer.status >= 400) return std::unexpected(ErrorOf(answer, text));
     return text;
@@ -224,7 +225,8 @@ Result<std::string> Client::Call(const std::string& method, const std::string& t
                                  const std::string& body, int timeout_s) {
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
   if (body.size() > kMaxBodyBytes)
-    return Invalid("request of {} bytes: expected at most {}", body.size(), kMaxBodyBytes);
+    return Invalid("request of {} bytes is too large; the limit is {} bytes", body.size(),
+                   kMaxBodyBytes);
   impl_->cut = false;
   if (!impl_->Usable()) CARMA_TRY(impl_->Connect());
   std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n", method, target);
@@ -236,8 +238,8 @@ Result<std::string> Client::Call(const std::string& method, const std::string& t
     CARMA_TRY(impl_->Write(request, deadline, timeout_s));
     return impl_->ReadAnswer(deadline, timeout_s);
   }();
-  // Part of the answer may still be in the socket. Nothing is left after an error answer from
-  // carmad, but a new connection is cheap.
+  // Part of the response may still be in the socket. An error response from carmad is always read
+  // completely, but a new connection is cheap.
   if (!answer) impl_->fd.reset();
   return answer;
 }

@@ -1,4 +1,4 @@
-// The answer to "why does this task wait?" in the API.
+// Explains in the API why a task is waiting.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,11 @@ struct VerdictView {
 
   static void VisitFields(auto& field, auto& verdict) {
     field("gpu", verdict.gpu, "GPU index.", {.low = 0});
-    field("fit", verdict.fit, "Whether the task may start on the GPU.",
+    field("fit", verdict.fit, "Whether the task can start on the GPU.",
           {.words = "fits,not_now,never"});
-    field("reason", verdict.reason, "A word such as GpuMemory; empty if the task fits.");
-    field("reason_text", verdict.reason_text, "One sentence with numbers.");
+    field("reason", verdict.reason,
+          "The reason in one word, such as GpuMemory; empty: the task fits.");
+    field("reason_text", verdict.reason_text, "The reason as one sentence with numbers.");
     field("claimed_mib", verdict.claimed_mib,
           "Memory that the GPU's tasks claimed when they were placed.");
     field("promised_mib", verdict.promised_mib, "Memory promised to the GPU's tasks now.");
@@ -46,17 +47,19 @@ struct HostVerdictView {
 
   static void VisitFields(auto& field, auto& verdict) {
     field("fit", verdict.fit,
-          "Whether cores and memory allow the task to start; empty: cores and memory are not "
-          "counted.",
+          "Whether there are enough cores and memory to start the task; empty: cores and memory "
+          "are not counted.",
           {.words = ",fits,not_now,never"});
-    field("reason", verdict.reason, "Cpus or HostMemory; empty if the task fits.");
-    field("reason_text", verdict.reason_text, "One sentence with numbers.");
-    field("wants_cpus", verdict.wants_cpus, "Cores that the task would be promised; 0: none.");
+    field("reason", verdict.reason,
+          "The reason in one word, Cpus or HostMemory; empty: the task fits.");
+    field("reason_text", verdict.reason_text, "The reason as one sentence with numbers.");
+    field("wants_cpus", verdict.wants_cpus, "Cores that would be promised to the task; 0: none.");
     field("wants_memory_mib", verdict.wants_memory_mib,
-          "Memory that the task would be promised; 0: none.");
-    field("cpus", verdict.cpus, "Cores that tasks may be promised; 0: not counted.");
+          "Memory that would be promised to the task; 0: none.");
+    field("cpus", verdict.cpus, "Cores that can be promised to tasks; 0: cores are not counted.");
     field("free_cpus", verdict.free_cpus, "Cores that are not promised to any task.");
-    field("memory_mib", verdict.memory_mib, "Memory that tasks may be promised; 0: not counted.");
+    field("memory_mib", verdict.memory_mib,
+          "Memory that can be promised to tasks; 0: memory is not counted.");
     field("free_memory_mib", verdict.free_memory_mib, "Memory that is not promised to any task.");
   }
 };
@@ -73,20 +76,22 @@ struct ExplainView {
 
   static void VisitFields(auto& field, auto& explain) {
     field("task", explain.task, "", {.required = true, .expected = "the task"});
-    field("gpus", explain.gpus, "Whether each GPU can take the task, while it waits.");
+    field("gpus", explain.gpus,
+          "Whether each GPU can take the task; present only while the task is waiting.");
     field("host", explain.host,
-          "Whether the server has the cores and memory for the task, while it waits.");
+          "Whether the server has enough cores and memory for the task; set only while the task is "
+          "waiting.");
     field("now_ms", explain.now_ms, "The daemon's clock.");
     field("ahead", explain.ahead,
-          "Number of tasks ahead of the task in its queue; null: the task does not wait.");
+          "Number of tasks ahead of the task in its queue; null: the task is not waiting.");
     field("policy", explain.policy, "The scheduling rules in one line.");
     field("collocation", explain.collocation,
           "What the tasks on a GPU share, and which limits are enforced.");
     field("taught_mib", explain.taught_mib,
-          "Measured need of similar tasks, which replaces the task's own estimate; null: "
+          "Measured memory need of similar tasks, which replaces the task's own estimate; null: "
           "none was measured.");
     field("store_trouble", explain.store_trouble,
-          "Why the database is not writable, which prevents every start and change; empty: the "
+          "Why the database is not writable, so that no task can be started or changed; empty: the "
           "database is writable.");
   }
 };

@@ -10,13 +10,13 @@
 
 namespace carma::api {
 
-// The states have the names that cluster managers use.
+// The states have the names commonly used by cluster managers.
 enum class GpuStanding {
   kIdle,      // no task on it
   kShared,    // open to more tasks
   kHeld,      // held by an exclusive task
   kDrained,   // closed to new tasks, and empty
-  kDraining,  // closed to new tasks, but some still run
+  kDraining,  // closed to new tasks, but some are still running
   kDown,      // not usable
 };
 inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = {
@@ -24,7 +24,7 @@ inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = 
     {GpuStanding::kHeld, "alloc"},    {GpuStanding::kDrained, "drain"},
     {GpuStanding::kDraining, "drng"}, {GpuStanding::kDown, "down"}};
 
-// Empty if this version does not know the state, because carmad is newer.
+// Empty if this version does not know the state because carmad is newer.
 std::optional<GpuStanding> StandingOf(const GpuView& gpu);
 
 }  // namespace carma::api

@@ -31,8 +31,8 @@ struct GpuTaskView {
     field("name", task.name, "Name.");
     field("claim_mib", task.claim_mib, "Memory claimed on this GPU when the task was placed.");
     field("promised_mib", task.promised_mib,
-          "Memory promised to the task now: the larger of its claim and its measured memory, or "
-          "its measured need once its memory has stopped growing (policy.plateau_after).");
+          "Memory promised to the task now: the larger of the claimed and the measured memory, or "
+          "the measured need once the task's memory has stopped growing (policy.plateau_after).");
     field("plateau", task.plateau, "Whether the task's memory has stopped growing.");
     field("observed_mib", task.observed_mib, "Memory measured on this GPU.");
     field("peak_mib", task.peak_mib, "Highest memory measured on any GPU of the task.");
@@ -49,7 +49,7 @@ struct GpuTaskView {
           "distinguishes the tasks); empty: unknown.",
           {.words = ",alone,kernel-time,equal"});
     field("idle_since_ms", task.idle_since_ms,
-          "Start of the task's current idle period on its GPUs; null: the task uses its GPUs.");
+          "Start of the task's current idle period on its GPUs; null: the task is using its GPUs.");
     field("progress", task.progress,
           "Completed fraction of the run, 0..1, read from the task's output; null: unknown.",
           {.least = 0, .most = 1});
@@ -140,39 +140,40 @@ struct GpuView {
     field("uuid", gpu.uuid, "The device name that tasks get in CUDA_VISIBLE_DEVICES.");
     field("name", gpu.name, "Product name.");
     field("state", gpu.state,
-          "idle: no task; mix: open to more tasks; alloc: held by an exclusive task; drng: "
-          "closed, tasks still on it; drain: closed and empty; down: not usable.",
+          "idle: no task; mix: open to more tasks; alloc: held by an exclusive task; drng: closed, "
+          "but with tasks still running; drain: closed and empty; down: not usable.",
           {.words = "idle,mix,alloc,drain,drng,down"});
     field("trouble", gpu.trouble, "Why the GPU is drained or down; empty: the GPU is neither.");
     field("total_mib", gpu.total_mib, "Total memory of the device.");
-    field("reserved_mib", gpu.reserved_mib, "Memory held by the driver.");
-    field("used_mib", gpu.used_mib, "Memory used by all processes, measured.");
+    field("reserved_mib", gpu.reserved_mib, "Memory reserved by the driver.");
+    field("used_mib", gpu.used_mib, "Measured memory use of all processes.");
     field("claimed_mib", gpu.claimed_mib,
           "Memory that the GPU's tasks claimed when they were placed.");
     field("promised_mib", gpu.promised_mib,
           "Memory promised to the GPU's tasks now (sum of their promised_mib).");
     field("foreign_mib", gpu.foreign_mib,
-          "Memory used by processes that CARMA did not start, measured.");
+          "Measured memory use of processes that CARMA did not start.");
     field("free_mib", gpu.free_mib, "Memory free for a new claim.");
-    field("sm_active", gpu.sm_active, "SM activity, mean of the window, 0..1.");
-    field("sm_active_now", gpu.sm_active_now, "SM activity of the last sample, 0..1.");
+    field("sm_active", gpu.sm_active, "Mean SM activity over the window (monitor.window), 0..1.");
+    field("sm_active_now", gpu.sm_active_now, "SM activity in the last sample, 0..1.");
     field("power_w", gpu.power_w, "Power draw.");
-    field("energy_j", gpu.energy_j, "Energy since the daemon started.");
+    field("energy_j", gpu.energy_j, "Energy used since the daemon started.");
     field("temperature_c", gpu.temperature_c, "Temperature.");
     field("sample_age_ms", gpu.sample_age_ms, "Age of the last sample; null: no sample yet.");
-    field("foreign_processes", gpu.foreign_processes, "Processes that CARMA did not start.",
-          {.low = 0});
+    field("foreign_processes", gpu.foreign_processes,
+          "Number of processes that CARMA did not start.", {.low = 0});
     field("tasks", gpu.tasks, "Tasks placed on the GPU.");
-    field("foreign", gpu.foreign, "Processes that belong to no task.");
+    field("foreign", gpu.foreign, "Processes that do not belong to any task.");
     field("unattributed_mib", gpu.unattributed_mib,
-          "Memory that no listed process uses: the driver's own needs, contexts of ended "
-          "processes, other containers; null: not known.");
+          "Memory not used by any listed process: the driver's own memory, contexts of exited "
+          "processes, other containers; null: unknown.");
     field("alerts", gpu.alerts, "Problems that an administrator should check, one sentence each.");
     field("drained_by_rule", gpu.drained_by_rule,
           "Whether the health rules, rather than an administrator, closed the GPU.");
     field("leave_by_ms", gpu.leave_by_ms,
           "Time by which all tasks must leave the GPU (ms since the epoch).");
-    field("sm_active_p95", gpu.sm_active_p95, "SM activity, 95th percentile of the window.");
+    field("sm_active_p95", gpu.sm_active_p95,
+          "95th percentile of the SM activity over the window.");
     field("sm_active_ewma", gpu.sm_active_ewma,
           "Exponentially weighted SM activity, which follows changes faster than the mean.");
     field("metrics", gpu.metrics, "The last reading, with the source of each value.");
@@ -186,7 +187,7 @@ struct GpuView {
     field("mig_parent", gpu.mig_parent, "UUID of the GPU that a MIG instance belongs to.");
     field("linked_to", gpu.linked_to, "GPUs that are connected to this GPU by NVLink.");
     field("pace", gpu.pace, "Speed of tasks on this GPU, relative to the server's fastest GPU.");
-    field("reserved", gpu.reserved, "The current and the next reservation of the GPU.");
+    field("reserved", gpu.reserved, "The GPU's current and next reservations.");
   }
 };
 
@@ -210,10 +211,10 @@ struct GpuHistoryView {
       field("from_ms", point.from_ms, "Start of the span.");
       field("to_ms", point.to_ms, "End of the span.");
       field("sm_active", point.sm_active, "Mean SM activity, 0..1; null: not reported.");
-      field("sm_peak", point.sm_peak, "Highest SM activity of one reading; null: not known.");
+      field("sm_peak", point.sm_peak, "Highest SM activity in any reading; null: unknown.");
       field("dram_active", point.dram_active, "Mean memory activity, 0..1.");
       field("used_mib", point.used_mib, "Mean memory in use by all processes.");
-      field("used_peak_mib", point.used_peak_mib, "Highest memory in use; null: not known.");
+      field("used_peak_mib", point.used_peak_mib, "Highest memory in use; null: unknown.");
       field("power_w", point.power_w, "Mean power draw, in watts.");
       field("tasks", point.tasks, "Largest number of tasks on the GPU at the same time.",
             {.low = 0});
@@ -225,7 +226,7 @@ struct GpuHistoryView {
     field("index", history.index, "Position in PCI order.", {.low = 0});
     field("uuid", history.uuid, "UUID.");
     field("name", history.name, "Product name.");
-    field("points", history.points, "Oldest first; spans without any reading are left out.");
+    field("points", history.points, "Oldest first; spans without any reading are omitted.");
   }
 };
 

@@ -44,7 +44,7 @@ struct Responder::Once {
   Once(const Once&) = delete;
   Once& operator=(const Once&) = delete;
   ~Once() {
-    Answer(ErrorResponse({ErrorCode::kIo, "the daemon dropped the request without an answer"}));
+    Answer(ErrorResponse({ErrorCode::kIo, "the daemon dropped the request without responding"}));
   }
   void Answer(Response response) {
     if (const Send once = std::exchange(send, nullptr)) once(std::move(response));

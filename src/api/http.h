@@ -30,7 +30,8 @@ struct Peer {
   std::uint32_t gid = 0;
   std::int32_t pid = 0;
   std::vector<std::uint32_t> groups = {};  // supplementary groups
-  std::string token_of = {};  // if identified by a token: the user's name when the token was made
+  std::string token_of =
+      {};  // if identified by a token: the user's name when the token was created
 };
 
 struct Request {
@@ -56,9 +57,9 @@ struct Response {
 // code.
 Response ErrorResponse(const base::Error& error);
 
-// Answers a request exactly once, now or later, on the loop's thread. All copies share one answer,
-// so only the first call has an effect. If the last copy is destroyed without answering, the client
-// gets status 500. Answering after the client has disconnected is harmless.
+// Answers a request exactly once, now or later, on the loop's thread. All copies refer to the same
+// request, so only the first call has an effect. If the last copy is destroyed without answering,
+// the client gets status 500. Answering after the client has disconnected is harmless.
 class Responder {
  public:
   using Send = std::function<void(Response)>;
@@ -75,8 +76,8 @@ using Handler = std::function<void(Request, Responder)>;
 
 // Runs on the thread of the given loop. The destructor stops the server and removes its socket. The
 // server rejects requests whose Host is not this machine. It accepts requests from browsers only if
-// they come from its own page, because a page of another site must not act with the rights of the
-// user who views it.
+// they come from its own page, because a page of another site must not act with the privileges of
+// the user who views it.
 class Server {
  public:
   // mode: file mode of the socket; group: the group of the socket, if not our own. A stale socket
@@ -86,14 +87,14 @@ class Server {
                                                     const std::string& path, unsigned mode,
                                                     Handler handler,
                                                     std::optional<std::uint32_t> group = {});
-  // Listens only on the loopback addresses. Requests have no peer.
+  // Listens only on the loopback addresses. Requests over TCP have no peer.
   static Result<std::unique_ptr<Server>> ListenTcp(boost::asio::io_context& loop,
                                                    std::uint16_t port, Handler handler);
   virtual ~Server() = default;
   virtual std::uint16_t port() const = 0;  // TCP only
   // Recreates the socket file if something has removed it, such as a program that cleans up /tmp.
   // Open connections are not affected. Returns true if the file was recreated. Only for Unix
-  // sockets. Errors: those of ListenUnix.
+  // sockets. Errors: same as ListenUnix.
   virtual Result<bool> RestoreSocket() = 0;
 };
 
@@ -104,14 +105,14 @@ class Client {
   ~Client();
   Client(Client&&) noexcept;
   // An error response is returned as an Error. Errors: kUnavailable if there is no server (the
-  // message explains what to do) or no answer within timeout_s.
+  // message explains what to do) or no response within timeout_s.
   Result<std::string> Call(const std::string& method, const std::string& target,
                            const std::string& body = "", int timeout_s = 60);
   Result<std::string> Get(const std::string& target, int timeout_s = 60) {
     return Call("GET", target, "", timeout_s);
   }
-  // Whether the last call failed because the connection ended before the answer arrived. The server
-  // may have carried out the call nevertheless.
+  // Whether the last call failed because the connection was closed before the response arrived. The
+  // server may still have carried out the call.
   bool cut() const;
 
  private:

@@ -117,7 +117,7 @@ class ServerFixture : public ::testing::Test {
     });
   }
 
-  // A small service for the tests.
+  // A small handler for the tests.
   void Handle(Request request, Responder reply) {
     ++requests_;
     if (request.path == "/echo") {
@@ -403,7 +403,7 @@ TEST_F(ServerFixture, ReportsThatAChangeIsDoneIfItsAnswerIsTooLarge) {
               const std::string rest = " /big HTTP/1.1\r\nConnection: close\r\n\r\n";
               if (!Exchange(ConnectUnix(path_), "GET" + rest).starts_with("HTTP/1.1 503")) return 7;
               const std::string answer = Exchange(ConnectUnix(path_), "POST" + rest);
-              return answer.starts_with("HTTP/1.1 503") && answer.contains("done, but") ? 0 : 1;
+              return answer.starts_with("HTTP/1.1 503") && answer.contains("out, but ") ? 0 : 1;
             }),
             0);
 }
@@ -595,7 +595,8 @@ TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   OnLoop([&] {
     const auto refused = Server::ListenTcp(loop_, port, handler);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().message, "[::1]:" + std::to_string(port) + ": the port is in use");
+    EXPECT_EQ(refused.error().message,
+              "[::1]:" + std::to_string(port) + ": the port is already in use");
     auto server = Server::ListenTcp(loop_, 0, handler);
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);

@@ -17,21 +17,21 @@ struct RunView : task::Observation {
   static void VisitFields(auto& field, auto& run) {
     field("task", run.task, "Number of the task that ran.");
     field("when_ms", run.when, "When the task ended.");
-    field("gpu_type", run.gpu_type, "GPU model it ran on, as the driver names it.");
+    field("gpu_type", run.gpu_type, "GPU model that the task ran on, as reported by the driver.");
     field("relation", run.relation,
-          "Key shared by all runs of the same training, regardless of batch size and length; "
-          "empty: unknown.");
+          "Key shared by all runs of the same training job, regardless of batch size and sequence "
+          "length; empty: unknown.");
     field("batch", run.batch, "Samples per GPU and step, if the task states them.", {.low = 0});
     field("length", run.length, "Tokens per sample, if the task states them.", {.low = 0});
-    field("method", run.method, "Estimator that predicted its memory; empty: none.");
-    field("predicted_mib", run.predicted_mib, "Most likely peak according to the prediction.",
-          {.low = 0});
+    field("method", run.method, "Estimator that predicted the task's memory; empty: none.");
+    field("predicted_mib", run.predicted_mib, "Predicted most likely peak memory.", {.low = 0});
     field("promised_mib", run.promised_mib, "Memory that was promised to the task.", {.low = 0});
-    field("measured_mib", run.measured_mib, "Measured peak on one GPU.", {.low = 0});
+    field("measured_mib", run.measured_mib, "Measured peak memory on one GPU.", {.low = 0});
     field("allocated_mib", run.allocated_mib,
-          "Peak of PyTorch's allocator, if the task reported it.", {.low = 0});
+          "Peak memory of PyTorch's allocator, if the task reported it.", {.low = 0});
     field("ran_out", run.ran_out,
-          "Whether it ran out of GPU memory, in which case it needs more than its measured peak.");
+          "Whether the task ran out of GPU memory, in which case it needs more than its measured "
+          "peak.");
   }
 };
 struct KnowledgeView {
@@ -59,15 +59,18 @@ struct KnowledgeView {
   static void VisitFields(auto& field, auto& knowledge) {
     field("method", knowledge.method, "Estimator that the daemon uses.");
     field("coverage", knowledge.coverage,
-          "Share of tasks that a promise should cover; 0: the most likely value is promised.",
+          "Share of tasks whose memory should stay within their promise; 0: the most likely value "
+          "is promised.",
           {.least = 0, .most = 1});
-    field("gpu_type", knowledge.gpu_type, "The server's most common type of GPU.");
+    field("gpu_type", knowledge.gpu_type, "The server's most common GPU type.");
     field("gpu_mib", knowledge.gpu_mib, "Memory available to processes on the largest GPU.",
           {.low = 0});
     field("learns", knowledge.learns,
           "Whether the server learns from finished tasks (estimate.history).");
-    field("taught_by", knowledge.taught_by, "GPU type of the calibration; empty: built-in values.");
-    field("tasks", knowledge.tasks, "Number of tasks in the calibration.", {.low = 0});
+    field("taught_by", knowledge.taught_by,
+          "GPU type that the calibration is for; empty: built-in values are used.");
+    field("tasks", knowledge.tasks, "Number of tasks that the calibration is based on.",
+          {.low = 0});
     field("context_shift_mib", knowledge.context_shift_mib,
           "Correction that is added to the built-in constant of the structural formula.");
     field("ratios", knowledge.ratios,
@@ -77,9 +80,10 @@ struct KnowledgeView {
         "The constant in force, and where it comes from: \"as shipped: …\" or \"learned from …\".");
     field("runs", knowledge.runs, "Earlier runs of the requested signature, newest first.");
     field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
-    field("sm_active", knowledge.sm_active,
-          "SM activity of a task with this signature, alone on the most common type of GPU.",
-          {.least = 0, .most = 1});
+    field(
+        "sm_active", knowledge.sm_active,
+        "SM activity of a task with this signature when running alone on the most common GPU type.",
+        {.least = 0, .most = 1});
     field("sensitivity", knowledge.sensitivity,
           "How much neighbours slow the task down under MPS, measured by carma profile.",
           {.low = 0});
@@ -88,7 +92,7 @@ struct KnowledgeView {
     field("alone_ms", knowledge.alone_ms, "Run time of earlier runs without neighbours.",
           {.low = 0});
     field("iteration_ms", knowledge.iteration_ms,
-          "Time of one iteration alone, measured by carma profile.", {.low = 0});
+          "Time of one iteration when running alone, measured by carma profile.", {.low = 0});
     field("profile_by", knowledge.profile_by,
           "Source of the SM activity: \"carma profile\" or \"runs\"; empty: unknown.");
   }

@@ -30,27 +30,26 @@ struct LeaseView {
 
   static void VisitFields(auto& field, auto& lease) {
     field("id", lease.id, "Lease number, the same as the number of its task.");
-    field(
-        "state", lease.state,
-        "waiting: for GPUs; granted: GPUs are reserved until its process adopts them, for 30 s at "
-        "most; adopted: its process uses them; ended.",
-        {.words = "waiting,granted,adopted,ended"});
+    field("state", lease.state,
+          "waiting (for GPUs), granted (GPUs are reserved for up to 30 s until its process adopts "
+          "them), adopted (its process uses them) or ended.",
+          {.words = "waiting,granted,adopted,ended"});
     field("reason", lease.reason,
-          "Why the lease waits or how it ended, in the words used for tasks.");
+          "Why the lease is waiting or how it ended, in the same words as for tasks.");
     field("reason_text", lease.reason_text, "The reason as one sentence with numbers.");
     field("task_state", lease.task_state, "State of the lease's task.");
     field("user", lease.user, "User who requested the lease.");
     field("pid", lease.pid, "Process that requested the lease.", {.low = 0});
     field("gpu_uuids", lease.gpu_uuids, "GPUs that the lease holds.");
-    field("cluster", lease.cluster, "For a job of a workload manager: the name of its cluster.");
+    field("cluster", lease.cluster,
+          "Cluster name, if the lease belongs to a job of a workload manager.");
     field("job", lease.job, "Job number.");
     field("step", lease.step, "Step of the job: batch, interactive, or a number.");
-    field("restart", lease.restart, "How often the job had been restarted before.");
-    field(
-        "outcome", lease.outcome,
-        "How the lease ended: given_up: while it waited; unused: granted, but nothing was started "
-        "with it; ran.",
-        {.words = ",given_up,unused,ran"});
+    field("restart", lease.restart, "Number of earlier restarts of the job.");
+    field("outcome", lease.outcome,
+          "How the lease ended: given_up (while waiting), unused (granted, but nothing was "
+          "started) or ran (it was used).",
+          {.words = ",given_up,unused,ran"});
     field("follows", lease.follows,
           "requeue: the lease ended and Slurm is being asked to requeue its job.",
           {.words = ",requeue"});

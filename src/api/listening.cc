@@ -29,8 +29,8 @@ base::UniqueFd NewSocket(int family) {
   return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Number of checks before a socket counts as in use. If a daemon is killed while it starts a
-// process, that process keeps the daemon's socket open until it executes another program.
+// Number of checks before a socket counts as in use. If a daemon is killed while starting a
+// process, that process keeps the daemon's socket open until it calls exec.
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kBetweenLooks{25};
 
@@ -41,18 +41,20 @@ Result<bool> IsListening(const sockaddr_un& address) {
          errno != ECONNREFUSED;
 }
 
-// Checks that the path is free, and removes a dead socket of our own.
+// Checks that the path is free, and removes a stale socket file of our own.
 Result<Unit> ClearPath(const std::string& path, const sockaddr_un& address) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) return Unit{};
     return FailErrno(errno, "socket " + path);
   }
-  if (!S_ISSOCK(found.st_mode)) return Conflict("socket " + path + ": a file is in the way");
+  if (!S_ISSOCK(found.st_mode))
+    return Conflict("socket " + path + ": the path exists but is not a socket");
   if (found.st_uid != ::geteuid())
-    return Denied("socket {}: belongs to user {}, expected {}", path, found.st_uid, ::geteuid());
+    return Denied("socket {} belongs to UID {}, expected UID {}", path, found.st_uid, ::geteuid());
   for (int looks = 0; CARMA_TRY(IsListening(address)); ++looks) {
-    if (looks == kLooks) return Conflict("socket " + path + ": another daemon listens there");
+    if (looks == kLooks)
+      return Conflict("socket " + path + ": another daemon is already listening on it");
     std::this_thread::sleep_for(kBetweenLooks);
   }
   if (::unlink(path.c_str()) != 0) return FailErrno(errno, "remove stale socket " + path);
@@ -112,7 +114,8 @@ Result<Listening> ListenOnPath(UnixPlace& place) {
 Result<Listening> ListenOnLoopback(int family, std::uint16_t& port) {
   Listening listening{NewSocket(family), family};
   const int fd = listening.fd.get();
-  if (fd < 0 && errno == EAFNOSUPPORT) return NotFound("this machine has no such addresses");
+  if (fd < 0 && errno == EAFNOSUPPORT)
+    return NotFound("this machine does not support this address family");
   if (fd < 0) return FailErrno(errno, "socket");
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -134,8 +137,8 @@ Result<Listening> ListenOnLoopback(int family, std::uint16_t& port) {
       ::listen(fd, SOMAXCONN) != 0 ||
       ::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
     const std::string where = fmt::format("{}:{}", family == AF_INET ? "127.0.0.1" : "[::1]", port);
-    if (errno == EADDRINUSE) return Conflict(where + ": the port is in use");
-    if (errno == EADDRNOTAVAIL) return NotFound("this machine has no " + where);
+    if (errno == EADDRINUSE) return Conflict(where + ": the port is already in use");
+    if (errno == EADDRNOTAVAIL) return NotFound("this machine has no address " + where);
     return FailErrno(errno, "listen on " + where);
   }
   port = ntohs(family == AF_INET ? four.sin_port : six.sin6_port);
@@ -166,7 +169,7 @@ std::optional<std::uint32_t> LoopbackOwner(int fd) {
   std::memcpy(id.idiag_dst, here.address.data(), sizeof id.idiag_dst);
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   if (::send(kernel.get(), &question, sizeof question, 0) != sizeof question) return std::nullopt;
-  // The kernel has already answered when send() returns.
+  // The kernel has already replied by the time send() returns.
   alignas(nlmsghdr) std::array<char, 4096> buffer{};
   const ssize_t got = ::recv(kernel.get(), buffer.data(), buffer.size(), 0);
   const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());
@@ -180,7 +183,7 @@ Result<sockaddr_un> UnixAddress(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return Invalid("socket path '{}': expected 1 to {} bytes", base::Printable(path),
+    return Invalid("socket path '{}' must have 1 to {} bytes", base::Printable(path),
                    sizeof address.sun_path - 1);
   }
   std::memcpy(address.sun_path, path.data(), path.size());

@@ -28,16 +28,16 @@ struct UnixPlace {
   struct stat bound = {};              // the most recently created socket file
 };
 
-// Listens on the socket and sets `place.bound`. Removes a dead socket of our own first. Errors:
-// those of Server::ListenUnix.
+// Listens on the socket and sets `place.bound`. Removes a stale socket file of our own first.
+// Errors: same as Server::ListenUnix.
 Result<Listening> ListenOnPath(UnixPlace& place);
 // Listens on the loopback address of one family. If `port` is 0, the kernel picks a port, and
 // `port` is set to its number.
 Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 
-// Returns the user at the other end of an accepted connection within this machine, according to the
-// kernel's table of sockets. Empty if the other end is gone or unknown. Use the result for limits,
-// not for access rights: behind a forwarder (ssh -L), it is the forwarder's user.
+// Returns the user at the other end of an accepted local connection, according to the kernel's
+// socket table. Empty if the other end is gone or unknown. Use the result for limits, not for
+// access control: behind a forwarder (ssh -L), it is the forwarder's user.
 std::optional<std::uint32_t> LoopbackOwner(int fd);
 
 // The address of a Unix socket at a path. Errors: kInvalid if the path is empty or longer than the

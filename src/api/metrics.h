@@ -21,7 +21,7 @@ class Histogram {
   void Observe(double value);
 
   const std::vector<double>& bounds() const { return bounds_; }
-  // The count of each bucket, not cumulative. The last bucket has the values above the highest
+  // The count of each bucket (not cumulative). The last bucket counts the values above the highest
   // bound.
   const std::vector<std::uint64_t>& counts() const { return counts_; }
   double sum() const { return sum_; }

@@ -77,42 +77,100 @@ constexpr const char* SchemaOf() {
   return schema;
 }
 
-class Describer;
-template <class T>
-Describer Described(base::Absent absent);
+// ---- schemas; not templates, because a template would repeat this code for each type ----
 
-// Describes each field of a type as a property of its schema.
+Json OfType(const char* type) {
+  return {{"type", type}};
+}
+
+Json ReferenceTo(const char* schema) {
+  return {{"$ref", std::string("#/components/schemas/") + schema}};
+}
+
+Json Holding(const char* type, const char* key, Json part) {
+  Json schema = OfType(type);
+  schema[key] = std::move(part);
+  return schema;
+}
+
+Json Words(const std::vector<std::string_view>& words) {
+  return Holding("string", "enum", words);
+}
+
+Json Text(const FieldRule& rule) {
+  if (!rule.words.empty()) return Words(base::Split(rule.words, ','));
+  Json schema = OfType("string");
+  if (rule.max_bytes < FieldRule{}.max_bytes) schema["maxLength"] = rule.max_bytes;
+  return schema;
+}
+
+void Limit(Json& schema, const Json& low, const Json& high) {
+  if (low != Json(FieldRule{}.low) && low != Json(FieldRule{}.least)) schema["minimum"] = low;
+  if (high != Json(FieldRule{}.high) && high != Json(FieldRule{}.most)) schema["maximum"] = high;
+}
+
+Json Number(const FieldRule& rule) {
+  Json schema = OfType("number");
+  Limit(schema, rule.least, rule.most);
+  return schema;
+}
+
+Json Integer(const FieldRule& rule) {
+  Json schema = Holding("integer", "format", "int64");
+  Limit(schema, rule.low, rule.high);
+  return schema;
+}
+
+// Seconds, from a rule in milliseconds.
+Json Span(const FieldRule& rule) {
+  const Json in_ms = Integer(rule);
+  Json span = OfType("number");
+  for (const char* end : {"minimum", "maximum"}) {
+    if (in_ms.contains(end)) span[end] = base::Seconds(base::Duration(in_ms[end]));
+  }
+  return span;
+}
+
+Json Object(Json properties, Json required) {
+  return {{"type", "object"},
+          {"properties", std::move(properties)},
+          {"required", std::move(required)},
+          {"additionalProperties", false}};
+}
+
+// Describes each field of a type as a property of its schema. kAbsent: how missing values are
+// written. kNull is for responses, which contain every field. kLeftOut is for requests; the schema
+// then lists the default values.
+template <base::Absent kAbsent>
 class Describer {
  public:
-  // absent: how missing values are written. kNull is for answers, which contain every field.
-  // kLeftOut is for requests; the schema then lists the default values.
-  Describer(Json defaults, base::Absent absent) : defaults_(std::move(defaults)), absent_(absent) {}
+  template <class T>
+  static Describer Of() {
+    const T value{};
+    Describer describer;
+    if constexpr (kAbsent == base::Absent::kLeftOut)
+      describer.defaults_ = base::FieldsToJson(value, kAbsent);
+    T::VisitFields(describer, value);
+    return describer;
+  }
 
   template <class Value>
   void operator()(const char* name, const Value&, const char* text = "",
                   const FieldRule& rule = {}) {
-    Json schema = Schema<Value>(name, rule);
-    if constexpr (base::kIsOptional<Value>) {
-      if (absent_ == base::Absent::kNull) schema["type"] = {schema["type"], "null"};
-    }
-    if (*text != '\0') schema["description"] = text;
-    const auto preset = defaults_.find(name);
-    if (preset != defaults_.end() && !rule.required && *preset != "") schema["default"] = *preset;
-    properties[name] = std::move(schema);
-    if (rule.required) required.push_back(name);
+    Add(name, Schema<Value>(name, rule), base::kIsOptional<Value>, text, rule);
   }
 
   Json properties = Json::object();
   Json required = Json::array();
 
  private:
-  static void Limit(Json& schema, const Json& low, const Json& high) {
-    if (low != Json(FieldRule{}.low) && low != Json(FieldRule{}.least)) schema["minimum"] = low;
-    if (high != Json(FieldRule{}.high) && high != Json(FieldRule{}.most)) schema["maximum"] = high;
-  }
-
-  static Json Words(const std::vector<std::string_view>& words) {
-    return {{"type", "string"}, {"enum", words}};
+  void Add(const char* name, Json schema, bool optional, const char* text, const FieldRule& rule) {
+    if (optional && kAbsent == base::Absent::kNull) schema["type"] = {schema["type"], "null"};
+    if (*text != '\0') schema["description"] = text;
+    const auto preset = defaults_.find(name);
+    if (preset != defaults_.end() && !rule.required && *preset != "") schema["default"] = *preset;
+    properties[name] = std::move(schema);
+    if (rule.required) required.push_back(name);
   }
 
   template <class Value>
@@ -121,62 +179,37 @@ class Describer {
       return Schema<typename Value::value_type>(name, rule);
     } else if constexpr (base::HasFields<Value>) {
       if (constexpr const char* schema = SchemaOf<Value>(); schema != nullptr)
-        return {{"$ref", std::string("#/components/schemas/") + schema}};
-      const auto part = Described<Value>(absent_);
-      return {{"type", "object"},
-              {"properties", part.properties},
-              {"required", part.required},
-              {"additionalProperties", false}};
+        return ReferenceTo(schema);
+      Describer part = Of<Value>();
+      return Object(std::move(part.properties), std::move(part.required));
     } else if constexpr (base::kIsDictionary<Value>) {
       using Each = std::remove_cvref_t<decltype(Value{}.begin()->second)>;
-      return {{"type", "object"}, {"additionalProperties", Schema<Each>(name, {})}};
+      return Holding("object", "additionalProperties", Schema<Each>(name, {}));
     } else if constexpr (base::kIsList<Value>) {
-      return {{"type", "array"}, {"items", Schema<typename Value::value_type>(name, {})}};
+      return Holding("array", "items", Schema<typename Value::value_type>(name, {}));
     } else if constexpr (base::HasWords<Value>) {
       std::vector<std::string_view> words;
       for (const auto& [value, word] : base::kWordsOf<Value>) words.push_back(word);
       return Words(words);
     } else if constexpr (std::is_same_v<Value, std::string>) {
-      if (!rule.words.empty()) return Words(base::Split(rule.words, ','));
-      Json schema = {{"type", "string"}};
-      if (rule.max_bytes < FieldRule{}.max_bytes) schema["maxLength"] = rule.max_bytes;
-      return schema;
+      return Text(rule);
     } else if constexpr (std::is_same_v<Value, bool>) {
-      return {{"type", "boolean"}};
+      return OfType("boolean");
     } else if constexpr (std::is_same_v<Value, double>) {
-      Json schema = {{"type", "number"}};
-      Limit(schema, rule.least, rule.most);
-      return schema;
+      return Number(rule);
     } else {
-      Json schema = {{"type", "integer"}, {"format", "int64"}};
-      Limit(schema, rule.low, rule.high);
-      if (!std::is_same_v<Value, base::Duration> || !base::InSeconds(name)) return schema;
-      Json span = {{"type", "number"}};
-      for (const char* end : {"minimum", "maximum"}) {
-        if (schema.contains(end)) span[end] = base::Seconds(base::Duration(schema[end]));
-      }
-      return span;
+      const bool is_span = std::is_same_v<Value, base::Duration> && base::InSeconds(name);
+      return is_span ? Span(rule) : Integer(rule);
     }
   }
 
-  Json defaults_;
-  base::Absent absent_;
+  Json defaults_ = Json::object();
 };
 
-template <class T>
-Describer Described(base::Absent absent) {
-  const T value{};
-  Describer describer(
-      absent == base::Absent::kLeftOut ? base::FieldsToJson(value, absent) : Json::object(),
-      absent);
-  T::VisitFields(describer, value);
-  return describer;
-}
-
-template <class Types>
-void AddProperties(Json& schemas, base::Absent absent, const Types& types) {
+template <base::Absent kAbsent, class Types>
+void AddProperties(Json& schemas, const Types& types) {
   const auto add = [&]<class T>(const Named<T>& each) {
-    schemas[each.schema]["properties"] = Described<T>(absent).properties;
+    schemas[each.schema]["properties"] = Describer<kAbsent>::template Of<T>().properties;
   };
   std::apply([&](const auto&... each) { (add(each), ...); }, types);
 }
@@ -184,8 +217,8 @@ void AddProperties(Json& schemas, base::Absent absent, const Types& types) {
 std::string MakeOpenApi() {
   Json document = base::ParseJson(kOpenApiPaths).value();
   Json& schemas = document["components"]["schemas"];
-  AddProperties(schemas, base::Absent::kLeftOut, kRequests);
-  AddProperties(schemas, base::Absent::kNull, kAnswers);
+  AddProperties<base::Absent::kLeftOut>(schemas, kRequests);
+  AddProperties<base::Absent::kNull>(schemas, kAnswers);
   Json& change = schemas["TaskChange"]["properties"] = schemas["TaskSpec"]["properties"];
   for (Json& field : change) {
     field["type"] = {field["type"], "null"};

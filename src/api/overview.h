@@ -43,7 +43,7 @@ struct TaskRow : TaskView {
     TaskView::VisitFields(selected, task);
     field("turn", task.turn,
           "Position in the queue, from 1; tasks with GPUs and tasks without have separate queues. "
-          "null: the task runs, has ended, or waits for something else.");
+          "null: the task is running, has ended, or is waiting for something else.");
   }
 };
 
@@ -60,12 +60,12 @@ struct GpuGlance : GpuView {
   static void VisitFields(auto& field, auto& gpu) {
     SelectedFields selected{field, base::Split(kFields, ',')};
     GpuView::VisitFields(selected, gpu);
-    field("total_mib", gpu.total_mib, "Memory available to processes, without the driver's own.");
+    field("total_mib", gpu.total_mib, "Memory available to processes, excluding the driver's own.");
     field("read_ms", gpu.read_ms,
           "Time of the GPU's last sample, if the last round of sampling missed the GPU.");
     field("recent", gpu.recent,
-          "SM activity in percent over equal spans of the last 15 minutes, oldest first; -1: not "
-          "known.");
+          "SM activity in percent over equal spans of the last 15 minutes, oldest first; -1: "
+          "unknown.");
   }
 };
 
@@ -90,10 +90,10 @@ struct OverviewView {
     field("version", view.version, "Version of the daemon.");
     field("host", view.host, "Name of the machine.");
     field("now_ms", view.now_ms,
-          "The daemon's clock. Two answers that differ only in this field count as equal, because "
-          "the clock always advances by time_scale.");
-    field("time_scale", view.time_scale, "How fast the daemon's clock runs; 1 on real servers.",
-          {.least = 0});
+          "The daemon's clock. Two responses that differ only in this field are treated as equal, "
+          "because the clock always advances by time_scale.");
+    field("time_scale", view.time_scale,
+          "Speed of the daemon's clock relative to real time; 1 on real servers.", {.least = 0});
     field("simulated", view.simulated, "Whether the GPUs are simulated.");
     field("starting", view.starting,
           "Whether the daemon is still looking for its GPUs; until then, the lists are empty.");
@@ -106,8 +106,9 @@ struct OverviewView {
     field("running", view.running, "Tasks on GPUs, oldest first; at most 64.");
     field("waiting", view.waiting,
           "At most 40 waiting tasks: queued tasks with GPUs in queue order, then queued tasks "
-          "without GPUs, then tasks that wait for something else, oldest first.");
-    field("ended", view.ended, "Finished tasks among the newest tasks, latest end first.");
+          "without GPUs, then tasks that are waiting for something else, oldest first.");
+    field("ended", view.ended,
+          "Finished tasks among the newest tasks, most recently finished first.");
   }
 };
 
@@ -124,7 +125,7 @@ struct UserView {
     field("uid", view.uid, "User id.");
     field("user", view.user, "User name.");
     field("running", view.running, "Tasks on GPUs.", {.low = 0});
-    field("waiting", view.waiting, "Tasks that wait.", {.low = 0});
+    field("waiting", view.waiting, "Waiting tasks.", {.low = 0});
     field("gpus", view.gpus, "GPUs that hold at least one of the user's tasks.", {.low = 0});
     field("promised_mib", view.promised_mib,
           "Memory claimed by the user's tasks, summed over all their GPUs.");

@@ -33,7 +33,7 @@ namespace http = boost::beast::http;
 using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one instantiation
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
-// Time limits for receiving a whole header or body and for sending the answer. They apply even if
+// Time limits for receiving a whole header or body and for sending the response. They apply even if
 // the client keeps sending slowly.
 constexpr std::chrono::seconds kHeaderTimeout{60};
 constexpr std::chrono::seconds kBodyTimeout{60};
@@ -42,8 +42,8 @@ constexpr std::chrono::seconds kWriteTimeout{60};
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
 // Connections reserved for root and the daemon's user, so that other users cannot lock them out.
 constexpr std::size_t kReservedConnections = 64;
-// Limits on the memory for announced request bodies that have not been answered yet, and for
-// answers that clients have not read yet. Small bodies and answers are not counted.
+// Limits on the memory for request bodies that are still being received or processed, and for
+// responses that clients have not read yet. Small bodies and responses are not counted.
 constexpr std::size_t kSmallBodyBytes = 256 << 10;
 constexpr std::size_t kMaxBodyBytesPerUser = kMaxBodyBytes;
 constexpr std::size_t kMaxBodyBytesInAll = 8 * kMaxBodyBytes;
@@ -66,7 +66,7 @@ struct Hub {
   std::map<std::uint32_t, std::size_t> body_bytes_per_user;
 };
 
-// The peer's groups when it connected. Its other credentials are from the same moment.
+// The peer's groups at the time it connected. Its other credentials are from the same moment.
 std::vector<std::uint32_t> GroupsOf(int fd) {
   std::vector<std::uint32_t> groups(64);
   socklen_t size = static_cast<socklen_t>(groups.size() * sizeof groups[0]);
@@ -90,24 +90,24 @@ std::optional<Peer> PeerOf(int fd) {
 }
 
 // Rejects DNS rebinding: a page of another site can make its own name resolve to 127.0.0.1, where a
-// port may lead to this daemon (directly or by ssh -L). The Host of the request names that site.
+// port may lead to this daemon (directly or by ssh -L). The request's Host header names that site.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
   return name == "localhost" || name == "127.0.0.1" || name.empty();
 }
 
-// Why this request is refused: another site's page may have made the browser send it. Empty if the
-// request is allowed. Clients other than browsers do not send these fields.
+// Returns why this request is refused (a page of another site may have made the browser send it),
+// or an empty string if it is allowed. Clients other than browsers do not send these header fields.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];
   const bool own = origin.starts_with("http://") && origin.substr(7) == host;
-  if (!origin.empty() && !own) return "Origin: expected this server's own page";
+  if (!origin.empty() && !own) return "requests from other sites are refused (Origin)";
   const std::string_view site = request["Sec-Fetch-Site"];
   const bool reads = request.method() == http::verb::get || request.method() == http::verb::head;
   if (!reads && (site == "cross-site" || site == "same-site"))
-    return "Sec-Fetch-Site: expected this server's own page";
+    return "requests from other sites are refused (Sec-Fetch-Site)";
   return "";
 }
 
@@ -130,16 +130,16 @@ Response Refusal(int status, ErrorCode code, std::string message) {
 Response ParseFailure(const beast::error_code& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
     return Refusal(431, ErrorCode::kInvalid,
-                   fmt::format("request header: expected at most {} bytes", kMaxHeaderBytes));
+                   fmt::format("the request header is larger than {} bytes", kMaxHeaderBytes));
   }
   if (error == http::error::body_limit) {
     return Refusal(413, ErrorCode::kInvalid,
-                   fmt::format("request body: expected at most {} bytes", kMaxBodyBytes));
+                   fmt::format("the request body is larger than {} bytes", kMaxBodyBytes));
   }
   return Refusal(400, ErrorCode::kInvalid, "not an HTTP/1.1 request: " + error.message());
 }
 
-// One connection. Reads a request, passes it to the handler, writes the answer, and repeats.
+// One connection. Reads a request, passes it to the handler, writes the response, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // counted_as: the connection and its bytes count towards this user's limits.
@@ -160,7 +160,7 @@ class Session : public std::enable_shared_from_this<Session> {
                             });
   }
 
-  // Sends this answer without reading the request, then closes the connection.
+  // Sends this response without reading the request, then closes the connection.
   void Refuse(Response response) {
     keep_alive_ = false;
     Answer(std::move(response));
@@ -190,8 +190,8 @@ class Session : public std::enable_shared_from_this<Session> {
     ReadBody();
   }
 
-  // Counts the announced bytes immediately, so that a user cannot fill the memory with incomplete
-  // bodies.
+  // Counts the announced bytes immediately, so that a user cannot exhaust the memory with
+  // incomplete bodies.
   std::size_t AnnouncedBytes() const {
     const auto length = parser_->content_length();
     if (length) return static_cast<std::size_t>(std::min<std::uint64_t>(*length, kMaxBodyBytes));
@@ -219,14 +219,14 @@ class Session : public std::enable_shared_from_this<Session> {
 
   static Response TooMuchAtOnce() {
     return ErrorResponse({ErrorCode::kUnavailable,
-                          "too many large requests or answers at once; try again when your other "
-                          "requests are done"});
+                          "too many large requests or responses at once; try again when your other "
+                          "requests have finished"});
   }
 
   static Response DoneButTooMuch() {
     return ErrorResponse(
         {ErrorCode::kUnavailable,
-         "done, but not shown: too many large answers at once; do not repeat the request"});
+         "request carried out, but its result is too large to return now; do not repeat it"});
   }
 
   void ReadBody() {
@@ -239,7 +239,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnReadError(const beast::error_code& error) {
     const bool parsing = error.category() == make_error_code(http::error::end_of_stream).category();
     if (!parsing || error == http::error::end_of_stream || error == http::error::partial_message) {
-      return Leave();  // closed, timed out or broken off: no client is waiting
+      return Leave();  // closed, timed out or interrupted: no client is waiting
     }
     Refuse(ParseFailure(error));
   }
@@ -252,9 +252,9 @@ class Session : public std::enable_shared_from_this<Session> {
     head_only_ = message.method() == http::verb::head;
     reads_ = head_only_ || message.method() == http::verb::get;
     if (message.count(http::field::host) > 1)
-      return Refuse(ErrorResponse({ErrorCode::kInvalid, "Host: expected once"}));
+      return Refuse(ErrorResponse({ErrorCode::kInvalid, "expected exactly one Host header"}));
     if (!IsLoopbackHost(message[http::field::host]))
-      return Refuse(ErrorResponse({ErrorCode::kDenied, "Host: expected localhost"}));
+      return Refuse(ErrorResponse({ErrorCode::kDenied, "the Host header must name localhost"}));
     if (const std::string_view why = BrowserObjection(message); !why.empty())
       return Refuse(ErrorResponse({ErrorCode::kDenied, std::string(why)}));
     auto target = ParseTarget(message.target());
@@ -283,7 +283,7 @@ class Session : public std::enable_shared_from_this<Session> {
     return std::string(base::Trim(header.substr(kScheme.size())));
   }
 
-  // Frees the connection if the client hangs up before its answer.
+  // Frees the connection if the client hangs up before it gets its response.
   void WatchPeer() {
     stream_.socket().async_wait(Protocol::socket::wait_read,
                                 [self = shared_from_this()](beast::error_code error) {
@@ -300,7 +300,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // Answers count toward the same limit as bodies, because a client may read its answer slowly.
+    // Responses count towards the same limit as bodies, because a client may read them slowly.
     if (!Reserve(response.body.size())) response = reads_ ? TooMuchAtOnce() : DoneButTooMuch();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer
@@ -329,7 +329,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnWritten(const beast::error_code& error) {
     if (!hub_) return;
     writing_ = false;
-    response_ = {};  // frees a large answer while the connection is idle
+    response_ = {};  // frees a large response while the connection is idle
     Release(*hub_);
     if (error || !keep_alive_) return Leave();
     ReadRequest();
@@ -432,8 +432,8 @@ class BeastServer : public Server {
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
     if (!hub_.tcp && !peer) return;  // a Unix peer without credentials is not served
-    // If there are twice as many connections as the limit, new connections are closed without an
-    // answer, so that refusals do not pile up.
+    // At twice the connection limit, new connections are closed without a response, so that
+    // refusals do not pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     const std::optional<std::uint32_t> user =
         peer ? std::optional(peer->uid) : LoopbackOwner(socket.native_handle());
@@ -476,8 +476,8 @@ Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop, const
   return server;
 }
 
-// Listens on both address families, because "localhost" may resolve to either. If one family were
-// left out, another user could take its port.
+// Listens on both address families, because "localhost" may resolve to either. If only one family
+// were used, another user could take the same port of the other family.
 Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
                                                   Handler handler) {
   constexpr int kTries = 20;  // to find a port that is free in both families

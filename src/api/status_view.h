@@ -39,9 +39,10 @@ struct HostView {
   std::string not_enforced;
 
   static void VisitFields(auto& field, auto& host) {
-    field("cpus", host.cpus, "Cores that tasks may be promised; 0: not counted.");
+    field("cpus", host.cpus, "Cores that can be promised to tasks; 0: cores are not counted.");
     field("free_cpus", host.free_cpus, "Cores that are not promised to any task.");
-    field("memory_mib", host.memory_mib, "Memory that tasks may be promised; 0: not counted.");
+    field("memory_mib", host.memory_mib,
+          "Memory that can be promised to tasks; 0: memory is not counted.");
     field("free_memory_mib", host.free_memory_mib, "Memory that is not promised to any task.");
     field("enforced", host.enforced, "What the kernel enforces, in words; empty: nothing.");
     field("not_enforced", host.not_enforced,
@@ -74,11 +75,12 @@ struct StatusView {
 
   static void VisitFields(auto& field, auto& status) {
     field("version", status.version, "Version of the daemon.");
-    field("uid", status.uid, "The only user that the daemon serves; 0: it serves all users.");
+    field("uid", status.uid,
+          "UID of the only user that the daemon serves; 0: it serves all users.");
     field("pid", status.pid, "Process id of the daemon.", {.low = 0});
     field("now_ms", status.now_ms, "The daemon's clock (simulated time on a simulated server).");
-    field("time_scale", status.time_scale, "How fast the daemon's clock runs; 1 on real servers.",
-          {.least = 0});
+    field("time_scale", status.time_scale,
+          "Speed of the daemon's clock relative to real time; 1 on real servers.", {.least = 0});
     field("policy", status.policy, "The scheduling rules in one line.");
     field("collocation", status.collocation, "How tasks share a GPU.");
     field("memory_limits", status.memory_limits,
@@ -86,23 +88,23 @@ struct StatusView {
           "together), mps (each process), nobody; empty: not yet known.",
           {.words = ",kernel,mps,nobody"});
     field("no_memory_limits", status.no_memory_limits,
-          "Why the kernel does not limit tasks to their promised GPU memory; empty: it does, or "
-          "this is not yet known.");
+          "Why the kernel does not limit tasks to their promised GPU memory; empty: it does, or it "
+          "is not yet known whether it does.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
     field("host", status.host, "The server's cores and main memory.");
     field("starting", status.starting,
           "Whether the daemon is still looking for its GPUs and MPS; until then submissions are "
           "refused.");
     field("closed", status.closed,
-          "Who closed the server until the next boot of its machine, and why; empty: the server is "
-          "open.");
+          "Who closed the server until its machine reboots, and why; empty: the server is open.");
     field("leave_by_ms", status.leave_by_ms,
-          "Deadline for the tasks, which were asked to checkpoint, to leave; ms since the epoch.");
+          "Time by which all tasks, which have been asked to checkpoint, must leave; ms since the "
+          "epoch.");
     field("gone_by_ms", status.gone_by_ms,
           "Time when the last task will be gone, even if it has to be killed; ms since the epoch.");
     field("task_counts", status.task_counts, "Tasks by state.");
     field("longest_turn_s", status.longest_turn_s,
-          "Longest time since its start that the daemon was too busy to serve requests; real "
+          "Longest time that the daemon has been too busy to serve requests since it started; real "
           "seconds, rounded to 0.05 s.",
           {.least = 0});
     field("troubles", status.troubles, "Problems that an administrator should check.");
@@ -110,7 +112,7 @@ struct StatusView {
     field("config_read_ms", status.config_read_ms,
           "When the configuration in force was read, ms since the epoch.");
     field("config_needs_restart", status.config_needs_restart,
-          "Changed keys that take effect at the next start.");
+          "Changed keys that take effect only after a restart.");
   }
 };
 

@@ -1,5 +1,5 @@
-// Links an error to one task of a submission. The message begins with the JSON pointer to the
-// position in the request's body: "/tasks/3/gpus: expected …".
+// Links an error to one task of a submission. The message begins with a JSON pointer into the
+// request body: "/tasks/3/gpus: expected …".
 #pragma once
 
 #include <cstddef>

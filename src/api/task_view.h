@@ -12,7 +12,7 @@
 
 namespace carma::api {
 
-// A notification about a task, and what became of it.
+// A notification about a task, and whether it was delivered.
 struct NoticeView {
   std::string event;
   std::string target;
@@ -118,15 +118,17 @@ struct TaskView {
   static void VisitFields(auto& field, auto& task) {
     field("id", task.id, "Task number, from 1, never reused.");
     field("name", task.name, "Name.");
-    field("user", task.user, "Submitter's user name, from the kernel.");
-    field("uid", task.uid, "Submitter's user id.");
+    field("user", task.user, "Submitter's user name, as reported by the kernel.");
+    field("uid", task.uid, "Submitter's UID.");
     field("state", task.state, "State of the task.",
           {.words = "submitted,estimating,queued,launching,running,stopping,succeeded,failed,"
                     "cancelled,timed_out,out_of_memory,lost,rejected"});
-    field("reason", task.reason,
-          "Why the task waits or how it ended, as a word such as GpuMemory; empty: no reason.");
+    field(
+        "reason", task.reason,
+        "Why the task is waiting or how it ended, as a word such as GpuMemory; empty: no reason.");
     field("reason_text", task.reason_text, "The reason as one sentence with numbers.");
-    field("gpus", task.gpus, "GPUs requested; 0: cores and memory of the server only.", {.low = 0});
+    field("gpus", task.gpus, "Number of GPUs requested; 0: only cores and memory of the server.",
+          {.low = 0});
     field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this; empty: any.");
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
           "Only GPUs with at least this much memory in total.");
@@ -139,7 +141,7 @@ struct TaskView {
     field("others_claim_mib", task.others_claim_mib,
           "GPU memory promised on every GPU but the first; null: the same as on the first.");
     field("predicted_mib", task.predicted_mib,
-          "Most likely peak per GPU, predicted; null: no estimate.");
+          "Predicted most likely peak memory per GPU; null: no estimate.");
     field("bound_mib", task.bound_mib,
           "Upper bound of the estimate, which should hold for the share of tasks set by "
           "estimate.coverage; at most the largest GPU's memory.");
@@ -153,7 +155,7 @@ struct TaskView {
           "Memory used on one GPU beyond the task's promise and margin; null: the task stays "
           "within both.");
     field("wrong_gpus", task.wrong_gpus,
-          "GPUs that run processes of the task although they are not assigned to the task.");
+          "GPUs on which the task runs processes even though they are not assigned to it.");
     field("peak_mib", task.peak_mib, "Highest memory measured on one GPU, over all attempts.");
     field("exclusive", task.exclusive, "Whether the task has its GPUs to itself.");
     field("priority", task.priority, "Tasks with a higher value start first.");
@@ -163,7 +165,7 @@ struct TaskView {
     field("queue", task.queue, "The queue that the task belongs to.", {.words = "main,recovery"});
     field("submitted_ms", task.submitted_ms, "When the task was accepted (ms since the epoch).");
     field("waiting_since_ms", task.waiting_since_ms,
-          "When the waiting task was submitted or requeued; null: the task does not wait.");
+          "When the waiting task was submitted or requeued; null: the task is not waiting.");
     field("latest_start_ms", task.latest_start_ms,
           "Latest start according to the time limits of all tasks ahead of it, provided that no "
           "other task goes first and no GPU fails or is closed; null: unknown.");
@@ -176,7 +178,7 @@ struct TaskView {
     field("ended_ms", task.ended_ms, "When the task reached a final state.");
     field("time_limit_s", task.time_limit_s, "The task is stopped after running this long.");
     field("exit_code", task.exit_code, "Exit status of the last attempt, once it has ended.");
-    field("signal", task.signal, "Signal that ended the last attempt.");
+    field("signal", task.signal, "Signal that killed the last attempt.");
     field(
         "exit_detail", task.exit_detail,
         "The line that explains how the last attempt ended, such as the framework's own message.");
@@ -187,9 +189,9 @@ struct TaskView {
           "file.");
     field("workdir", task.workdir, "Working directory.");
     field("command", task.command, "argv, or the script's path and arguments.");
-    field("array_id", task.array_id, "Number of the first task of its array.");
-    field("array_index", task.array_index, "Index in its array.");
-    field("pid", task.pid, "Process id while it runs.");
+    field("array_id", task.array_id, "Number of the first task in the task's array.");
+    field("array_index", task.array_index, "Index of the task in its array.");
+    field("pid", task.pid, "Process id while the task is running.");
     field("comment", task.comment, "A one-line note.");
     field("container", task.container, "Container image that the task runs in; empty: none.");
     field("origin", task.origin,
@@ -227,34 +229,35 @@ struct TaskView {
     field("serve", task.serve,
           "Whether the task is latency-sensitive: under MPS its kernels run before those of the "
           "user's other tasks.");
-    field("cpus", task.cpus,
-          "Cores of the server that are reserved for the task once it starts; null: not counted.");
+    field(
+        "cpus", task.cpus,
+        "Server cores that are reserved for the task once it starts; null: cores are not counted.");
     field("host_memory_mib", task.host_memory_mib,
-          "Main memory of the server that is reserved for the task once it starts; null: not "
+          "Host memory that is reserved for the task once it starts; null: host memory is not "
           "counted.");
     field("own_cpus", task.own_cpus,
           "Whether the task's cores are dedicated: they do not change, and no other task may use "
           "them.");
     field("own_cores", task.own_cores, "The task's dedicated cores, such as 0-3,8; empty: none.");
     field("host_note", task.host_note,
-          "Which limits on its cores and memory are not enforced here, and why; empty: all are "
-          "enforced.");
+          "Which limits on the task's cores and memory are not enforced here, and why; empty: all "
+          "are enforced.");
     field("idle_since_ms", task.idle_since_ms,
-          "Start of the task's current idle period on its GPUs; null: the task uses its GPUs.");
+          "Start of the task's current idle period on its GPUs; null: the task is using its GPUs.");
     field("checkpoint_signal", task.checkpoint_signal,
           "Signal, chosen by the submitter, that asks the task to checkpoint before it has to "
           "leave; empty: the server's signal.");
     field("no_slots", task.no_slots, "Whether the task may keep running when its time slice ends.");
     field("checkpoints", task.checkpoints,
-          "How often the task checkpointed on request and ended, to be continued later.",
+          "How often the task checkpointed on request and exited, to be continued later.",
           {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
-          "When the task will be stopped, after it was asked to checkpoint; null: the task may "
+          "When the task, which has been asked to checkpoint, will be stopped; null: the task may "
           "stay.");
     field("turn_ends_ms", task.turn_ends_ms,
-          "When the running task's time slice ends if another task waits for its GPUs; null: it "
-          "has no time slice.");
-    field("begin_ms", task.begin_ms, "The task is not started before this time.");
+          "When the running task's time slice ends if another task is waiting for its GPUs; null: "
+          "it has no time slice.");
+    field("begin_ms", task.begin_ms, "The task will not be started before this time.");
     field("dependencies", task.dependencies, "Dependencies: afterok:12, afterany:13 …");
     field("parameters", task.parameters, "The task's parameters in a sweep.");
     field("notify", task.notify,
@@ -263,7 +266,7 @@ struct TaskView {
           "Notices sent for the task, with their results; empty in lists.");
     field("progress", task.progress,
           "The task's progress, read from its output; null: the output shows no progress, or the "
-          "task does not run.");
+          "task is not running.");
   }
 };
 

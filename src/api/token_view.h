@@ -20,13 +20,14 @@ struct TokenView {
 
   static void VisitFields(auto& field, auto& view) {
     field("id", view.id, "Token number, used to revoke the token.", {.low = 0});
-    field("uid", view.uid, "User id of the token's user.");
-    field("user", view.user, "Name of the token's user when the token was made.");
+    field("uid", view.uid, "UID of the token's user.");
+    field("user", view.user, "Name of the token's user when the token was created.");
     field("name", view.name, "Name of the token, chosen by its user.");
-    field("created_ms", view.created_ms, "When the token was made, real time, ms since the epoch.");
+    field("created_ms", view.created_ms,
+          "When the token was created (real time, ms since the epoch).");
     field("expires_ms", view.expires_ms, "When the token expires.");
     field("token", view.token,
-          "The token itself, shown only when it is made. The daemon keeps only a hash of it.",
+          "The token itself, shown only when it is created. The daemon stores only a hash of it.",
           {.unless_empty = true});
   }
 };
@@ -39,8 +40,8 @@ struct WhoView {
   std::string by;
 
   static void VisitFields(auto& field, auto& view) {
-    field("user", view.user, "User name; empty: an unknown user, who may only read.");
-    field("uid", view.uid, "User id of a known user.");
+    field("user", view.user, "User name; empty: the user is unknown and has read-only access.");
+    field("uid", view.uid, "UID of a known user.");
     field("admin", view.admin, "Whether the user may change the tasks of all users.");
     field("by", view.by, "How the user was identified.", {.words = ",socket,token"});
   }

@@ -15,7 +15,8 @@ std::string TroubleOfStore(std::string_view why) {
 std::string TroubleOfConfiguration(std::string_view why) {
   constexpr std::string_view kTopic = "configuration: ";
   if (why.starts_with(kTopic)) why.remove_prefix(kTopic.size());
-  return fmt::format("{}the previous configuration stays in force: {}", kTopic, why);
+  return fmt::format("{}the new one was rejected, so the previous one stays in force: {}", kTopic,
+                     why);
 }
 
 std::string UnknownGroup(std::string_view why) {
@@ -27,7 +28,7 @@ std::string TroubleOfEstimates(std::string_view why) {
 }
 
 std::string ServerIsClosed(std::string_view why) {
-  return fmt::format("server: {}; carma resume all opens it", why);
+  return fmt::format("server: {}; 'carma resume all' reopens it", why);
 }
 
 std::string TroubleOfGpu(std::int64_t index, std::string_view why) {

@@ -19,7 +19,7 @@ std::string TroubleOfConfiguration(std::string_view why);
 std::string UnknownGroup(std::string_view why);
 // Predictions have become inaccurate. why: which predictions, and how they are wrong.
 std::string TroubleOfEstimates(std::string_view why);
-// The whole server takes no tasks until its machine has been rebooted. why: StatusView::closed.
+// The whole server accepts no tasks until its machine has been rebooted. why: StatusView::closed.
 std::string ServerIsClosed(std::string_view why);
 // Something is wrong with one GPU. why: GpuView::trouble, or one of its alerts.
 std::string TroubleOfGpu(std::int64_t index, std::string_view why);

@@ -46,7 +46,7 @@ Result<Target> ParseTarget(std::string_view target) {
   const std::size_t question = target.find('?');
   Target parsed;
   auto path = Unescape(target.substr(0, question), false);
-  if (!path) return BadTarget(target, "expected %XX escapes without NUL");
+  if (!path) return BadTarget(target, "expected valid %XX escapes without NUL (%00)");
   parsed.path = std::move(*path);
   if (question == std::string_view::npos) return parsed;
   for (std::string_view pair : base::Split(target.substr(question + 1), '&')) {
@@ -55,7 +55,7 @@ Result<Target> ParseTarget(std::string_view target) {
     auto key = Unescape(pair.substr(0, equals), true);
     auto value = Unescape(
         equals == std::string_view::npos ? std::string_view() : pair.substr(equals + 1), true);
-    if (!key || !value) return BadTarget(target, "expected %XX escapes without NUL");
+    if (!key || !value) return BadTarget(target, "expected valid %XX escapes without NUL (%00)");
     parsed.query.emplace_back(std::move(*key), std::move(*value));
   }
   return parsed;

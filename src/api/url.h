@@ -16,8 +16,8 @@ struct Target {
 };
 
 // Parses a target, which is a path with an optional query, such as
-// "/v1/tasks?user=ann%20b&limit=5". A '+' in the query stands for a blank. Errors: kInvalid if the
-// target is not an absolute path, or contains invalid escapes or NUL bytes.
+// "/v1/tasks?user=ann%20b&limit=5". A '+' in the query is decoded as a space. Errors: kInvalid if
+// the target is not an absolute path, or contains invalid escapes or NUL bytes.
 Result<Target> ParseTarget(std::string_view target);
 
 // Escapes a path segment or query value. All bytes except letters, digits and "-._~" are escaped.

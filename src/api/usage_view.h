@@ -30,18 +30,18 @@ struct UsageView {
     field("account", view.account, "Account of the tasks; empty: no account.");
     field("qos", view.qos, "Class of service.");
     field("period", view.period, "Month or day in UTC, 2026-03 or 2026-03-17.");
-    field("tasks", view.tasks, "Tasks that held GPUs.");
-    field("attempts", view.attempts, "Number of starts of these tasks.");
+    field("tasks", view.tasks, "Number of tasks that held GPUs.");
+    field("attempts", view.attempts, "How often these tasks were started.");
     field("gpu_s", view.gpu_s,
           "GPU time: seconds from each start to its end, times the number of GPUs of the attempt.");
     field("share_s", view.share_s,
           "GPU time weighted by the share kept from other tasks: promised memory or "
           "predicted activity, whichever is larger.");
-    field("waiting_s", view.waiting_s, "Waiting time before these starts.");
+    field("waiting_s", view.waiting_s, "Total waiting time before these starts.");
     field("energy_j", view.energy_j,
           "GPU energy during the attempts, divided evenly among the tasks on each GPU; null: "
           "unknown.");
-    field("ooms", view.ooms, "Starts that ended because the task ran out of GPU memory.");
+    field("ooms", view.ooms, "Number of starts that ended because the task ran out of GPU memory.");
     field("promised_mib_s", view.promised_mib_s,
           "GPU memory promised to the attempts, multiplied by time.");
     field("unused_mib_s", view.unused_mib_s,

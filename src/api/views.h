@@ -1,6 +1,6 @@
 // Converts the API's objects to and from JSON. The objects are structs (*_view.h). The daemon
 // returns them, and the commands print them. The API's description (api/openapi.h) also contains
-// the texts of their fields.
+// the descriptions of their fields.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,4 @@
-// Tests that views keep all facts when they are converted to JSON and back, and that the API's
+// Tests that views survive the conversion to JSON and back without loss, and that the API's
 // description is complete.
 #include "api/views.h"
 #include "api/explain_view.h"
@@ -243,7 +243,7 @@ StatusView FullStatus() {
           .config_needs_restart = {"monitor.window"}};
 }
 
-// A view that has been converted to JSON and back gives the same JSON text again.
+// A view that has been converted to JSON and back produces the same JSON text again.
 template <class View>
 void ExpectRoundTrip(const View& view) {
   const std::string text = base::DumpJson(ToJson(view));
@@ -421,7 +421,7 @@ TEST(OpenApi, EveryReferenceLeadsSomewhere) {
   EXPECT_GT(references, 20);
 }
 
-// own: number of fields besides the selected ones.
+// own: number of fields in addition to the selected ones.
 template <class T>
 void ExpectFields(const Json& json, std::size_t own) {
   const std::vector<std::string_view> selected = base::Split(T::kFields, ',');

@@ -204,7 +204,7 @@ int Run(int argc, char** argv) {
                  "append the log to this file instead of standard error; SIGHUP reopens it");
   app.add_flag(
       "--background", flags.background,
-      "return to the shell once the socket answers; default log: carmad.log in the state folder");
+      "return to the shell once carmad is serving; default log: carmad.log in the state folder");
   app.add_option("--simulate", flags.simulate,
                  "run on simulated GPUs, for example 4xA100-40GB, with a separate database")
       ->type_name("SHAPE");

@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   if (argc > 2 && std::string_view(argv[1]) == carma::gpu::kMemoryLimitsWord)
     return carma::gpu::SetMemoryLimitsFromWords(std::vector<std::string>(argv + 2, argv + argc));
   if (argc != 2) {
-    std::fputs("usage: carma-reader NVML_LIBRARY  (carmad starts it)\n", stderr);
+    std::fputs("usage: carma-reader NVML_LIBRARY  (started by carmad)\n", stderr);
     return 2;
   }
   if (std::string_view(argv[1]) == "--version") {

@@ -52,8 +52,9 @@ std::optional<int> Keep(const Arguments& arguments) {
   if (!server) return std::nullopt;
   const std::string there = carma::simgpu::ShapeOf(**server);
   if (there == *wanted) return 0;
-  return Complain({ErrorCode::kConflict, arguments.state + " simulates " + there +
-                                             "; remove it, or give carmad another --state-dir"});
+  return Complain(
+      {ErrorCode::kConflict, arguments.state + " simulates " + there +
+                                 "; remove it, or give carmad a different --state-dir"});
 }
 
 int Create(Arguments& arguments, Server*) {
@@ -132,7 +133,7 @@ int Reset(Arguments& arguments, Server* server) {
   return done ? 0 : Complain(done.error());
 }
 
-// Acts as a foreign process that only holds memory until it is killed.
+// Acts as a process outside CARMA that only holds memory until it is killed.
 int Hold(Arguments& arguments, Server* server) {
   const carma::base::ProcessId self = carma::base::SelfProcess();
   carma::simgpu::Arrival arrival{.pid = self.pid,
@@ -203,10 +204,11 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
       add("fault", "inject a fault into a GPU or the driver", true, SetFault),
       add("clear", "clear faults", true, Clear),
       add("xid", "make the driver report a critical error (Xid) for a GPU", true, Xid),
-      add("damage", "give a GPU errors that last until it is reset", true, Damage),
+      add("damage", "inject GPU errors that persist until a reset", true, Damage),
       add("reset", "clear a GPU's faults as a reset would", true, Reset),
-      add("hold", "act as a foreign process that holds memory until it is killed", true, Hold),
-      add("audit", "exit 1 if any process or memory is left", true, Audit)};
+      add("hold", "act as a process outside CARMA that holds memory until it is killed", true,
+          Hold),
+      add("audit", "exit with 1 if any process or allocated memory is left", true, Audit)};
   CLI::App& create = *verbs[0].app;
   create
       .add_option("--shape", arguments.shape,
@@ -218,7 +220,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
                     "simulated seconds per real second");
   create.add_option("--seed", arguments.options.seed, "seed for the UUIDs");
   create.add_flag("--memory-limits", arguments.options.memory_limits,
-                  "let the driver limit the memory of cgroups, as r615 and newer do");
+                  "let the driver limit the memory of cgroups, as driver r615 and newer do");
   create.add_option("--origin-time-ms", arguments.origin_time_ms,
                     "the server's time at creation (default: now)");
   verbs[1].app->add_flag("--json", arguments.json, "print JSON");
@@ -234,12 +236,12 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   }
   CLI::App& xid = *verbs[4].app;
   xid.add_option("gpu", arguments.gpu, "GPU or instance number, as shown by 'show'")->required();
-  xid.add_option("xid", arguments.xid, "the error's number")->required()->check(CLI::Range(1, 999));
+  xid.add_option("xid", arguments.xid, "Xid number")->required()->check(CLI::Range(1, 999));
   AddDamage(*verbs[5].app, arguments);
   verbs[6].app->add_option("gpu", arguments.gpu, "GPU number")->required();
   CLI::App& hold = *verbs[7].app;
   hold.add_option("--gpu", arguments.gpu, "GPU or instance number, as shown by 'show'")->required();
-  hold.add_option("--mib", arguments.mib, "amount of memory")
+  hold.add_option("--mib", arguments.mib, "memory in MiB")
       ->required()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   return verbs;

@@ -128,7 +128,7 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::s
   }
   if (table.header_.empty()) {
     const std::string place = where.empty() ? "" : std::string(where) + ": ";
-    return Invalid(place + "empty: expected a header line");
+    return Invalid(place + "no header line: the table is empty");
   }
   return table;
 }

@@ -7,7 +7,7 @@
 //
 //     static void VisitFields(auto& field, auto& sample) {
 //       field("used_mib", sample.used_mib, "Memory used by all processes.", {.low = 0});
-//       field("age_s", sample.age, "Since it was taken.");
+//       field("age_s", sample.age, "Time since it was taken.");
 //     }
 //   };
 //
@@ -32,13 +32,14 @@ struct FieldRule {
   // Limits for all other numbers.
   double least = std::numeric_limits<double>::lowest();
   double most = std::numeric_limits<double>::max();
-  std::size_t max_bytes = 1 << 20;           // of a text, or each text in a list
-  std::size_t max_items = 100'000;           // of a list
-  bool (*fits)(std::string_view) = nullptr;  // further rule for a text, or each text in a list
-  std::string_view words = {};               // allowed texts, for readers: "idle,mix,alloc"
-  bool required = false;                     // the field must be present
-  bool unless_empty = false;                 // zero or an empty list is not written
-  std::string_view expected = {};            // for messages, if the limits are not clear enough
+  std::size_t max_bytes = 1 << 20;  // of a text, or of each text in a list
+  std::size_t max_items = 100'000;  // of a list
+  bool (*fits)(std::string_view) =
+      nullptr;                     // additional rule for a text, or for each text in a list
+  std::string_view words = {};     // allowed texts, for readers: "idle,mix,alloc"
+  bool required = false;           // the field must be present
+  bool unless_empty = false;       // zero or an empty list is not written
+  std::string_view expected = {};  // for messages, if the limits are not clear enough
 };
 
 struct AnyVisitor {

@@ -4,6 +4,10 @@
 
 namespace carma::base {
 
+void FieldWriter::Put(const char* name, Json value) {
+  (*json_)[name] = std::move(value);
+}
+
 void FieldReader::ReadSpan(const char* name, Duration& value, const FieldRule& rule) {
   if (InSeconds(name)) {
     double seconds = 0;

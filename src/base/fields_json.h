@@ -52,9 +52,9 @@ class FieldWriter {
     if (rule.unless_empty && Empty(value)) return;
     if constexpr (kIsOptional<Value>) {
       if (!value && absent_ == Absent::kLeftOut) return;
-      (*json_)[name] = value ? Written(name, *value) : Json(nullptr);
+      Put(name, value ? Written(name, *value) : Json(nullptr));
     } else {
-      (*json_)[name] = Written(name, value);
+      Put(name, Written(name, value));
     }
   }
 
@@ -97,6 +97,8 @@ class FieldWriter {
       return value;
     }
   }
+
+  void Put(const char* name, Json value);  // not inline: it would be repeated for each type
 
   Json* json_;
   Absent absent_;

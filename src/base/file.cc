@@ -74,7 +74,8 @@ Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   constexpr mode_t kShared = S_ISVTX | S_IWOTH;
   if ((folder.st_mode & kShared) != kShared || owner == ::geteuid() || owner == folder.st_uid)
     return Unit{};
-  return Denied("{}: symbolic link of user {} in a world-writable folder", link, owner);
+  return Denied("{}: a symbolic link of user {} in a world-writable folder is not followed", link,
+                owner);
 }
 
 // Resolves the links in the path. Parts of the path that do not exist are left as they are.

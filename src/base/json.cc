@@ -23,7 +23,7 @@ class BoundedSax {
   bool number_unsigned(std::uint64_t value) { return Put(value); }
   bool number_float(double value, const std::string&) { return Put(value); }
   bool string(const std::string& value) { return Put(value); }
-  bool binary(Json::binary_t&) { return false; }  // texts never contain binary values
+  bool binary(Json::binary_t&) { return false; }  // JSON text never contains binary values
   bool start_object(std::size_t) { return Enter(Json::object()); }
   bool end_object() { return Leave(); }
   bool start_array(std::size_t) { return Enter(Json::array()); }

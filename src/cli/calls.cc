@@ -22,7 +22,7 @@ using base::JsonReader;
 
 constexpr std::chrono::seconds kRepeatFor{20};
 constexpr int kRepeatAfterMs = 200;
-// The largest number of tasks in one response. The daemon serves no other client while it writes a
+// Maximum number of tasks per response. The daemon does not serve other clients while it writes a
 // response.
 constexpr std::size_t kPage = 1000;
 // Long enough for the daemon to store a large batch in one transaction.
@@ -34,7 +34,7 @@ std::string TaskPath(std::uint64_t id, const std::string& rest = "") {
 
 // An unreadable response is the daemon's fault, not the user's.
 base::Error Unexpected(const base::Error& error) {
-  return {ErrorCode::kIo, "answer from carmad: " + error.message};
+  return {ErrorCode::kIo, "response from carmad: " + error.message};
 }
 
 template <class Read, class T = typename std::invoke_result_t<Read, const Json&>::value_type>

@@ -27,7 +27,7 @@ namespace carma::cli {
 constexpr int kAnswerS = 60;        // how long a call waits for its response
 constexpr int kBooksAnswerS = 600;  // for calls that read a year of records
 
-// The answer to a call: its value, and its original text (for --json).
+// The response to a call: its parsed value, and its original text (for --json).
 template <class T>
 struct Answer {
   T value;
@@ -74,7 +74,7 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
 // Drains several GPUs without a deadline; does nothing for a single GPU. Call this before setting a
-// deadline; otherwise a task that leaves the first GPU early would start on the next one. Ignores
+// deadline; otherwise a task requeued early from the first GPU could start on the next one. Ignores
 // errors, because the later calls fail in the same way.
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);

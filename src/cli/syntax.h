@@ -1,5 +1,6 @@
-// The syntax of a verb: its options, arguments and subverbs. CLI11 parses them. Its header takes
-// 2.7 s to compile in each file that includes it, so only syntax.cc and client/app.cc include it.
+// The syntax of a verb: its options, arguments and subverbs. CLI11 parses them. CLI11's header
+// takes 2.7 s to compile in each file that includes it, so only syntax.cc and client/app.cc include
+// it.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,7 @@ class Option {
   Option List() const;     // commas separate the values
   Option OneWord() const;  // the option takes one word per use
   Option Values(int least, int most) const;
-  Option LastCounts() const;  // the option may be repeated; the last value counts
+  Option LastCounts() const;  // the option may be repeated; the last value is used
   Option Group(const std::string& heading) const;  // heading in the help; "" hides the option
   Option ShowDefault() const;
   Option Needs(Option other) const;

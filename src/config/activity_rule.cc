@@ -10,8 +10,8 @@ std::string RuleWithoutActivity(const core::PolicyConfig& policy) {
   switch (policy.without_activity) {
     case core::WithoutActivity::kUtilization:
       return fmt::format(
-          "a task may join others if kernels ran at most {:.0f} % of the time, an upper bound on "
-          "SM activity (policy.without_sm_activity = \"utilization\")",
+          "tasks may share this GPU while kernels run at most {:.0f} % of the time (an upper bound "
+          "on SM activity; policy.without_sm_activity = \"utilization\")",
           *policy.sm_cap * 100);
     case core::WithoutActivity::kMemory:
       return "tasks share this GPU based on memory alone (policy.without_sm_activity = \"memory\")";

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kName = "daemon.socket";
 constexpr std::size_t kMaxFileBytes = 1 << 20;
 
-// The socket that the daemon would use. Empty if the daemon would reject the value.
+// Returns the socket that the daemon would use. Empty if the daemon would reject the value.
 std::string Accepted(const std::string& text) {
   Settings settings;
   return FindKey(kName)->set(settings, text) ? settings.socket : "";

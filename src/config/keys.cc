@@ -48,7 +48,7 @@ Key Of(const char* name, const char* meaning, const Kind<T>& kind, At at,
 // ---- kinds that only one key uses ----
 
 Kind<unsigned> FileMode() {
-  return {"file mode in quotes, three octal digits like \"0660\"", kText,
+  return {"quoted octal file mode like \"0660\"", kText,
           [](std::string_view text) -> std::optional<unsigned> {
             if (text.size() < 3 || text.size() > 4 || (text.size() == 4 && text[0] != '0'))
               return std::nullopt;
@@ -169,24 +169,24 @@ std::vector<Key> MakeKeys() {
   using enum task::MpsScope;
   return {
       // sun_path holds 108 bytes, including the final NUL.
-      Of("daemon.socket", "Socket that commands talk to.",
+      Of("daemon.socket", "Unix socket on which carmad listens.",
          Path("absolute path of at most 107 bytes", 107), AT(socket), kRestart),
       Of("daemon.state_dir", "Database folder; one daemon per folder.",
          Path("absolute path", 4'000), AT(state_dir), kRestart),
       Of("daemon.socket_mode",
-         "Socket permissions. The kernel identifies users, so everyone may connect.", FileMode(),
-         AT(socket_mode), kRestart),
-      Of("daemon.socket_group", "Socket group, for socket_mode \"0660\"; empty: the daemon's own.",
+         "Socket permissions. By default everyone may connect; the kernel identifies the user.",
+         FileMode(), AT(socket_mode), kRestart),
+      Of("daemon.socket_group", "Socket group, for socket_mode \"0660\"; empty: carmad's group.",
          Text("group name, or empty",
               [](std::string_view name) { return name.empty() || IsName(name); }),
          AT(socket_group), kRestart),
       Of("daemon.allow_users",
-         "Users who may submit and change tasks (others only read). If allow_groups is also empty: "
+         "Users who may submit and change tasks; others only read. If allow_groups is also empty: "
          "everyone.",
          UserNames(), AT(allow_users)),
       Of("daemon.allow_groups", "Groups whose members may submit and change tasks.", GroupNames(),
          AT(allow_groups)),
-      Of("daemon.log_level", "Lowest level to log.", LogLevelName(), AT(log_level)),
+      Of("daemon.log_level", "Minimum log level.", LogLevelName(), AT(log_level)),
       Of("daemon.http_port", "Loopback TCP port for the read-only pages and metrics.",
          OrFalse(Called("port from 1 to 65535", Count(1, 65'535))), AT(http_port), kRestart),
       Of("daemon.keep_finished_days", "Days after which finished tasks are deleted.",
@@ -201,12 +201,12 @@ std::vector<Key> MakeKeys() {
               kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
          AT(gpus), kRestart),
       Of("policy.mapper",
-         "How an eligible GPU is chosen; also sets other defaults. Auto: by-work under MPS, else "
-         "magm.",
+         "How an eligible GPU is chosen; also sets other defaults. \"auto\": by-work under MPS, "
+         "else magm.",
          Mapper(), AT(mapper)),
       Of("policy.published",
-         "Use the rules of the published system, for comparison: the dissertation's, or those of "
-         "its November 2025 version.",
+         "For comparison, use the published system's rules: \"thesis\" (dissertation) or \"v2\" "
+         "(November 2025).",
          OrFalse(Called("\"thesis\", \"v2\"", Word({"thesis", "v2"}))), AT(published), kRestart),
       Of("policy.sm_cap",
          "A GPU accepts no more tasks while its mean SM activity over the window is above this.",
@@ -246,7 +246,7 @@ std::vector<Key> MakeKeys() {
          "Site rule: a GPU accepts a task only if this is true, for example \"own_tasks < 2\".",
          OrFalse(Rule()), AT(policy.require)),
       Of("policy.backfill",
-         "Number of queued tasks considered. 1: the head, plus tasks on GPUs that the head can "
+         "Number of queued tasks to consider. 1: the head, and tasks for GPUs that the head can "
          "never use.",
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
@@ -254,8 +254,8 @@ std::vector<Key> MakeKeys() {
          "0: off.",
          Count(0, 1'000), AT(policy.lookahead)),
       Of("policy.pass_limit",
-         "How long tasks may be started ahead of the head of the queue before GPUs are held for "
-         "the head; false: no limit.",
+         "How long other tasks may start ahead of the head of the queue before GPUs are held for "
+         "it; false: no limit.",
          OrFalse(Span(Duration{0}, kYear)), AT(policy.pass_limit)),
       Of("policy.settle", "After a placement, close the GPU until its samples show the new task.",
          Flag(), AT(policy.settle)),
@@ -279,7 +279,7 @@ std::vector<Key> MakeKeys() {
       Of("fair.half_life", "Half-life of past usage in the fair-share calculation.",
          Span(kSecond, kYear), AT(policy.fair.half_life)),
       Of("fair.patience",
-         "With fair order: a user whose tasks have waited this long without a start goes first.",
+         "With fair order, a user whose tasks have waited this long without a start goes first.",
          Span(kSecond, kYear), AT(policy.fair.patience)),
       Of("fair.weights", "Shares of users and accounts (\"@name\"); all others have 1.",
          Texts("list of strings like [\"ada=2\", \"@vision=3\"]", &core::ParseShareWeight),
@@ -289,20 +289,20 @@ std::vector<Key> MakeKeys() {
                &core::ParseAccountRule),
          AT(policy.accounts)),
       Of("fair.classes",
-         "Classes for tasks (--qos): each adds its priority; some preempt others "
+         "Task classes (--qos). Each adds to a task's priority; some preempt others "
          "(docs/server/sharing.md).",
          Texts("list of strings like [\"interactive priority=1000 preempts\", \"normal\"]",
                &core::ParseQosClass),
          AT(policy.classes)),
       Of("limits.rules",
-         "Limits for users, accounts and classes; \"*\" means each one separately "
+         "Limits for users, accounts and classes; \"*\" limits each one separately "
          "(docs/server/sharing.md).",
          Texts("list of strings like [\"user=* running=8 gpu_hours=200/7d\", \"qos=background "
                "gpus=2\"]",
                &core::ParseLimitRule),
          AT(policy.limits)),
       Of("slots.length",
-         "Run time after which a task makes way for a waiting task; false: never "
+         "Run time after which a task makes room for a waiting one; false: never "
          "(docs/server/sharing.md).",
          OrFalse(Span(kSecond, kYear)), AT(policy.slots.length)),
       Of("slots.notice", "How long before the end of its time slice a task is asked to checkpoint.",
@@ -313,8 +313,8 @@ std::vector<Key> MakeKeys() {
          "How long before a shutdown tasks are asked to checkpoint (docs/server/operations.md).",
          Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
-         "Whether a task not known to checkpoint may be stopped when its time slice ends; "
-         "\"end\": every time.",
+         "Stop a task not known to checkpoint at the end of its time slice: never, once or every "
+         "time (\"end\").",
          Choice<core::WithoutCheckpoint>({{"never", core::WithoutCheckpoint::kNever},
                                           {"once", core::WithoutCheckpoint::kOnce},
                                           {"end", core::WithoutCheckpoint::kEnd}}),
@@ -341,8 +341,8 @@ std::vector<Key> MakeKeys() {
       Of("reserve.makers", "Users other than administrators who may reserve GPUs (carma reserve).",
          UserNames(), AT(reservation_makers), kRestart),
       Of("recovery.mode",
-         "How to retry after an OOM: on an idle GPU, or with a larger claim and finally on an idle "
-         "GPU.",
+         "How to retry after an OOM error: on an idle GPU, or with larger claims and finally on an "
+         "idle GPU.",
          Choice<RecoveryMode>(
              {{"exclusive", RecoveryMode::kExclusive}, {"escalate", RecoveryMode::kEscalate}}),
          AT(policy.recovery)),
@@ -354,10 +354,10 @@ std::vector<Key> MakeKeys() {
       Of("recovery.patience", "How long a retry waits before GPUs are held for it.",
          Span(Duration{0}, kYear), AT(policy.recovery_patience)),
       Of("recovery.blocks",
-         "No sharing while a task is waiting for recovery (published behaviour).", Flag(),
+         "Block the main queue while a task is waiting for recovery (published behaviour).", Flag(),
          AT(policy.recovery_blocks)),
       Of("recovery.every_failure_is_oom",
-         "Retry after any abnormal exit as if it were out of memory (published behaviour).", Flag(),
+         "Treat every abnormal exit as out of memory, and retry (published behaviour).", Flag(),
          AT(policy.every_failure_is_oom)),
       Of("recovery.max_launch_failures",
          "Maximum retries after launch failures caused by the machine.", Count(0, 1'000),
@@ -379,7 +379,7 @@ std::vector<Key> MakeKeys() {
          AT(streams_sm_cap)),
       Of("collocation.streams_tasks", "policy.max_tasks_per_gpu for GPUs shared through streams.",
          Count(1, 48), AT(streams_tasks)),
-      Of("collocation.mps_control", "NVIDIA's program that runs MPS servers.",
+      Of("collocation.mps_control", "NVIDIA's MPS control program.",
          NameOrPath("program name or absolute path"), AT(mps_control), kRestart),
       // The pipes are Unix sockets too, so their paths must be short.
       Of("collocation.mps_dir", "Folder for MPS pipes and logs.",
@@ -398,16 +398,16 @@ std::vector<Key> MakeKeys() {
          "Limit a task (by the kernel) or each process (by MPS) to its promise plus policy.margin.",
          Flag(), AT(mps_memory_limit)),
       Of("collocation.mps_timeout",
-         "Real time to wait for an MPS control daemon before a task uses streams instead.",
+         "How long (real time) to wait for an MPS control daemon before falling back to streams.",
          Span(100 * kMs, kHour), AT(mps_timeout), kRestart),
       Of("collocation.share_mig",
-         "Share MIG instances among tasks like GPUs; false: one task per instance.", Flag(),
+         "Let several tasks share a MIG instance; false: one task per instance.", Flag(),
          AT(policy.share_mig)),
       Of("monitor.sample_period", "Time between samples of each GPU.", Span(50 * kMs, kMinute),
          AT(sample_period), kRestart),
-      Of("monitor.window", "Span over which SM activity is averaged.", Span(100 * kMs, kHour),
-         AT(window), kRestart),
-      Of("monitor.ewma", "Time constant of the exponentially weighted mean.",
+      Of("monitor.window", "Averaging window for SM activity.", Span(100 * kMs, kHour), AT(window),
+         kRestart),
+      Of("monitor.ewma", "Time constant of the exponentially weighted mean of SM activity.",
          Span(100 * kMs, kHour), AT(ewma), kRestart),
       Of("monitor.history", "How long individual samples are kept in memory.",
          Span(Duration{0}, kDay), AT(history)),
@@ -415,8 +415,8 @@ std::vector<Key> MakeKeys() {
          "Raise an alert when more GPU memory than this belongs to no known process.", Size(),
          AT(unattributed_mib)),
       Of("monitor.probe_timeout",
-         "A GPU whose driver call takes longer (real time) is treated as hung; others are still "
-         "sampled.",
+         "A GPU whose driver call takes longer than this (real time) is treated as hung; others "
+         "are still sampled.",
          Span(100 * kMs, kHour), AT(probe_timeout), kRestart),
       Of("monitor.nvml_library", "Driver library used to read GPUs.",
          NameOrPath("library name or absolute path"), AT(nvml_library), kRestart),
@@ -425,12 +425,12 @@ std::vector<Key> MakeKeys() {
          "read.",
          PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.gpu_speeds",
-         "GPU type speeds relative to an A100-40GB; others: built in "
-         "(docs/server/policies.md, by work).",
+         "GPU type speeds relative to an A100-40GB; others are built in (docs/server/policies.md, "
+         "by work).",
          Texts("list of strings like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
          AT(gpu_speeds), kRestart),
       Of("monitor.source",
-         "Source of SM activity; \"auto\": the driver if it supports this, else DCGM "
+         "Source of SM activity; \"auto\": the driver if it can report it, else DCGM "
          "(docs/server/gpus.md).",
          Choice<ActivitySource>({{"auto", ActivitySource::kAuto},
                                  {"nvml", ActivitySource::kNvml},
@@ -442,7 +442,7 @@ std::vector<Key> MakeKeys() {
          "Reopen a GPU drained by health.drain once the cause is gone; false: only `carma resume` "
          "reopens it.",
          Flag(), AT(health.resume_when_cleared)),
-      Of("health.ignore_xids", "Xid errors that do not close a GPU on this machine.",
+      Of("health.ignore_xids", "Xid errors that do not drain a GPU on this machine.",
          List("list of numbers like [63, 94]", kNumberList | kNumber | kTextList, 100,
               Count<int>(1, 999)),
          AT(health.ignored_xids)),
@@ -453,8 +453,8 @@ std::vector<Key> MakeKeys() {
                   [](double below) { return below >= 0 && below <= 0.5; }),
          AT(idle_below)),
       Of("idle.action",
-         "What to do with a task that does not use its GPUs: report it, let others join it, or end "
-         "it.",
+         "What to do with a task that does not use its GPUs: report it, let other tasks join it, "
+         "or cancel it.",
          Choice<IdleAction>({{"tell", IdleAction::kTell},
                              {"share", IdleAction::kShare},
                              {"end", IdleAction::kEnd}}),
@@ -474,7 +474,7 @@ std::vector<Key> MakeKeys() {
       Of("notify.sendmail", "Program that delivers mail, like sendmail(8).",
          Path("absolute path", 4'095), AT(notify_sendmail)),
       Of("notify.admin",
-         "Targets notified of idle holders and failing GPUs, as for carma submit --notify.",
+         "Targets to notify about idle holders and failing GPUs (as in carma submit --notify).",
          List("list of targets like [\"root@example.org\", \"https://example.org/hook\"]",
               kTextList, 8, Text("", &IsNotifyTarget)),
          AT(notify_admin)),
@@ -498,17 +498,17 @@ std::vector<Key> MakeKeys() {
                   [](double share) { return share == 0 || (share >= 0.5 && share <= 0.999); }),
          AT(estimate_coverage)),
       Of("estimate.time_limit",
-         "A task whose estimate takes longer (real time) is queued without one.",
+         "A task whose estimate takes longer than this (real time) is queued without one.",
          Span(100 * kMs, kHour), AT(estimate_time_limit)),
       Of("estimate.history", "Learn memory needs and prediction errors from finished tasks.",
          Flag(), AT(estimate_history), kRestart),
       Of("estimate.prefer_given",
-         "Trust the memory that a user requests; false: only if there is no estimate.", Flag(),
+         "Use the memory that a user requests; false: only if there is no estimate.", Flag(),
          AT(estimate_prefer_given)),
       Of("estimate.profiles",
          "Profiles measured by \"carma profile\"; empty: none (docs/server/profile.md).",
          PathOrNone(), AT(estimate_profiles)),
-      Of("task.kill_grace", "Time between asking a task to exit and SIGKILL.",
+      Of("task.kill_grace", "Time between asking a task to exit and killing it.",
          Span(Duration{0}, kDay), AT(kill_grace)),
       Of("task.max_output", "Size at which an output file is rotated; 0: never.", Size(),
          AT(max_output_mib)),
@@ -528,22 +528,22 @@ std::vector<Key> MakeKeys() {
       Of("task.cgroups", "Put each task into its own cgroup if cgroup v2 allows it.", Flag(),
          AT(cgroups), kRestart),
       Of("host.cpus",
-         "Total cores (threads) to promise; \"auto\": all, less one if there are 8 or more; 0: not "
-         "counted.",
+         "Total cores (threads) to promise; \"auto\": all, minus one if there are 8 or more; 0: "
+         "not counted.",
          OrAuto(Count<int>(0, core::kMaxCpus)), AT(host_cpus)),
       Of("host.memory",
-         "Total main memory to promise; \"auto\": the machine's less a tenth (at most 16G); 0: not "
-         "counted.",
+         "Total main memory to promise; \"auto\": the machine's, minus a tenth (at most 16G); 0: "
+         "not counted.",
          OrAuto(Size()), AT(host_memory_mib)),
       Of("host.cpus_per_gpu",
          "Cores promised per GPU to a task that requests none; 0: not counted.",
          Count<int>(0, 4'096), AT(policy.cpus_per_gpu)),
       Of("host.memory_per_gpu",
-         "Main memory promised per GPU to a task that requests none, also its limit; 0: not "
+         "Main memory promised per GPU to a task that requests none; also the task's limit. 0: not "
          "counted.",
          Size(), AT(policy.host_memory_per_gpu_mib)),
       Of("host.cpu_limit",
-         "How promised cores are enforced: a weight on a busy machine (cpu.weight) or a hard limit "
+         "How promised cores are enforced: weight under contention (cpu.weight) or a hard limit "
          "(cpu.max).",
          Choice<bool>({{"weight", false}, {"cap", true}}), AT(cpu_cap)),
       Of("simulation.state", "State file of a simulated server; empty: real GPUs.", PathOrNone(),

@@ -28,7 +28,7 @@ class Mistakes {
   }
   void Once(const char* key, const std::string& name, std::set<std::string>& seen) {
     if (!seen.insert(name).second)
-      Add(key, fmt::format("expected '{}' once", base::Printable(name, 40)));
+      Add(key, fmt::format("'{}' is listed more than once", base::Printable(name, 40)));
   }
   std::vector<NameMistake> all;
 

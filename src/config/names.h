@@ -19,7 +19,8 @@ struct NameMistake {
 // twice.
 std::vector<NameMistake> NameMistakes(const Settings& settings);
 
-// The system users that the keys name, each mapped to the first key that names the user.
+// Returns the system users named in the configuration, each mapped to the first key that names that
+// user.
 std::map<std::string, std::string> NamedUsers(const Settings& settings);
 
 inline constexpr std::string_view kAllowGroups = "daemon.allow_groups";

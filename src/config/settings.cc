@@ -121,7 +121,7 @@ class Loading {
     Result<std::string> text = base::ReadFile(path, kMaxSettingsBytes);
     if (!text && text.error().code == ErrorCode::kNotFound)
       return Invalid("configuration: {}{}", text.error().message,
-                     link ? ": the link is broken; restore its target, or remove the link" : "");
+                     link ? ": the link is broken; restore its target or remove the link" : "");
     if (!text) return base::Wrap(text.error(), "configuration");
     return AddText(path, *text);
   }
@@ -224,7 +224,7 @@ class Loading {
     if (settings.policy.stale_after <= settings.sample_period) {
       return Contradiction(
           "policy.stale_after",
-          "expected more than monitor.sample_period; otherwise every GPU is closed",
+          "expected more than monitor.sample_period; otherwise every GPU would be closed",
           "monitor.sample_period");
     }
     CARMA_TRY(CheckIdle());
@@ -243,16 +243,16 @@ class Loading {
     if (!settings.idle_after && action != IdleAction::kTell) {
       return Contradiction(
           "idle.action",
-          "expected \"tell\" while idle.after is false, because no idle tasks are detected");
+          "expected \"tell\" while idle.after is false, because idle tasks are then not detected");
     }
     if (settings.idle_after && *settings.idle_after < settings.sample_period) {
       return Contradiction("idle.after", "expected at least monitor.sample_period",
                            "monitor.sample_period");
     }
     if (action == IdleAction::kShare && !core::Shares(settings.policy)) {
-      return Contradiction(
-          "idle.action",
-          "expected \"tell\" or \"end\" with policy.mapper = \"exclusive\", which never shares");
+      return Contradiction("idle.action",
+                           "expected \"tell\" or \"end\" with policy.mapper = \"exclusive\", which "
+                           "never shares a GPU");
     }
     return Unit{};
   }
@@ -296,7 +296,7 @@ class Loading {
         entry.items, [](const std::string& item) { return item.find(',') != item.npos; });
     if (comma == entry.items.end() || (key.forms & kTextList) == 0)
       return WrongValue(where, key, entry.text);
-    return Invalid("{}: {}: expected no comma within '{}'", where, key.name,
+    return Invalid("{}: {}: '{}' must not contain a comma", where, key.name,
                    base::Printable(*comma, 100));
   }
 

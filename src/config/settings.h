@@ -104,7 +104,7 @@ struct Settings {
   std::string slurm_squeue = "/usr/bin/squeue";
   // [task]
   base::Duration kill_grace{30'000};
-  std::int64_t max_output_mib = 1024;  // per file, which is then rotated; 0: unlimited
+  std::int64_t max_output_mib = 1024;  // size at which a file is rotated; 0: unlimited
   int output_rotations = 1;
   std::optional<base::Duration> default_time_limit;
   std::int64_t max_processes = 32'768;  // processes and threads per task; 0: no limit
@@ -122,7 +122,7 @@ struct Settings {
       0.90;  // share of runs within their promise; 0: promise the likely value
   base::Duration estimate_time_limit{10'000};  // real time, per estimate
   bool estimate_history = true;                // learn from finished tasks
-  bool estimate_prefer_given = true;           // the user's figure takes precedence
+  bool estimate_prefer_given = true;           // the user's request takes precedence
   std::string estimate_profiles;               // file written by `carma profile`; empty: none
   // [simulation]
   std::string simgpu_state;  // state file of a simulated server; empty: real GPUs

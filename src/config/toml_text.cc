@@ -95,7 +95,7 @@ Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view t
   // The file may start with a byte-order mark.
   const std::string_view body = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
   if (const std::optional<unsigned> line = LineOfStrayLetter(body))
-    return Invalid("{}:{}: expected ASCII outside quotes and comments", path, *line);
+    return Invalid("{}:{}: non-ASCII character outside quotes and comments", path, *line);
   std::vector<Entry> entries;
   try {
     Flatten(toml::parse(body), {}, entries);

@@ -70,8 +70,8 @@ Estimated Above(const Needs& needs, double amount, double allowance) {
   return {point, point * (1 + allowance) + kBeyondAllowance * growth};
 }
 
-// The curve could bend below the smallest measured amount, so the bound there is the need at the
-// smallest amount plus a margin.
+// The curve could bend below the smallest measured amount, so the bound there is the memory needed
+// at the smallest amount, plus a margin.
 Estimated Below(const Needs& needs, double amount, double allowance) {
   const auto first = needs.begin();
   const double slope = SlopeOf(first, std::next(first));

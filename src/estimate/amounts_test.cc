@@ -13,7 +13,7 @@ TEST(Interpolate, PredictsFromOtherBatches) {
     const char* name;
     std::vector<Sighting> seen;
     double amount;
-    std::int64_t point_mib;  // 0: no answer expected
+    std::int64_t point_mib;  // 0: no interpolation expected
     bool between;
   } cases[] = {
       {"between two", line, 24, 7'000, true},

@@ -91,9 +91,9 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
   estimate.method = answer->method;
   if (!stated) estimate.predicted_mib = answer->point_mib;
   if (answer->needed_mib) {
-    remarks.push_back(
-        fmt::format("{} MiB of the estimate is for tensors, the rest for the CUDA context and gaps",
-                    *answer->needed_mib));
+    remarks.push_back(fmt::format(
+        "{} MiB of the estimate is for tensors; the rest is the CUDA context and fragmentation",
+        *answer->needed_mib));
   }
   std::move(answer->warnings.begin(), answer->warnings.end(), std::back_inserter(remarks));
   if (stated && !summary.trouble.empty()) remarks.push_back(summary.trouble);

@@ -209,7 +209,7 @@ TEST(Appraiser, PredictsFromRunsWithOtherBatches) {
   ASSERT_TRUE(elsewhere.estimate);
   EXPECT_EQ(elsewhere.estimate->method, "amounts");
   EXPECT_EQ(elsewhere.estimate->predicted_mib, 5'000);
-  EXPECT_THAT(elsewhere.remarks.back(), HasSubstr("measured on H100, applied to A100"));
+  EXPECT_THAT(elsewhere.remarks.back(), HasSubstr("measurements from H100 were applied to A100"));
   ran(8, 2'000, "A100");
   const Appraisal alone = appraiser.Appraise(spec, kAda, {});
   EXPECT_NE(alone.estimate->method, "amounts") << "runs on this GPU type take precedence";
@@ -243,7 +243,7 @@ TEST(Appraiser, LearnsTheAllocatorsGaps) {
   EXPECT_GT(told.estimate->predicted_mib, alone.estimate->predicted_mib);
   EXPECT_GT(told.estimate->peak_mib, alone.estimate->peak_mib);
   EXPECT_THAT(told.remarks.back(),
-              HasSubstr("PyTorch reserved 1.50 times the memory it had allocated, in 1 run "));
+              HasSubstr("in 1 run of the same program, PyTorch reserved 1.50 times the memory"));
 }
 
 TEST(Appraiser, ReportsAssumptionsAboutTransformers) {

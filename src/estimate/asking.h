@@ -18,8 +18,8 @@ namespace carma::estimate {
 struct Summary {
   std::optional<model::LayerList> layers;
   std::optional<TransformerConfig> transformer;  // at most one of the two is set
-  std::string fingerprint;                       // of whichever is set; empty if neither is
-  std::string trouble;  // why neither is set: "model.txt:12: …"; empty: no file was named
+  std::string fingerprint;  // fingerprint of the one that is set; empty if neither is
+  std::string trouble;      // why neither is set: "model.txt:12: …"; empty: no file was named
 };
 // text: the contents of the file at `path`, or the error from reading it.
 Summary ReadSummary(const Result<std::string>& text, const std::string& path);
@@ -36,11 +36,12 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
 std::string FoundText(const task::TaskSpec& spec);
 
 // The result of the structural formula with the shipped constants, for calibration. Empty if there
-// are no layers, if most layers are hidden, or if the formula has no answer.
+// are no layers, if most layers are hidden, or if the formula cannot be applied.
 std::optional<task::FormulaSplit> SplitFormula(const Estimator& structural, Question question);
 
-// The memory to promise for an answer: its bound, or its point if no coverage is requested. Limited
-// to gpu_mib (0: unknown), because a wrong prediction must not cause a task to be refused.
+// The memory to promise, given an estimator's answer: the bound, or the point estimate if no
+// coverage is requested. At most gpu_mib (0: unknown), because a wrong prediction must not cause a
+// task to be refused.
 std::int64_t PromiseOf(const Answer& answer, double coverage, std::int64_t gpu_mib);
 
 }  // namespace carma::estimate

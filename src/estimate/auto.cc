@@ -1,5 +1,5 @@
-// The estimator "auto": tries the methods from most to least trusted, and falls back to earlier
-// runs of the same program for unknown tasks.
+// The estimator "auto": tries the methods from most to least trusted. The last resort is earlier
+// runs of the same program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,14 +24,14 @@ class ClassPrior {
 
   static Result<Answer> Ask(const Question& question) {
     if (question.history == nullptr || question.kin.empty())
-      return NotFound("no earlier runs of the program are known");
+      return NotFound("there are no earlier runs of this program");
     std::vector<std::int64_t> peaks_mib;
     for (const task::Observation& run : question.history->OfKin(question.kin)) {
       if (!run.ran_out) peaks_mib.push_back(run.measured_mib);
     }
     if (peaks_mib.size() < kLeastRuns) {
-      return NotFound("fewer than " + std::to_string(kLeastRuns) +
-                      " earlier runs of the program are known");
+      return NotFound("there are fewer than " + std::to_string(kLeastRuns) +
+                      " earlier runs of this program");
     }
     std::ranges::sort(peaks_mib);
     Answer answer;
@@ -42,8 +42,8 @@ class ClassPrior {
     answer.coverage =
         static_cast<double>(peaks_mib.size()) / static_cast<double>(peaks_mib.size() + 1);
     answer.warnings.push_back(fmt::format(
-        "no summary and no earlier run: estimated from {} runs of the same program with "
-        "other settings, {} to {} MiB",
+        "there is no usable summary and no earlier run with these settings, so the estimate "
+        "is based on {} runs of the same program with other settings ({} to {} MiB)",
         peaks_mib.size(), peaks_mib.front(), peaks_mib.back()));
     return answer;
   }
@@ -70,7 +70,8 @@ class OfAmounts {
     if (!found) found = Along(as_many, asked.length, &task::Observation::length);
     if (!found && asked.batch && asked.length) found = AlongTokens();
     if (!found)
-      return NotFound("this training has not run here with two different batch sizes or lengths");
+      return NotFound(
+          "this training job has not run here with two different batch sizes or lengths");
     return AnswerOf(*found);
   }
 
@@ -123,11 +124,11 @@ class OfAmounts {
     answer.terms.push_back(
         {fmt::format("line through {} runs", found.runs), static_cast<double>(found.point_mib)});
     answer.warnings.push_back(
-        fmt::format("{} {} runs of the same training with other batch sizes or lengths",
+        fmt::format("{} {} runs of the same training job with other batch sizes or lengths",
                     found.between ? "interpolated from" : "extrapolated from", found.runs));
     if (!own_type_ && !runs_.empty()) {
       answer.warnings.push_back(
-          fmt::format("measured on {}, applied to {}", runs_.front().gpu_type,
+          fmt::format("measurements from {} were applied to {}", runs_.front().gpu_type,
                       question_.gpu_type.empty() ? "another GPU" : question_.gpu_type));
     }
     return answer;
@@ -144,7 +145,7 @@ class OfAmounts {
 // least accurate for networks whose width changes at every layer, and the classifier was trained on
 // such networks (docs/evidence/estimators.md). Within the class, the formula is more precise.
 void KeepWithinClass(const Question& question, Answer& answer) {
-  // Widens the bound. Fitted so that the bound covers 95 % of 1151 runs.
+  // The factor by which the bound is widened. Fitted so that the bound covers 95 % of 1151 runs.
   constexpr double kWider = 1.03;
   const std::optional<AlikeClass> alike = ClassAmongAlike(question);
   if (!alike || answer.point_mib < 1) return;
@@ -203,9 +204,9 @@ double* TermOf(Answer& answer, std::string_view name) {
   return found == answer.terms.end() ? nullptr : &found->mib;
 }
 
-// The memory that PyTorch's allocator reserved beyond the allocated memory, as a share of the
-// allocated memory, in ascending order. Taken from all of the same user's runs of this program that
-// reported their allocated memory, including runs that ran out of memory.
+// Fragmentation in earlier runs, in ascending order: the memory that PyTorch's allocator reserved
+// beyond the allocated memory, as a share of the allocated memory. Uses all runs of this program by
+// the same user that reported their allocated memory, including those that ran out of memory.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;
   if (question.history == nullptr || question.kin.empty()) return gaps;
@@ -236,8 +237,8 @@ void LearnGaps(const Question& question, Answer& answer) {
   answer.bound_mib = std::max(answer.bound_mib + std::llround(more_mib),
                               answer.point_mib + std::llround(std::max(0.0, highest)));
   answer.warnings.push_back(fmt::format(
-      "PyTorch reserved {:.2f} times the memory it had allocated, in {} run{} of the same program",
-      1 + median, gaps.size(), gaps.size() == 1 ? "" : "s"));
+      "in {} run{} of the same program, PyTorch reserved {:.2f} times the memory it had allocated",
+      gaps.size(), gaps.size() == 1 ? "" : "s", 1 + median));
 }
 
 class Auto : public Estimator {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+
 namespace carma::estimate {
 namespace {
 
@@ -225,7 +227,7 @@ class Builder {
            .early = early});
     }
     Adapt(width, width, share, share, level.depth);
-    Adapt(width, text, share, 0, level.depth);  // text tokens are too few to matter
+    Adapt(width, text, share, 0, level.depth);  // there are too few text tokens to matter
   }
 
   // Adds the adapters of `count` attention layers. Keys and values are computed from `tokens`

@@ -4,7 +4,9 @@
 
 #include <vector>
 
-#include "base/json.h"
+namespace carma::base {
+class JsonReader;
+}
 
 namespace carma::estimate {
 
@@ -16,14 +18,14 @@ struct BlockKeeps {
   double wide = 0;   // inputs of norms and of the activations after them; fp32 under autocast
   double read = 0;   // inputs of linear layers; not kept if their weights are frozen
   double kept = 0;   // inputs of convolutions (even if frozen), attention, products, activations
-  double cast = 0;   // 16-bit copies that only autocast makes
+  double cast = 0;   // 16-bit copies made only under autocast
   double without_kernels = 0;        // additional bytes kept without fused kernels
   double without_kernels_16bit = 0;  // the same with 16-bit weights or autocast
   double matrix = 0;                 // elements of an unfused attention matrix per pair of tokens
   double widest = 0;                 // input and output of the largest convolution
   double made = 0;                   // temporaries of the backward pass
-  bool again = true;                 // gradient checkpointing recomputes it
-  bool early = false;                // before the middle block, so its gradients come last
+  bool again = true;                 // gradient checkpointing recomputes the block
+  bool early = false;                // precedes the middle block, so its gradients come last
 };
 
 // Totals over all blocks for one kind of matrix that can have adapters.

@@ -70,15 +70,15 @@ double RestOf(const task::Observation& run) {
   return static_cast<double>(run.formula->rest_mib);
 }
 
-// Identifies a model. For the constant, all runs of a model count as one, regardless of batch size
-// and length.
+// Identifies a model. When the constant is learned, all runs of a model count as one, regardless of
+// batch size and length.
 std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
 
-// Runs of models small enough to reveal the constant. These are all models below kMostSmallMib. If
-// there are too few, the smallest kLeastCalibration models below four times that size are used,
-// even though they reveal the constant less reliably (ShiftOf).
+// Runs of models small enough to reveal the constant: all models below kMostSmallMib. If there are
+// too few of them, the smallest kLeastCalibration models below four times that size are used, even
+// though they reveal the constant less reliably (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;
@@ -149,8 +149,8 @@ double ErrorOf(const Site& site, const task::Observation& run) {
   return std::abs(PredictedMib(site, run) / static_cast<double>(run.measured_mib) - 1);
 }
 
-// How far to shift the built-in base towards the measured base. 0 if the formula's error for models
-// of this size can explain the difference.
+// How far to shift the built-in base towards the measured base. 0 if the difference can be
+// explained by the formula's error for models of this size.
 struct Shift {
   double shown_mib = 0;
   double doubt_mib = 0;
@@ -221,7 +221,7 @@ void LearnConstant(const Taught& taught, Site& site) {
   const std::size_t models = ModelsIn(small);
   if (models < kLeastCalibration) {
     site.reason = fmt::format(
-        "as shipped: {} of the finished models are small enough to reveal the constant, {} are "
+        "as shipped: {} of the finished models are small enough to reveal the constant, but {} are "
         "needed",
         models, kLeastCalibration);
     return;
@@ -229,15 +229,16 @@ void LearnConstant(const Taught& taught, Site& site) {
   const Shift shift = ShiftOf(small);
   if (shift.used_mib == 0) {
     site.reason = fmt::format(
-        "as shipped: {} small models show a shift of {:+.0f} MiB, within the formula's own error "
-        "of {:.0f} MiB",
+        "as shipped: {} small models show a shift of {:+.0f} MiB, which is within the formula's "
+        "own error of {:.0f} MiB",
         models, shift.shown_mib, shift.doubt_mib);
     return;
   }
   const Trial trial = LeaveOut(taught);
-  const std::string errors =
-      fmt::format("{:.1f} % mean error on held-out models, {:.1f} % as shipped",
-                  100 * trial.learned, 100 * trial.shipped);
+  const std::string errors = fmt::format(
+      "a mean error of {:.1f} % on held-out models, compared with {:.1f} % for the shipped "
+      "constant",
+      100 * trial.learned, 100 * trial.shipped);
   if (trial.learned >= trial.shipped) {
     site.reason =
         fmt::format("as shipped: a shift learned from {} small models ({:+.0f} MiB) has {}", models,
@@ -245,7 +246,7 @@ void LearnConstant(const Taught& taught, Site& site) {
     return;
   }
   site.context_shift_mib = shift.used_mib;
-  site.reason = fmt::format("learned from {} small models: {}", models, errors);
+  site.reason = fmt::format("learned from {} small models, with {}", models, errors);
 }
 
 }  // namespace

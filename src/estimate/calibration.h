@@ -1,5 +1,5 @@
 // Calibrates the memory formula for this server: learns the constant part of a task's memory and
-// the errors of predictions from finished tasks.
+// the prediction errors from finished tasks.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ inline constexpr double kMostSmallMib = 1024;
 struct Site {
   std::string gpu_type;   // the requested type
   std::string taught_by;  // the type that the values come from; empty: no values
-  std::size_t tasks = 0;  // number of different tasks behind the values
+  std::size_t tasks = 0;  // number of different tasks that the values are based on
   // Difference between this site's constant for a process without additional libraries and the
   // shipped constant (kEager, kPlain). 0: the shipped constant is used. Set only if the shift
   // improves predictions for the site's own tasks.

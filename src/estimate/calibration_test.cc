@@ -11,12 +11,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The built-in constants of networks with and without convolutions if all kernels are loaded at
+// The built-in constants for networks with and without convolutions when all kernels are loaded at
 // startup.
 constexpr std::int64_t kShippedContext = 1712;
 constexpr std::int64_t kPlainContext = 1455;
 
-// A task on a site with the constant context_mib. Its model needs rest_mib in addition.
+// A task on a site whose constant is context_mib. Its model needs another rest_mib.
 task::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
                          const std::string& type = "A100", double error = 1) {
   task::Observation run;

@@ -181,7 +181,7 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
     set.runs.push_back(std::move(run));
   }
   if (set.runs.empty())
-    return Invalid("{}: none of the {} rows has a model in {}", measured, table.size(), layers);
+    return Invalid("{}: none of the {} rows names a model in {}", measured, table.size(), layers);
   return set;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/json.h"
 #include "estimate/block_list.h"
 
 namespace carma::estimate {
@@ -18,7 +19,7 @@ constexpr std::int64_t kLatentPixels = 8;
 // diffusers 0.30 to 0.35.
 struct PatchModel {
   std::string_view name;
-  double squares = 12;       // attention has 4, a plain feed-forward part 8
+  double squares = 12;       // 4 for attention and 8 for a plain feed-forward part
   double single = 0;         // the same for later blocks, where image and text share matrices
   bool reads_text = false;   // each block also has cross-attention to the text
   bool norms_heads = false;  // queries and keys are normalised
@@ -86,7 +87,8 @@ std::int64_t GetPatch(base::JsonReader& in, std::int64_t usual) {
 // Reads the number of image or video patches and the number of text tokens.
 void GetTokens(base::JsonReader& in, const PatchModel& model, TransformerConfig& config) {
   std::int64_t patch = GetPatch(in, model.patch);
-  if (patch == 1 && model.single > 0) patch = model.patch;  // the input is already in patches
+  if (patch == 1 && model.single > 0)
+    patch = model.patch;  // the input is already split into patches
   std::int64_t height = model.side;
   in.Get("sample_size", height, 1, kMaxSide);
   std::int64_t width = height;

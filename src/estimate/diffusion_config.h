@@ -6,8 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
 #include "estimate/transformer_config.h"
+
+namespace carma::base {
+class JsonReader;
+}
 
 namespace carma::estimate {
 

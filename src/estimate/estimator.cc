@@ -21,15 +21,15 @@ class Given : public Estimator {
 constexpr EstimatorEntry kEstimators[] = {
     {"auto", "history, else transformer or structural, else earlier runs of the same program",
      &MakeAuto},
-    {"structural", "memory kept by the model, computed layer by layer", &MakeStructural},
+    {"structural", "memory computed layer by layer from the model summary", &MakeStructural},
     {"transformer", "formula for training a model described by a config.json", &MakeTransformer},
     {"given", "memory stated by the user or the task file", &MakeGiven},
     {"horus", "published formula: parameters + batch size * (activations + gradients)", &MakeHorus},
-    {"faketensor", "parameters and tensors kept for the backward pass", &MakeFakeTensor},
+    {"faketensor", "parameters plus tensors saved for the backward pass", &MakeFakeTensor},
     {"gpumemnet-mlp", "published classifier that reads layer counts and sizes", &MakeGpuMemNetMlp},
     {"gpumemnet-transformer", "published classifier that reads the sequence of layers",
      &MakeGpuMemNetTransformer},
-    {"history", "peaks measured in earlier runs of the same training", &MakeFromHistory},
+    {"history", "peaks measured in earlier runs of the same training job", &MakeFromHistory},
 };
 
 }  // namespace

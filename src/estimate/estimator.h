@@ -33,7 +33,7 @@ class History;  // history.h: measured peaks of earlier runs
 // Everything that is known about a task before it runs. The pointers are borrowed for one call.
 struct Question {
   const model::LayerList* layers = nullptr;  // null: no readable summary
-  // A config.json given in place of a summary, with its training settings; null: none.
+  // Set if the task has a config.json instead of a summary. `plan` holds the training settings.
   const TransformerConfig* transformer = nullptr;
   std::optional<TrainingPlan> plan;
   std::vector<std::string> assumed;    // assumptions of the plan, one sentence each

@@ -77,7 +77,7 @@ double RatioOf(std::int64_t measured_mib, std::int64_t answered_mib) {
 // Corrections for one group, learned from the runs of all other groups.
 struct Teachings {
   double point = 0;           // factor on points; 0: not learned
-  double bound = 0;           // factor on bounds or, if bounds_point, on points
+  double bound = 0;           // factor on bounds, or on points if bounds_point is set
   bool bounds_point = false;  // `bound` is a factor on points
 };
 

@@ -74,7 +74,7 @@ struct Outcome {
 
 // Shares are 0..1. An error is |predicted / measured - 1|.
 struct Score {
-  std::size_t runs = 0;        // answered and not censored; all errors below refer to these runs
+  std::size_t runs = 0;        // answered and not censored; all errors below are over these runs
   std::size_t unanswered = 0;  // not censored and not answered
   std::size_t censored = 0;
   std::size_t censored_answered = 0;    // censored runs with an answer

@@ -59,7 +59,7 @@ TEST(Evaluate, ScoresClasses) {
     return outcome;
   };
   // Two predictions of class 0 are correct, and one run of class 0 is predicted as class 1. Class 1
-  // has one correct prediction. No run is measured in class 3.
+  // has one correct prediction. No measured run is in class 3.
   const std::vector<Outcome> outcomes = {named(10, 0), named(20, 0), named(30, 1), named(1500, 1),
                                          named(1700, 3)};
   const auto scores = ClassScoresOf(outcomes);
@@ -167,7 +167,8 @@ TEST_F(DataSetTest, ReadsACatalogueOfTasks) {
 }
 
 TEST(LeaveOut, CorrectsAndBoundsByOtherGroups) {
-  // One group is predicted correctly. Every run of the other group needs twice the prediction.
+  // One group is predicted correctly. Every run in the other group needs twice the predicted
+  // memory.
   const std::vector<Outcome> outcomes{Of(1'000, 1'000, 1'200), Of(2'000, 2'000, 2'400),
                                       Of(2'000, 1'000, 1'200), Of(4'000, 2'000, 2'400)};
   const std::vector<LeftOut> parts{{"a"}, {"a"}, {"b"}, {"b"}};

@@ -35,7 +35,7 @@ std::string NameOf(NetworkKind kind) {
   return fmt::format("gpumemnet-{}", NetworkKindName(kind));
 }
 
-// A network trained on fewer measured runs has not learned its family of models.
+// A network trained on fewer measured runs cannot be trusted for its model family.
 constexpr std::int64_t kFewRuns = 500;
 
 // Indexed by kind and family.
@@ -134,7 +134,7 @@ class GpuMemNet : public Estimator {
                                     : "assumes Adam and fp32, as in the networks' training data");
     }
     if (question.layers->collapsed)
-      warnings.emplace_back("the summary hides layers inside blocks, so the answer is too low");
+      warnings.emplace_back("the summary hides layers inside blocks, so the estimate is too low");
     if (const auto names = network.Unfamiliar(input); !names.empty()) {
       warnings.push_back(
           fmt::format("outside the networks' training data: {}", fmt::join(names, ", ")));
@@ -145,8 +145,9 @@ class GpuMemNet : public Estimator {
     }
     const auto closed = static_cast<std::int64_t>(network.class_points().size() - 1);
     if (bound_mib > closed * network.class_mib()) {
-      warnings.push_back(fmt::format("the largest class has no upper limit: {} MiB or more",
-                                     closed * network.class_mib()));
+      warnings.push_back(
+          fmt::format("the bound is in the largest class, which has no upper limit: {} MiB or more",
+                      closed * network.class_mib()));
     }
     return warnings;
   }

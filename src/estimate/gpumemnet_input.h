@@ -1,5 +1,5 @@
 // Computes the inputs of GPUMemNet's networks. The weights files store the names of these inputs,
-// so that the program can check that it computes what the network was trained on.
+// so that the program can check that it computes the inputs that the network was trained on.
 #pragma once
 
 #include <array>

@@ -207,7 +207,7 @@ class Network::Encoder : public Network::Member {
     aggregates_ = in.TakeLinear(name + ".aggregates", Loader::kAny, kAggregateCount);
     const Index width = aggregates_.weight.rows();
     if (width % heads != 0)
-      in.Complain(fmt::format("the width {} is not a multiple of {} heads", width, heads));
+      in.Complain(fmt::format("width {} is not a multiple of the {} heads", width, heads));
     layer_ = in.TakeLinear(name + ".layer", width, kTypeCount + kSizeCount);
     for (int k = 0; in.Has(fmt::format("{}.blocks.{}.norm1.weight", name, k)) && k < kMaxDepth;
          ++k) {
@@ -255,7 +255,7 @@ class Network::Encoder : public Network::Member {
     Linear feedforward_out;
   };
 
-  // The attention result of the first `needed` tokens. The rows of `qkv` are the queries, keys and
+  // The attention result for the first `needed` tokens. The rows of `qkv` are the queries, keys and
   // values of all heads, in this order.
   MatrixXf Attend(const MatrixXf& qkv, const VectorXf& ln_repeats, Index needed) const {
     const Index width = qkv.rows() / 3;
@@ -456,13 +456,14 @@ Result<Unit> Network::Check(const TensorFile& file, std::string_view path) const
     std::copy_n(aggregates->values.begin() + i * kAggregateCount, kAggregateCount,
                 input.aggregates.begin());
     const float length = sequences ? lengths->values[at] : 0;
-    if (length < 0 || length > static_cast<float>(kMaxTokens)) return fail("check.lengths");
+    if (length < 0 || length > static_cast<float>(kMaxTokens))
+      return fail("check.lengths: a length is out of range");
     for (auto left = static_cast<std::size_t>(length); left > 0; --left, ++row) {
       const std::size_t begin = row * (kSizeCount + 2);
-      if (begin >= layers->values.size()) return fail("check.layers ends too early");
+      if (begin >= layers->values.size()) return fail("check.layers has too few rows");
       const float* values = layers->values.data() + begin;
       if (!(values[0] >= 0 && values[0] < static_cast<float>(kTypeCount)))
-        return fail("check.layers: expected layer types");
+        return fail("check.layers: expected valid layer types");
       input.layers.push_back({.type = static_cast<int>(values[0]),
                               .sizes = {values[1], values[2], values[3]},
                               .ln_repeats = values[4]});

@@ -79,11 +79,11 @@ std::int64_t HighestThatCounts(const std::vector<std::int64_t>& newest_first) {
 class FromHistory : public Estimator {
  public:
   Result<Answer> Ask(const Question& question) const override {
-    if (question.history == nullptr) return NotFound("there is no history");
+    if (question.history == nullptr) return NotFound("there is no history of earlier runs");
     if (question.signature.empty())
       return NotFound("there is no command to look up in the history");
     const std::vector<task::Observation> runs = question.history->OfSignature(question.signature);
-    if (runs.empty()) return NotFound("this training has not run on this server before");
+    if (runs.empty()) return NotFound("this training job has not run on this server before");
     Recollection recollection = Recollect(runs, question.gpu_type);
     Answer answer;
     answer.point_mib = recollection.point_mib;
@@ -120,7 +120,7 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
   if (!gpu_type.empty() && runs.front().gpu_type != gpu_type && answer.runs > 0 &&
       std::ranges::none_of(runs, [&](const auto& each) { return each.gpu_type == gpu_type; })) {
     answer.remarks.push_back(
-        fmt::format("measured on {}, applied to {}", runs.front().gpu_type, gpu_type));
+        fmt::format("measurements from {} were applied to {}", runs.front().gpu_type, gpu_type));
   }
   return answer;
 }

@@ -22,7 +22,7 @@ namespace carma::estimate {
 struct Recollection {
   std::int64_t point_mib = 0;
   std::int64_t bound_mib = 0;
-  std::size_t runs = 0;              // number of runs behind the prediction
+  std::size_t runs = 0;              // number of runs that the prediction is based on
   std::vector<std::string> remarks;  // one sentence each
 };
 
@@ -70,7 +70,7 @@ class History {
   // type until the next Add.
   Site SiteFor(const std::string& gpu_type) const;
   std::size_t size() const;
-  // All observations, oldest first. Adding them to an empty history yields an equal history.
+  // All observations, oldest first. Adding them to an empty history recreates this history.
   std::vector<task::Observation> All() const;
 
  private:

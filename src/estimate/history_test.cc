@@ -80,7 +80,7 @@ TEST(Recollect, PredictsTheNextRun) {
 TEST(Recollect, ReportsUncertainty) {
   const task::Observation elsewhere[] = {Peaked(1000, false, "s", "H100")};
   EXPECT_THAT(Recollect(elsewhere, "A100").remarks,
-              ElementsAre(HasSubstr("measured on H100, applied to A100")));
+              ElementsAre(HasSubstr("measurements from H100 were applied to A100")));
   EXPECT_THAT(Recollect(elsewhere, "").remarks, IsEmpty());
   const task::Observation too_little[] = {Peaked(1000, true)};
   EXPECT_THAT(Recollect(too_little, "A100").remarks, ElementsAre(HasSubstr("needs more")));

@@ -18,7 +18,7 @@ class Horus : public Estimator {
     if (question.layers == nullptr) return NotFound("there is no model summary");
     if (!question.batch) return NotFound("the batch size is unknown");
     const model::Features features = model::Summarize(*question.layers);
-    if (features.activations == 0) return NotFound("the summary gives no shapes");
+    if (features.activations == 0) return NotFound("the summary shows no shapes");
     const auto batch = static_cast<double>(*question.batch);
     const double params_mib = 4 * static_cast<double>(features.params) / kMib;
     const double activations_mib = 4 * static_cast<double>(features.activations) / kMib;

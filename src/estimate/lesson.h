@@ -24,8 +24,8 @@ inline constexpr base::Duration kLeastWatched{60'000};
 bool Teaches(const core::TaskRecord& record, base::Duration watched);
 
 struct RanOn {
-  std::string gpu_type;  // of the attempt's first GPU
-  double pace = 1;       // its slowest GPU's speed relative to the server's fastest GPU
+  std::string gpu_type;  // type of the attempt's first GPU
+  double pace = 1;       // speed of its slowest GPU relative to the server's fastest GPU
 };
 // its: the attempt's GPUs, in the attempt's order; at least one.
 RanOn RanOnOf(std::span<const core::GpuIndex> its, std::span<const core::GpuInfo> gpus);

@@ -1,5 +1,5 @@
 // Computes the constant part of a training job's memory: its CUDA context and the library code that
-// the model makes PyTorch load. docs/evidence/estimators.md shows the source of each value.
+// the model makes PyTorch load. docs/evidence/estimators.md gives the source of each value.
 #pragma once
 
 #include <string_view>

@@ -46,20 +46,21 @@ class Parser {
     return Invalid("{}: {}", path_, what);
   }
   std::unexpected<base::Error> Bad(std::string_view tensor, std::string_view what) const {
-    // Shortens a name, because the input is untrusted and the name may be long.
+    // Shortens the name, because the input is untrusted and names may be long.
     return Bad(fmt::format("tensor '{}': {}", tensor.substr(0, 80), what));
   }
 
   // Reads the header. Afterwards, data_ is the position of the first byte after it.
   Result<Json> Header() {
     if (bytes_.size() > kMaxTensorFileBytes)
-      return Bad(fmt::format("{} bytes, expected at most {}", bytes_.size(), kMaxTensorFileBytes));
-    if (bytes_.size() < kLengthBytes) return Bad("too short for a header, expected safetensors");
+      return Bad(fmt::format("the file has {} bytes, expected at most {}", bytes_.size(),
+                             kMaxTensorFileBytes));
+    if (bytes_.size() < kLengthBytes) return Bad("the file is too short for a safetensors header");
     std::uint64_t length = 0;
     std::memcpy(&length, bytes_.data(), kLengthBytes);
     const std::size_t left = bytes_.size() - kLengthBytes;
     if (length > std::min(left, kMaxTensorHeaderBytes)) {
-      return Bad(fmt::format("a header of {} bytes, expected at most {}", length,
+      return Bad(fmt::format("the header has {} bytes, expected at most {}", length,
                              std::min(left, kMaxTensorHeaderBytes)));
     }
     data_ = bytes_.substr(kLengthBytes + length);
@@ -67,7 +68,8 @@ class Parser {
     if (!header) return base::Wrap(header.error(), fmt::format("{}: header", path_));
     if (!header->is_object()) return Bad("header: expected an object");
     if (header->size() > kMaxTensors)
-      return Bad(fmt::format("{} tensors, expected at most {}", header->size(), kMaxTensors));
+      return Bad(
+          fmt::format("the file has {} tensors, expected at most {}", header->size(), kMaxTensors));
     return header;
   }
 
@@ -88,7 +90,7 @@ class Parser {
     std::size_t elements = 1;
     const auto shape = entry.find("shape");
     if (shape == entry.end() || !shape->is_array() || shape->size() > kMaxTensorRank)
-      return Bad(name, fmt::format("expected a shape of at most {} dimensions", kMaxTensorRank));
+      return Bad(name, fmt::format("expected a shape with at most {} dimensions", kMaxTensorRank));
     for (const Json& dimension : *shape) {
       const auto size = Whole(dimension, kMaxTensorFileBytes);
       if (!size || *size == 0) return Bad(name, "expected dimensions of at least 1");
@@ -139,7 +141,8 @@ class Parser {
       reached = extent.end;
     }
     if (reached != data_.size())
-      return Bad(fmt::format("{} bytes of data, but the tensors have {}", data_.size(), reached));
+      return Bad(fmt::format("the file has {} bytes of data, but the tensors use only {}",
+                             data_.size(), reached));
     return Unit{};
   }
 

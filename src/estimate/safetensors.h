@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxTensors = 4096;
 inline constexpr std::size_t kMaxTensorRank = 4;
 
 struct Tensor {
-  std::vector<std::int64_t> shape;  // every dimension at least 1
+  std::vector<std::int64_t> shape;  // every dimension is at least 1
   std::vector<float> values;        // row-major; one for each element of the shape; all finite
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };

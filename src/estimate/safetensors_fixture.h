@@ -10,8 +10,8 @@
 
 namespace carma::estimate {
 
-// Writes a file as text that ParseTensors reads back unchanged. Equal contents produce equal bytes.
-// The shapes and values must meet the requirements of `Tensor`.
+// Writes a file as text that ParseTensors reads back unchanged. Identical contents produce
+// identical bytes. The shapes and values must meet the requirements of `Tensor`.
 inline std::string DumpTensors(const TensorFile& file) {
   constexpr std::size_t kLengthBytes = 8;
   base::Json header = base::Json::object();

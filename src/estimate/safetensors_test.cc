@@ -54,10 +54,10 @@ TEST(Safetensors, RefusesBadFilesInOneLine) {
     const char* message;
   };
   const Case cases[] = {
-      {"empty", "", "too short for a header"},
-      {"shorter than its length field", "abc", "too short for a header"},
-      {"length of exabytes", huge_length + "{}", "a header of 9187201950435737471 bytes"},
-      {"length beyond the end", FileOf(one, 4).substr(0, 30), "a header of"},
+      {"empty", "", "too short for a safetensors header"},
+      {"shorter than its length field", "abc", "too short for a safetensors header"},
+      {"length of exabytes", huge_length + "{}", "the header has 9187201950435737471 bytes"},
+      {"length beyond the end", FileOf(one, 4).substr(0, 30), "the header has"},
       {"no JSON", FileOf("weights!", 0), "header"},
       {"not an object", FileOf("[]", 0), "expected an object"},
       {"the same tensor twice", FileOf(R"({"a":1,"a":2})", 0), "header"},
@@ -97,7 +97,8 @@ TEST(Safetensors, RefusesBadFilesInOneLine) {
               R"("b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
               12),
        "begins at byte 8, expected 4: gap"},
-      {"bytes that belong to no tensor", FileOf(one, 8), "8 bytes of data, but the tensors have 4"},
+      {"bytes that belong to no tensor", FileOf(one, 8),
+       "8 bytes of data, but the tensors use only 4"},
       {"metadata that is not text", FileOf(R"({"__metadata__":{"a":1}})", 0),
        "expected strings only"},
   };

@@ -1,5 +1,6 @@
-// Evaluates predictions on sweeps. A sweep is a table of one training program measured with many
-// batch sizes, and possibly on several GPU types. Some measurements are predicted from the others.
+// Evaluates predictions on sweeps. A sweep is a table of measurements of one training program with
+// many batch sizes, possibly on several GPU types. Some of the measurements are predicted from the
+// others.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[
 struct SweepAnswer {
   SweepQuestion question{};
   std::string benchmark;
-  std::int64_t measured = 0, point = 0, bound = 0;  // kSlope has no bound
+  std::int64_t measured = 0, point = 0, bound = 0;  // there is no bound for kSlope
 };
 std::vector<SweepAnswer> AskSweeps(const std::vector<SweepPoint>& points);
 

@@ -88,7 +88,7 @@ inline constexpr std::pair<Checkpointing, std::string_view> kCheckpointingWords[
     {Checkpointing::kFull, "full"},
     {Checkpointing::kOperators, "selective"}};
 
-// The order of the forward and backward passes of a pipeline's micro-batches.
+// How a pipeline orders the forward and backward passes of its micro-batches.
 enum class Schedule {
   k1F1B,         // alternates passes once the pipeline is full
   kInterleaved,  // 1F1B with several smaller stages on each GPU
@@ -109,7 +109,7 @@ inline constexpr std::pair<Attention, std::string_view> kAttentionWords[] = {
 enum class Loss {
   kStock,    // Hugging Face: an fp32 copy, its log-softmax, the gradients of both
   kInPlace,  // one kernel that overwrites the copy (Triton cross entropy)
-  kSplit,    // 16-bit logits, cast piece by piece (LitGPT)
+  kSplit,    // 16-bit logits, cast in chunks (LitGPT)
   kChunked,  // head and loss for a chunk of tokens at a time (torchtune)
   kFused,    // head and loss in one kernel, so the logits are never stored (Liger)
   kNone      // a head of a few classes: no logits over the vocabulary
@@ -142,8 +142,8 @@ struct TrainingPlan {
   std::int64_t frozen_parameters = 0;  // parameters of additional models that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
-  // Number of decoder tokens, for a decoder that reads an encoder's output. Empty: the same as the
-  // encoder.
+  // Number of decoder tokens, for a decoder that reads an encoder's output. Empty: as many as the
+  // encoder has.
   std::optional<std::int64_t> target;
   // Mean length of all samples except the longest, if micro-batches are not padded. Empty if all
   // samples are padded or packed to the sequence length.
@@ -151,15 +151,15 @@ struct TrainingPlan {
   bool accumulates = false;      // gradients persist during the next pass (gradient accumulation)
   bool variable_length = false;  // samples are padded or packed to varying lengths
   Objective objective = Objective::kTokens;
-  bool reference = false;    // a frozen copy of the model is on the GPU too
+  bool reference = false;    // a frozen copy of the model is also on the GPU
   double rollout_share = 0;  // share of GPU memory for an engine that generates answers
   Method method = Method::kFull;
   Quantisation quantisation = Quantisation::kNone;
   Dtype weights = Dtype::kBf16;
   bool amp = false;                  // autocast to 16 bits, or FSDP's mixed precision
   bool fp32_residual = false;        // norms and the residual stream were cast to fp32
-  bool fp32_rest = false;            // embedding and head as well (prepare_model_for_kbit_training)
-  bool keeps_frozen_inputs = false;  // quantised layers as bitsandbytes had them until 2024
+  bool fp32_rest = false;            // embedding and head too (prepare_model_for_kbit_training)
+  bool keeps_frozen_inputs = false;  // as quantised layers did in bitsandbytes until 2024
   std::int64_t lora_rank = 16;
   LoraTargets lora_targets;
   bool lora_dropout = false;
@@ -185,7 +185,7 @@ struct TrainingPlan {
   bool saves_whole_model = false;    // gathers all weights on a GPU to save them
   bool expandable_segments = false;  // PyTorch's allocator grows blocks in place
   std::int64_t tensor_parallel = 1;
-  bool sequence_parallel = false;    // splits along tokens what tensor parallelism leaves whole
+  bool sequence_parallel = false;    // splits by token the tensors that --tp leaves whole
   std::int64_t expert_parallel = 1;  // GPUs of a data-parallel group that share the experts
   std::int64_t pipeline = 1;         // stages
   std::int64_t in_flight = 0;  // micro-batches kept by the first stage; 0: as the schedule implies

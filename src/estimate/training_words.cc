@@ -108,7 +108,7 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   words.Switch("variable-length", plan.variable_length);
   if (packed && (plan.variable_length || mean_length > 0)) {
     words.Take(Invalid(Place(*words.Find("packed")) +
-                       ": cannot be combined with --variable-length or --mean-len"));
+                       " cannot be combined with --variable-length or --mean-len"));
   }
   plan.variable_length = plan.variable_length || mean_length > 0;
   if (mean_length > 0) plan.mean_length = mean_length;
@@ -222,7 +222,7 @@ void SetOffload(Words& words, TrainingPlan& plan) {
       plan.offload_activations = true;
     } else if (!what.empty() && what != "none") {
       return words.Take(
-          Wrong(*word, "some of optimizer, params, activations, separated by commas"));
+          Wrong(*word, "one or more of optimizer, params, activations, separated by commas"));
     }
   }
 }
@@ -306,11 +306,11 @@ void AddIgnored(const Words& words, const TransformerConfig& config, const Train
   if (config.token_pixels == 0) ignored({"resolution"}, "the model does not process images");
   if (plan.method != Method::kLora)
     ignored({"lora-rank", "lora-targets", "lora-dropout", "train-embeddings", "unprepared"},
-            "the method is full");
+            "the training method is full");
   if (plan.objective == Objective::kTokens) ignored({"reference"}, "the objective is sft");
   if (plan.objective != Objective::kGroups) ignored({"rollout-share"}, "the objective is not grpo");
   if (plan.ranks == 1 && plan.data_parallel == DataParallel::kFsdp)
-    ignored({"dp"}, "there is only one GPU to share the weights");
+    ignored({"dp"}, "there is only one GPU, so the weights cannot be sharded");
   if (plan.tensor_parallel == 1) ignored({"sequence-parallel"}, "there is no tensor parallelism");
   if (plan.pipeline == 1)
     ignored({"micro-batches", "schedule", "stages-per-gpu"}, "there is no pipeline");
@@ -325,7 +325,7 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   std::vector<std::string> assumed;
   if (words.Find("seq-len") == nullptr && config.one_length) {
     if (words.Find("resolution") == nullptr)
-      assumed.push_back(fmt::format("{} of {} {}, as in config.json ({})",
+      assumed.push_back(fmt::format("{} of {} {} are assumed, as in config.json ({})",
                                     config.sees_images ? "images" : "sounds", plan.sequence,
                                     config.sees_images ? "patches" : "pieces",
                                     config.token_pixels > 0 ? "--resolution" : "--seq-len"));
@@ -351,8 +351,7 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   if (words.Find("batch") == nullptr)
     assumed.push_back(fmt::format("batch size unknown: {} assumed (--batch-size)", plan.batch));
   if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype)
-    assumed.emplace_back(
-        "the stored precision of the weights is unknown: 16 bits assumed (--weights)");
+    assumed.emplace_back("precision of the stored weights unknown: 16 bits assumed (--weights)");
   if (words.Find("weights") == nullptr && config.quantisation &&
       plan.quantisation != Quantisation::kNone) {
     assumed.push_back(

@@ -65,7 +65,7 @@ TEST(TrainingWords, UsesAnImagesPatchesUnlessALengthIsStated) {
   config.positions = 3'137;  // more than the assumed text length
   EXPECT_EQ(PlanOf({}, config)->sequence, 3'137);
   EXPECT_EQ(Assumptions({}, config, *PlanOf({}, config))[0],
-            "images of 3137 patches, as in config.json (--seq-len)");
+            "images of 3137 patches are assumed, as in config.json (--seq-len)");
   const std::vector<TrainingWord> said = {{"seq-len", "197", ""}};
   EXPECT_EQ(PlanOf(said, config)->sequence, 197);
 }
@@ -82,11 +82,11 @@ TEST(TrainingWords, ReportsIgnoredSettings) {
   const auto plan = PlanOf(said, config);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(Assumptions(said, config, *plan),
-            (std::vector<std::string>{
-                "--lora-rank 8 is ignored: the method is full",
-                "t.sh:3: --fsdp: dp fsdp is ignored: there is only one GPU to share the weights",
-                "--micro-batches 4 is ignored: there is no pipeline",
-                "--ep 1 is ignored: the model has no experts"}));
+            (std::vector<std::string>{"--lora-rank 8 is ignored: the training method is full",
+                                      "t.sh:3: --fsdp: dp fsdp is ignored: there is only one GPU, "
+                                      "so the weights cannot be sharded",
+                                      "--micro-batches 4 is ignored: there is no pipeline",
+                                      "--ep 1 is ignored: the model has no experts"}));
 }
 
 TEST(TrainingWords, LimitsAnUnknownLengthToTheTableOfPositions) {

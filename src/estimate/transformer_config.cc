@@ -29,13 +29,13 @@ bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_
   return std::ranges::any_of(keys, [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// Reads a required number from the first key that exists. If none does and `target` is already
+// Reads a required number from the first key that exists. If none exists and `target` is already
 // above 0, `target` keeps its value as the default.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;
   for (const char* const* key = keys.begin() + 1; key != keys.end(); ++key)
-    others += fmt::format(" or {}", *key);
+    others += fmt::format(", nor {}", *key);
   in.Complain(*keys.begin(), fmt::format("a number, but the file has no such key{}", others));
 }
 
@@ -61,14 +61,14 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
   if (const TransformerFamily* known = FindFamily(name)) return known;
   if (name.ends_with("Pipeline")) {
     in.Complain("_class_name",
-                "one model: the config.json in the folder unet or transformer, "
-                "or --hf-config with this file");
+                "a single model, not a pipeline; pass the config.json in its unet or transformer "
+                "folder, or use --hf-config with this file");
     return nullptr;
   }
   const std::string nearest = NearestFamily(name);
   in.Complain("model_type",
-              fmt::format("one of the {} known model families, not '{}'{}: carma "
-                          "estimate --run measures one step of the script",
+              fmt::format("one of the {} known model families, not '{}'{}; "
+                          "'carma estimate --run' measures one step of the script instead",
                           TransformerFamilies().size(), base::Printable(name, 40),
                           nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
   return nullptr;
@@ -188,7 +188,7 @@ void GetForward(base::JsonReader& in, const TransformerFamily& family, Transform
   if (!said && family.sizes.feed_forward > 0) {
     config.feed_forward = family.sizes.feed_forward;
   } else if (!said && family.gated) {
-    in.Complain("intermediate_size", "a number, but the file has no such key or ffn_hidden_size");
+    in.Complain("intermediate_size", "a number, but the file has no such key, nor ffn_hidden_size");
   }
   if (family.halved_forward)
     config.feed_forward = std::max<std::int64_t>(1, config.feed_forward / 2);

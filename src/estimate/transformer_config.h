@@ -71,7 +71,7 @@ struct TransformerConfig {
   std::int64_t dense_forward = 0;   // inner width of blocks without experts
   double block_parameters = 0;      // set if a block has parts beyond attention and feed-forward
   bool reads_text = false;          // each block also attends to a few text tokens
-  bool norms_heads = false;         // queries and keys have norms of their own
+  bool norms_heads = false;         // queries and keys have their own norms
   std::int64_t norms = 2;           // per block
   bool modulated = false;         // blocks have scales, shifts and gates that depend on the sample
   bool encodes_only = false;      // only the encoder of an encoder-decoder family
@@ -95,7 +95,7 @@ struct TransformerConfig {
   double ValueWidth() const;
   double OutputWidth() const;  // width of the weighted values
   double TableWidth() const;
-  double Attentions() const;     // per block, on average
+  double Attentions() const;     // attention layers per block, on average
   double ActiveForward() const;  // inner width per token and block, on average
   // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are not
   // counted, because they are less than 0.2 % of any model.

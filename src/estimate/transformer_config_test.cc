@@ -400,15 +400,15 @@ TEST(TransformerConfig, NamesMissingKeys) {
       {R"({"model_type":"mamba"})", "/num_hidden_layers: expected a number"},
       {R"({"model_type":"lama"})", "(did you mean llama?)"},
       {R"({"_class_name":"StableDiffusionPipeline"})",
-       "/_class_name: expected one model: the config.json in the folder unet or transformer, or "
-       "--hf-config with this file"},
+       "/_class_name: expected a single model, not a pipeline; pass the config.json in its "
+       "unet or transformer folder, or use --hf-config with this file"},
       {R"({"_class_name":"UNet2DConditionModel","_diffusers_version":"0.30.0"})",
        "/block_out_channels: expected a list of numbers"},
       {R"({"_class_name":"UNet3DConditionModel","_diffusers_version":"0.30.0"})",
        "(did you mean UNet2DConditionModel?)"},
       {R"({"hidden_size":64})", "/model_type: expected one of the"},
       {R"({"model_type":"llama","hidden_size":64})",
-       "/num_hidden_layers: expected a number, but the file has no such key or n_layer"},
+       "/num_hidden_layers: expected a number, but the file has no such key, nor n_layer"},
       {R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":0})",
        "/num_attention_heads: expected"},
       {R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":4,

@@ -1,4 +1,4 @@
-// Properties of transformer families that are defined in their code and may be missing in
+// Properties of transformer families that are defined in their code and may be missing from
 // config.json.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace carma::estimate {
 
 // Defaults from a family's code; 0: no default. They apply to keys that may be missing if the
-// family's config is part of a larger model's. A separate config.json has all of these keys.
+// family's config is part of a larger model's config. A separate config.json has all of these keys.
 struct FamilySizes {
   std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, feed_forward = 0, vocabulary = 0;
 };
@@ -32,8 +32,8 @@ struct TransformerFamily {
   bool hears = false;             // the encoder's tokens are pieces of a fixed-length audio clip
   bool hears_waves = false;       // convolutions make tokens from audio of any length
   bool compares = false;          // two towers, for texts and for images
-  std::int64_t mamba = 0;         // version of its state-space blocks; 0: attention
-  bool norms_heads = false;       // queries and keys have norms of their own
+  std::int64_t mamba = 0;         // Mamba version of its blocks; 0: attention blocks
+  bool norms_heads = false;       // queries and keys have their own norms
   std::int64_t norms = 2;         // per block
   bool wide_scores = false;       // its attention code computes softmax in fp32, as with RMSNorm
   bool repeats_block = false;     // all blocks share one block's parameters

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
+
 namespace carma::estimate {
 
 void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config) {
@@ -41,7 +43,7 @@ void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config) {
   constexpr double kGroups = 16;
   config.other_parameters = widths.back() * width + kPositionKernel * width * width / kGroups;
   config.usual_length = 1000;  // 20 seconds
-  config.remarks.emplace_back("a token is 20 ms of audio: --seq-len 500 is 10 seconds");
+  config.remarks.emplace_back("one token is 20 ms of audio, so --seq-len 500 means 10 seconds");
   if (!trained) {
     config.other_parameters += all.parameters;
     config.remarks.emplace_back("the audio convolutions are assumed to be frozen");

@@ -1,8 +1,11 @@
 // Reads the convolutions of an audio encoder (wav2vec 2.0, HuBERT, WavLM) from its config.json.
 #pragma once
 
-#include "base/json.h"
 #include "estimate/transformer_config.h"
+
+namespace carma::base {
+class JsonReader;
+}
 
 namespace carma::estimate {
 

@@ -1,4 +1,4 @@
-// The names that users and frameworks give to optimizers and precisions.
+// Names that users and frameworks use for optimizers and precisions.
 #include <algorithm>
 #include <string>
 

@@ -29,7 +29,7 @@ class CombinedProbe : public Probe {
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // Reads NVML. If DCGM is needed, the counters come from a row of `dcgmi` that is at most three
   // periods old. Power and energy come from this row if NVML does not report them. An impossible
-  // value from DCGM is kCorrupt, like one from NVML.
+  // value from DCGM is reported as kCorrupt, like one from NVML.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override { nvml_->LeaveAlone(devices); }
 

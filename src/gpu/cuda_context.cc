@@ -143,8 +143,8 @@ class Making {
 
 // ---- the parent ----
 
-// An empty folder, so the child finds no MPS control daemon. The default folder is shared by all
-// users.
+// An empty folder, so that the child does not find an MPS control daemon. The default folder is
+// shared by all users.
 class EmptyFolder {
  public:
   EmptyFolder() {
@@ -212,8 +212,9 @@ class Holder {
     const Tried<std::string> line = ReadLine(std::chrono::steady_clock::now() + patience);
     if (!line) {
       if (line.error().kind != Kind::kHung) return line;
-      return Trouble(Kind::kHung, fmt::format("the CUDA driver created no context within {:g} s",
-                                              static_cast<double>(patience.count()) / 1e3));
+      return Trouble(Kind::kHung,
+                     fmt::format("the CUDA driver did not create a context within {:g} s",
+                                 static_cast<double>(patience.count()) / 1e3));
     }
     const std::string_view text = *line;
     if (text.starts_with(kMade)) {
@@ -248,7 +249,9 @@ class Holder {
       line.append(buffer, static_cast<std::size_t>(got));
       if (const std::size_t end = line.find('\n'); end != std::string::npos)
         return line.substr(0, end);
-      if (line.size() > kMaxLine) return Trouble(Kind::kDied, "its output is too long");
+      if (line.size() > kMaxLine)
+        return Trouble(Kind::kDied,
+                       "the output of the process that created the context is too long");
     }
   }
 
@@ -364,7 +367,7 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
     return "the driver requests recovery of this GPU";
   if (!reading->processes.empty()) return "it is in use";
   if (reading->used_mib > kIdleMib)
-    return base::FormatMib(reading->used_mib) + " are used by no listed process";
+    return base::FormatMib(reading->used_mib) + " are in use, but not by any listed process";
   return "";
 }
 

@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = ContextTrouble::Kind;
 
-// The child processes of this thread. A test creates them one at a time.
+// The child processes of this thread. A test creates only one at a time.
 std::vector<pid_t> Children() {
   std::ifstream list("/proc/thread-self/children");
   std::vector<pid_t> children;
@@ -142,7 +142,8 @@ TEST_F(CudaContext, ReportsEveryFailureInOneSentence) {
       {"a bad device", "fail=cuDeviceGet:101", Kind::kRefused, 101, "(CUDA 101)"},
       {"a crash", "crash=cuInit", Kind::kDied, 0, "signal 6"},
       {"a crash of the driver", "crash=cuDevicePrimaryCtxRetain", Kind::kDied, 0, "signal 6"},
-      {"a hang", "hang=cuDevicePrimaryCtxRetain", Kind::kHung, 0, "no context within 0.2 s"},
+      {"a hang", "hang=cuDevicePrimaryCtxRetain", Kind::kHung, 0,
+       "did not create a context within 0.2 s"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
@@ -215,7 +216,8 @@ TEST_F(CudaContext, IsNotCreatedIfItWouldDisturbOthers) {
   } cases[] = {
       {"idle", [](DeviceInfo&, Reading&) {}, ""},
       {"in use", [](DeviceInfo&, Reading& r) { r.processes = {{.pid = 1}}; }, "in use"},
-      {"unlisted use", [](DeviceInfo&, Reading& r) { r.used_mib = 9'000; }, "8.8G are used by"},
+      {"unlisted use", [](DeviceInfo&, Reading& r) { r.used_mib = 9'000; },
+       "8.8G are in use, but not by any"},
       {"unreadable", [](DeviceInfo& i, Reading&) { i.trouble = {"MIG without instances"}; },
        "MIG without"},
       {"exclusive",

@@ -21,7 +21,7 @@ struct DmonRow {
   std::string objection;  // an impossible value ("SMACT is 57"); empty: none
 };
 
-// The normal form of a PCI address in any spelling. Empty if the text is not an address.
+// The normalised form of a PCI address in any spelling. Empty if the text is not an address.
 std::string PciKey(std::string_view address);
 
 // The list of fields to request from `dcgmi`: "57,1002,…".

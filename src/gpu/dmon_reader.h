@@ -38,7 +38,7 @@ class DmonReader {
   // blocks. Must be called at least once per period. After a pause of more than three periods, the
   // output is discarded, because the age of its rows is unknown.
   void Poll(base::Time now);
-  // Waits for output, for at most `longest` of real time.
+  // Waits up to `longest` (real time) for output.
   void Wait(std::chrono::milliseconds longest) const;
 
   // The newest row of this GPU. Null if no row arrived in the last three periods. Rows without a

@@ -14,8 +14,8 @@ struct InstalledDriver {
   bool Differ() const { return loaded && installed && *loaded != *installed; }
 };
 
-// nvml_library: a path, or a file name to look up in the usual folders. root: replaces "/". Unknown
-// versions are empty. Reads a few small files.
+// nvml_library: a path, or a file name to look up in the usual folders. root: used instead of "/".
+// Unknown versions are empty. Reads a few small files.
 InstalledDriver ReadInstalledDriver(const std::string& nvml_library, const std::string& root = "");
 
 }  // namespace carma::gpu

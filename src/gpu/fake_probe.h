@@ -1,4 +1,4 @@
-// A probe whose answers are set by the test.
+// A probe whose readings are set by the test.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,7 @@
 
 namespace carma::gpu {
 
-// Thread-safe: the daemon reads on a worker while the test changes the answers.
+// Thread-safe: the daemon reads on a worker while the test changes the readings.
 class FakeProbe : public Probe {
  public:
   explicit FakeProbe(std::vector<DeviceInfo> devices);
@@ -35,7 +35,7 @@ class FakeProbe : public Probe {
   // Makes every call block until Release(), as if the driver hung.
   void Hang();
   void Release();
-  // Number of Read() calls that were answered.
+  // Number of Read() calls that have returned.
   std::size_t reads() const;
   // Number of calls that are currently blocked.
   std::size_t hanging() const;

@@ -20,7 +20,7 @@ constexpr XidLine kXids[] = {
     {46, {XidClass::kDevice, "the GPU stopped processing"}},
     {48, {XidClass::kDevice, "uncorrectable memory error"}},
     {54, {XidClass::kDevice, "auxiliary power is not connected"}},
-    {61, {XidClass::kDevice, "breakpoint of an internal controller"}},
+    {61, {XidClass::kDevice, "an internal controller hit a breakpoint"}},
     {62, {XidClass::kDevice, "an internal controller halted"}},
     {63, {XidClass::kNews, "a memory page or row was retired"}},
     {64, {XidClass::kDevice, "a memory page or row could not be retired"}},
@@ -31,7 +31,7 @@ constexpr XidLine kXids[] = {
     {94, {XidClass::kContained, "contained memory error"}},
     {95, {XidClass::kDevice, "uncontained memory error"}},
     {109, {XidClass::kTask, "a context switch took too long"}},
-    {119, {XidClass::kDevice, "the GPU's system processor (GSP) does not answer"}},
+    {119, {XidClass::kDevice, "the GPU's system processor (GSP) does not respond"}},
     {120, {XidClass::kDevice, "error in the GPU's system processor (GSP)"}},
     {140, {XidClass::kDevice, "unrecovered memory error"}},
     {143, {XidClass::kDevice, "the GPU could not be initialised"}},
@@ -153,7 +153,7 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // The restored reason compares with the driver's total error count, so no earlier errors are
+  // The restored reason refers to the driver's total error count, so no earlier errors are
   // subtracted.
   if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }

@@ -1,5 +1,5 @@
-// Interprets a GPU's errors and condition: the cause of an Xid, and when a GPU should take no more
-// tasks. Pure. docs/server/gpus.md describes NVIDIA's Xids and the sources.
+// Interprets a GPU's errors and condition: the cause of an Xid, and when a GPU should not accept
+// any more tasks. Pure. docs/server/gpus.md describes NVIDIA's Xids and the sources.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +39,14 @@ class Health {
  public:
   explicit Health(HealthRules rules) : rules_(std::move(rules)) {}
 
-  // Returns why the GPU should take no new tasks after this reading, in one sentence. Empty if it
-  // may take tasks. The reason holds from the first evidence until the cause is gone. If the rules
-  // do not resume GPUs, the reason holds until Acknowledge(). An Xid counts until the driver is
-  // reloaded or the GPU is reset: until Cleared(), or until a reading shows the reset (the driver
-  // no longer requests a reset, or its error count has restarted). A condition counts until it is
-  // no longer reported: rows to be remapped, no spare rows, a recovery action requested by the
-  // driver, or new uncorrectable memory errors. If a value is absent, its last value stays valid.
+  // Returns why the GPU should not accept new tasks after this reading, in one sentence. Empty if
+  // it may accept tasks. The reason holds from the first evidence until the cause is gone. If the
+  // rules do not resume GPUs, the reason holds until Acknowledge(). An Xid counts until the driver
+  // is reloaded or the GPU is reset: until Cleared(), or until a reading shows the reset (the
+  // driver no longer requests a reset, or its error count has restarted). A condition counts until
+  // it is no longer reported: rows to be remapped, no spare rows, a recovery action requested by
+  // the driver, or new uncorrectable memory errors. If a value is absent, its last value stays
+  // valid.
   const std::string& Take(const Reading& reading);
   // Call this when an administrator resumes the GPU. Earlier evidence no longer counts.
   void Acknowledge();

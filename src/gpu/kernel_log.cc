@@ -50,8 +50,8 @@ std::optional<std::array<std::uint32_t, 3>> PlaceOf(std::string_view pci) {
 std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   constexpr std::string_view kBegin = "NVRM: Xid (PCI:";
   std::string_view rest = line;
-  // Skips the kernel's record header, "4,811,168790062,-;". Only text directly after it is from the
-  // driver. Text further on may have been written by any process, even a user's.
+  // Skips the kernel's record header, "4,811,168790062,-;". Only the text directly after the header
+  // is from the driver. Any process, even a user's, may have written the text after that.
   if (const std::size_t head = rest.find(';'); head != rest.npos && !rest.starts_with(kBegin))
     rest.remove_prefix(head + 1);
   if (!rest.starts_with(kBegin)) return std::nullopt;
@@ -65,7 +65,7 @@ std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   const auto xid = ParseNumber<int>(base::Trim(TakeUntil(rest, ',')), 10);
   if (!xid || *xid < 0) return std::nullopt;
   found.xid = *xid;
-  // "pid=1668". If the driver does not know the process, a word replaces the number.
+  // "pid=1668". If the driver does not know the process, there is a word instead of the number.
   const std::string_view next = base::Trim(TakeUntil(rest, ','));
   if (next.starts_with("pid=")) found.pid = ParseNumber<pid_t>(next.substr(4), 10);
   if (found.pid && *found.pid <= 0) found.pid.reset();

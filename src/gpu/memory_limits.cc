@@ -39,7 +39,7 @@ Result<Unit> SetOne(const NvmlApi& api, const std::string& group, const MemoryLi
   nvml::SetMemoryLimits request{group.c_str(), ToBytes(limit.soft_mib),
                                 limit.hard_mib ? ToBytes(*limit.hard_mib) : nvml::kNoMemoryLimit};
   return Judge(api, api.set_memory_limits(device, &request),
-               fmt::format("memory limit of {} for {}", limit.uuid, group));
+               fmt::format("setting the memory limit on {} for {}", limit.uuid, group));
 }
 
 // Empty if the words are not a list of limits.
@@ -61,7 +61,8 @@ std::optional<std::vector<MemoryLimit>> ParseLimits(std::span<const std::string>
 Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
                              std::span<const MemoryLimit> limits) {
   if (api.set_memory_limits == nullptr)
-    return Unavailable("this driver does not support memory limits (branch 615 does)");
+    return Unavailable(
+        "this driver does not support memory limits (branch 615 or newer is required)");
   const NvmlSession session(api);
   if (!session.open()) return Unavailable("the driver does not answer");
   for (const MemoryLimit& limit : limits) CARMA_TRY(SetOne(api, group, limit));

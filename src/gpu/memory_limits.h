@@ -1,6 +1,6 @@
 // Limits the GPU memory of a control group (cgroup v2). The kernel or the driver (r615, CUDA 13.4
 // and newer) enforces the limit for all processes of the group together. Calls block for as long as
-// the driver does, so daemons make them through carma-reader.
+// the driver does, so daemons make these calls through carma-reader.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct GroupMemory {
   std::int64_t used_mib = 0;             // of all its processes
   friend bool operator==(const GroupMemory&, const GroupMemory&) = default;
 };
-// Any user may call this. Empty if the driver does not support limits or does not answer for this
-// group.
+// Any user may call this. Empty if the driver does not support limits or does not report the memory
+// of this group.
 std::optional<GroupMemory> ReadGroupMemory(const NvmlApi& api, nvml::Device device,
                                            const std::string& group);
 

@@ -95,7 +95,8 @@ struct Utilization {
   std::uint32_t memory;  // percent during which memory was read or written
 };
 
-// One process's utilization since the requested time. All zero if the process did not compute.
+// One process's utilization since the requested time. All values are zero if the process did not
+// compute.
 struct ProcessUtilization {
   std::uint32_t pid;
   std::uint64_t timestamp_us;  // by the driver's clock
@@ -182,7 +183,7 @@ static_assert(sizeof(FieldValue) == 40);
 inline constexpr std::uint32_t kFieldRecoveryAction = 230;
 inline constexpr std::uint32_t kTypeUnsignedInt = 1;
 
-// Events announced by the driver.
+// Events reported by the driver.
 using EventSet = struct EventSetHandle*;
 inline constexpr std::uint64_t kEventXidCritical = 0x8;
 struct EventData {

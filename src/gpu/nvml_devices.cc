@@ -193,9 +193,9 @@ ReadResult<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
   std::uint32_t number = 0;
   const nvml::Return code = function(device.handle, &number);
   if (code != nvml::kSuccess)
-    return calls.FailureOf(device.info.uuid, code, fmt::format("number of the {}", what));
+    return calls.FailureOf(device.info.uuid, code, fmt::format("{} number", what));
   if (number > 1'000'000)
-    return Corrupt(device.info.uuid, fmt::format("implausible number for the {}", what));
+    return Corrupt(device.info.uuid, fmt::format("implausible {} number", what));
   return static_cast<int>(number);
 }
 
@@ -341,7 +341,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
   if (const nvml::Return code = calls.api.count(&count); code != nvml::kSuccess)
     return calls.Failure(code, "counting GPUs");
   if (count > kMaxDevices) {
-    return Fail(ErrorCode::kCorrupt, "NVML counts {} GPUs, expected at most {}", count,
+    return Fail(ErrorCode::kCorrupt, "NVML reports {} GPUs, expected at most {}", count,
                 kMaxDevices);
   }
   std::vector<Group> groups;
@@ -352,7 +352,8 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
     board.index = index;
     const std::string before = groups.empty() ? "" : groups.back().pci;
     if (listing.leave_out.contains(index)) {
-      const Refusal left_out(ReadError(ErrorCode::kUnavailable, "it is not queried"));
+      const Refusal left_out(
+          ReadError(ErrorCode::kUnavailable, "it is currently excluded from queries"));
       groups.push_back({before, {Troubled(board, left_out)}});
       continue;
     }

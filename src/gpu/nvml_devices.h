@@ -28,7 +28,7 @@ struct NvmlLinks {
 };
 
 struct NvmlDevice {
-  std::uint32_t number = 0;       // NVML's number for the whole GPU
+  std::uint32_t number = 0;       // NVML's index of the whole GPU
   DeviceInfo info;                // without reports_sm_activity
   nvml::Device handle = nullptr;  // the GPU's or the instance's; null: none
   nvml::Device board = nullptr;   // of the whole GPU

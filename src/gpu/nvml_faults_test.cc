@@ -88,7 +88,7 @@ constexpr Function kFunctions[] = {
     {"nvmlGpmMigSampleGet", Role::kNothing, Role::kNothing},
     {"nvmlGpmMetricsGet", Role::kNothing, Role::kDecides},
 };
-// Functions that are called for the instances of a MIG GPU. All other functions are called for
+// Functions that are called for the instances of a MIG GPU. All other functions are called only for
 // whole GPUs.
 constexpr Function kOfInstances[] = {
     {"nvmlDeviceGetMaxMigDeviceCount", Role::kIdentity, Role::kNothing},
@@ -104,7 +104,7 @@ std::vector<nvml::Return> EveryError() {
   std::vector<nvml::Return> codes;
   for (nvml::Return code = 1; code <= 27; ++code) codes.push_back(code);
   codes.push_back(nvml::kUnknown);
-  codes.push_back(4'711);  // of a future driver
+  codes.push_back(4'711);  // an error code of a future driver
   codes.push_back(-1);
   return codes;
 }
@@ -175,7 +175,7 @@ TEST_F(NvmlFaultsTest, AGpuFailsWhileItIsRead) {
       MustRead(0);
       Faulty().errors = {{function.name, code}};
       const auto reading = probe_->Read(0, base::FromMs(5) + kConditionSpan);
-      // An absurd number of processes is an error. An empty list is a valid answer.
+      // An absurd number of processes is an error. An empty list is valid.
       const bool absurd = code == nvml::kInsufficientSize && function.at_read == Role::kDecides &&
                           std::string(function.name).find("Processes") != std::string::npos;
       EXPECT_EQ(Outcome(reading), absurd ? ErrorCode::kCorrupt : Expected(function.at_read, code));

@@ -32,7 +32,7 @@ Result<NvmlLibrary> LoadNvml(const std::string& library) {
   }
   const NvmlApi api([opened = handle.get()](const char* name) { return ::dlsym(opened, name); });
   if (const char* missing = MissingFunction(api))
-    return Unavailable("{} is not NVML: it has no {}", library, missing);
+    return Unavailable("{} is not NVML: it has no function {}", library, missing);
   return NvmlLibrary{std::move(handle), api};
 }
 

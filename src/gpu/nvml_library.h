@@ -142,9 +142,11 @@ class NvmlCalls {
   // Returns whether the call produced its value. Errors: as for FailureOf().
   ReadResult<bool> Given(const std::string& gpu, nvml::Return code, const char* what,
                          Weight weight);
-  // An error "doing: the driver's text". kNotFound for a lost GPU, otherwise kUnavailable.
+  // Returns the error "doing: the driver's text", with kNotFound for a lost GPU and kUnavailable
+  // otherwise.
   std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
-  // An error about one GPU, in the same form. what: the requested value; empty for the GPU itself.
+  // Returns an error about one GPU, in the same form. what: the requested value; empty for the GPU
+  // itself.
   std::unexpected<ReadError> FailureOf(const std::string& gpu, nvml::Return code,
                                        const std::string& what = "");
   bool driver_gone() const { return driver_gone_; }

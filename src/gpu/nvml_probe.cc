@@ -19,8 +19,8 @@
 namespace carma::gpu {
 namespace {
 
-// Maximum number of events that are taken per round and stored per device. Without this limit, a
-// GPU that repeats a fault endlessly would delay the other GPUs.
+// Maximum number of events that are read per round and stored per device. Without this limit, a GPU
+// that repeats a fault endlessly would delay the other GPUs.
 constexpr int kMaxEvents = 64;
 constexpr const char* kOpening = "initialising NVML";
 
@@ -177,7 +177,7 @@ void LibraryProbe::FreeEvents() {
   events_ = nullptr;
 }
 
-// Takes all pending events without waiting.
+// Reads all pending events without waiting.
 void LibraryProbe::TakeEvents() {
   if (!events_) return;
   for (int taken = 0; taken < kMaxEvents; ++taken) {

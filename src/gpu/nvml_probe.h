@@ -22,8 +22,8 @@ class NvmlProbe : public Probe {
   // Sets the options for later calls to Devices(). If GPUs are excluded, Read() fails after a
   // driver reload until Devices() is called again.
   virtual void SetListing(NvmlListing listing) = 0;
-  // NVML's number for the GPU that is or contains this device in the last list that Devices()
-  // returned.
+  // NVML's index of this device's GPU (the parent GPU for a MIG instance). `device` is an index
+  // into the list last returned by Devices().
   virtual std::uint32_t NumberOf(std::size_t device) const = 0;
 };
 

@@ -49,8 +49,9 @@ bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
 }
 
 std::unexpected<ReadError> Absurd(const NvmlDevice& device) {
-  return std::unexpected(
-      ReadError(ErrorCode::kCorrupt, "an implausible number of processes", device.info.uuid));
+  return std::unexpected(ReadError(ErrorCode::kCorrupt,
+                                   "the driver reports an implausible number of processes",
+                                   device.info.uuid));
 }
 
 // Where the cgroup v2 tree is mounted. If there are also version 1 trees, this is not
@@ -78,7 +79,7 @@ bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_li
 }  // namespace
 
 // Lists processes. More processes may start between the count and the list, so the buffer has some
-// room, and a list that is still too long is requested again.
+// spare room, and a list that is still too long is requested again.
 nvml::Return NvmlProcesses::Ask(nvml::GetProcessesFn* function, nvml::Device handle) {
   count_ = 0;
   nvml::Return code = function(handle, &count_, nullptr);

@@ -8,7 +8,7 @@
 namespace carma::gpu {
 namespace {
 
-// For each listed device, the number of the whole GPU that is or contains the device.
+// For each listed device, the number of its whole GPU (the parent GPU for a MIG instance).
 std::vector<std::int64_t> NumbersOfWhole(const std::vector<DeviceInfo>& devices) {
   std::vector<std::int64_t> numbers;
   for (const DeviceInfo& device : devices) {

@@ -1,4 +1,4 @@
-// The interface for reading GPUs. It deals with pids, not with tasks.
+// The interface for reading GPUs. It knows about processes, but not about tasks.
 #pragma once
 
 #include <sys/types.h>
@@ -181,7 +181,7 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// The reading of one device at one moment. A value is absent if the driver does not support or
+// A reading of one device at one point in time. A value is absent if the driver does not support or
 // return it.
 struct Reading {
   base::Time taken{};
@@ -213,7 +213,7 @@ struct Reading {
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
   Condition condition;
-  // Critical errors that the driver has announced since the previous reading. On a MIG GPU, each
+  // Critical errors that the driver has reported since the previous reading. On a MIG GPU, each
   // instance gets its own errors and the errors of the whole GPU.
   std::vector<int> xids;
 
@@ -229,7 +229,7 @@ class Probe {
  public:
   virtual ~Probe() = default;
   // Lists the devices in PCI order. Errors: kUnavailable if there is no driver or it does not
-  // answer; the first GPU's error if no GPU can be described. May block; worker only.
+  // respond; the first GPU's error if no GPU can be described. May block; worker only.
   virtual ReadResult<std::vector<DeviceInfo>> Devices() = 0;
   // Reads one device. Errors: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (an
   // impossible value: NaN, sentinel, used > total). May block; worker only.

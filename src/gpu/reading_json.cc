@@ -80,7 +80,7 @@ Result<ReadResult<Reading>> TakeAnswer(JsonReader& in) {
   const Json* reading = in.Raw("reading");
   const Json* error = in.Raw("error");
   if (!in.error() && (reading == nullptr) == (error == nullptr))
-    in.Complain("reading", "either this or /error");
+    in.Complain("reading", "exactly one of /reading and /error");
   if (in.error()) return std::unexpected(*in.error());
   if (error) {
     ReadError told = CARMA_TRY(ErrorFromJson(*error));

@@ -25,7 +25,7 @@ Result<Recording> ParseHead(std::string_view line) {
   in.Get("carma_recording", version, 0, std::numeric_limits<std::int64_t>::max());
   if (!in.error() && version != kRecordingVersion) {
     return Invalid("expected {\"carma_recording\":" + std::to_string(kRecordingVersion) +
-                   ", …}: not a recording, or one from a different version");
+                   ", …}; the file is not a recording, or it is from a different version");
   }
   in.Get("made_by", recording.made_by, 200);
   in.Get("driver", recording.driver, 200);
@@ -70,7 +70,7 @@ std::string RecordingLine(const RecordedAnswer& answer) {
 }
 
 Result<Recording> ParseRecording(std::string_view text) {
-  if (text.size() > kMaxRecordingBytes) return Invalid("a recording of more than 256 MiB");
+  if (text.size() > kMaxRecordingBytes) return Invalid("the recording is larger than 256 MiB");
   std::optional<Recording> recording;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
@@ -87,7 +87,7 @@ Result<Recording> ParseRecording(std::string_view text) {
     Result<RecordedAnswer> answer = ParseAnswer(line, recording->devices.size());
     if (!answer) return base::Wrap(answer.error(), where);
     if (!recording->answers.empty() && answer->at < recording->answers.back().at)
-      return Invalid(where + ": /at_ms: expected at least the previous time");
+      return Invalid(where + ": /at_ms: expected a time not before the previous one");
     recording->answers.push_back(std::move(*answer));
   }
   if (!recording) return Invalid("line 1: expected a recording header");

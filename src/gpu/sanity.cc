@@ -15,8 +15,9 @@ bool Within(const std::optional<double>& value, double high) {
 }
 
 std::string MemoryObjection(const Reading& reading) {
-  if (reading.total_mib <= 0) return "no memory at all";
-  if (reading.reserved_mib < 0 || reading.used_mib < 0) return "a negative amount of memory";
+  if (reading.total_mib <= 0) return "the driver reports a GPU without memory";
+  if (reading.reserved_mib < 0 || reading.used_mib < 0)
+    return "the driver reports a negative amount of memory";
   if (reading.reserved_mib > reading.total_mib + kRoundingMib ||
       reading.used_mib > reading.total_mib - reading.reserved_mib + kRoundingMib) {
     return "more memory in use than the GPU has";

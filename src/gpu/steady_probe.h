@@ -14,8 +14,8 @@ namespace carma::gpu {
 // new list, which may take seconds. The other GPUs wait meanwhile.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
-// Whether all described GPUs have their earlier numbers. If so, the GPUs that could not be
-// described are assumed to have their earlier numbers too.
+// Whether all described GPUs have their earlier numbers. If so, GPUs that could not be described
+// are also assumed to have kept their numbers.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
 // For use by one thread.
@@ -34,8 +34,8 @@ class SteadyProbe : public Probe {
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 
-  // Sets the kept list. This is an earlier list if the driver did not answer, or the list from
-  // Devices() completed with stored facts about GPUs in trouble.
+  // Sets the kept list. This is an earlier list if the driver did not respond, or else the list
+  // from Devices(), completed with stored facts about GPUs in trouble.
   void Keep(std::vector<DeviceInfo> devices) override;
 
  private:

@@ -350,7 +350,7 @@ Taken Finish(Draft& draft) {
                             .constant = std::max(0.0, *draft.saved_b2 - 2 * per_sample)};
   }
   if (!list.has_input_shapes)
-    AddNote(list, Note::Kind::kMissingShapes, "most rows do not state their inputs");
+    AddNote(list, Note::Kind::kMissingShapes, "most rows do not give their input shapes");
   NoteUnknownTypes(list, {});
   NoteMissingShapes(list);
   return {};

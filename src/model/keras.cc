@@ -1,6 +1,6 @@
-// Reads the output of Keras summary(): of TensorFlow 1 and 2 (fixed columns, "====") and of Keras 3
-// (boxes). Layers are renamed to their PyTorch names and shapes are changed to channels first, so
-// the rules for PyTorch apply.
+// Reads the output of Keras summary(), as printed by TensorFlow 1 and 2 (fixed columns, "====") and
+// by Keras 3 (boxes). Layers are renamed to their PyTorch names and shapes are changed to channels
+// first, so the rules for PyTorch apply.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -175,7 +175,8 @@ struct Row {
 Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
   std::vector<Row> rows;
   while (true) {
-    if (lines.AtEnd()) return lines.Fail("the table ends without its closing line: cut off?");
+    if (lines.AtEnd())
+      return lines.Fail("the table ends without its closing line and may have been truncated");
     const std::string_view line = lines.Take();
     if (grid.Ends(line)) break;
     // A nested model is bordered by overlines.
@@ -192,7 +193,7 @@ Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
     } else if (base::Trim(line).empty()) {
       continue;
     } else if (rows.empty()) {
-      return lines.Fail("a line without a parameter count, expected a Keras layer");
+      return lines.Fail("the line has no parameter count; expected a Keras layer");
     }
     for (std::size_t column = 0; column < kTitles.size(); ++column)
       AppendWithoutBlanks(rows.back().cells[column], cells[column]);
@@ -355,15 +356,14 @@ void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, boo
   }
   if (!HasChannelsFirst(table.layers)) {
     for (Layer& layer : table.layers) layer.out = ChannelsFirst(layer.out);
-    AddNote(
-        list, Note::Kind::kInferred,
-        "the last dimension of images is assumed to be the channels and was moved to the front");
+    AddNote(list, Note::Kind::kInferred,
+            "image shapes are assumed to be channels-last and were converted to channels-first");
   }
   FindInputs(table.layers, rows, connected);
   list.has_input_shapes = true;
   if (!connected) {
     AddNote(list, Note::Kind::kInferred,
-            "no column 'Connected to': each layer is assumed to read the layer above it");
+            "no 'Connected to' column, so each layer is assumed to read the layer above it");
   }
 }
 
@@ -423,7 +423,7 @@ Result<LayerList> ReadKeras(Lines& lines) {
   list.format = SummaryFormat::kKeras;
   const Grid grid(lines.Take());
   if (!grid.Has(Column::kLabel) || !grid.Has(Column::kShape) || !grid.Has(Column::kParams))
-    return lines.Fail("a Keras header without 'Output Shape' and 'Param #'");
+    return lines.Fail("the Keras header does not have both 'Output Shape' and 'Param #'");
   list.model = ModelName(lines);
   if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
   const std::vector<Row> rows = CARMA_TRY(TakeRows(lines, grid));

@@ -122,7 +122,7 @@ struct LayerList {
   std::int64_t params = 0;    // model parameters, from the source if given
   std::int64_t trainable = 0;
   std::int64_t param_tensors = 0;  // 0: not known
-  std::int64_t buffer_bytes = 0;   // batch-norm statistics and the like
+  std::int64_t buffer_bytes = 0;   // batch-norm statistics and similar buffers
   bool has_input_shapes = false;   // the rows have input shapes
   bool collapsed = false;          // some rows are blocks; a Note names them
   std::int64_t hidden_params = 0;  // parameters of rows with hidden contents

@@ -13,7 +13,7 @@ enum class Op {
   kEmbedding,  // table look-ups
   kBatchNorm,
   kLayerNorm,  // statistics per sample: LayerNorm, GroupNorm, RMSNorm, InstanceNorm
-  kDropout,    // also DropPath and the like
+  kDropout,    // including DropPath and similar layers
   kActivation,
   kPool,
   kAttention,

@@ -357,8 +357,8 @@ void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed) {
   list.collapsed = true;
   list.hidden_params = params;
   AddNote(list, Note::Kind::kCollapsed,
-          fmt::format("blocks printed as one row each, contents unknown: {}, with {} of {} "
-                      "parameters ({}); print the summary at full depth",
+          fmt::format("{} blocks are printed as one row each, so the contents of {} of {} "
+                      "parameters are unknown ({}); print the summary at full depth",
                       collapsed.size(), params, list.params, Names(types)));
 }
 
@@ -373,7 +373,7 @@ void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except) {
   }
   if (unknown.empty()) return;
   AddNote(list, Note::Kind::kUnknownLayer,
-          fmt::format("layers with weights and an unknown type: {}", Names(unknown)));
+          fmt::format("these layers have weights but an unknown type: {}", Names(unknown)));
 }
 
 void NoteMissingShapes(LayerList& list) {
@@ -406,7 +406,7 @@ Result<Lines> Lines::Split(std::string_view text, std::string_view path) {
                                               line.size(), kMaxLineBytes));
     }
     if (line.find('\0') != std::string_view::npos)
-      return lines.FailAt(number, "a NUL byte, expected text");
+      return lines.FailAt(number, "the line contains a NUL byte; expected text");
     lines.lines_.push_back(line);
   }
   return lines;

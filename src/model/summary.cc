@@ -129,7 +129,7 @@ Result<LayerList> ReadText(Lines& lines) {
   }
   if (passed_over > 0) {
     AddNote(list, Note::Kind::kOther,
-            fmt::format("ignored lines before or after the summary: {}", passed_over));
+            fmt::format("lines ignored before or after the summary: {}", passed_over));
   }
   return list;
 }

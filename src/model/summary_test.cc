@@ -132,7 +132,7 @@ TEST(TorchSummary, ReplacesThePrintedBatch) {
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("batch of 16"));
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("640 of 965 parameters"));
   EXPECT_THAT(Notes(list, Note::Kind::kOther),
-              HasSubstr("ignored lines before or after the summary: 1"));
+              HasSubstr("lines ignored before or after the summary: 1"));
 }
 
 TEST(TorchSummary, NotesTotalsThatContradictTheRows) {
@@ -177,8 +177,9 @@ TEST(TorchInfo, ReadsKernelsFrozenAndRepeatedRows) {
   EXPECT_EQ(list.layers[3].params, 72);
   EXPECT_EQ(list.layers[3].trainable, 0) << "parentheses mean frozen";
   EXPECT_EQ(list.layers[4].params, 0) << "called again";
-  EXPECT_THAT(Notes(list, Note::Kind::kInferred),
-              HasSubstr("rows of repeated calls, whose parameters count only once: 1"));
+  EXPECT_THAT(
+      Notes(list, Note::Kind::kInferred),
+      HasSubstr("rows of repeated calls to a module, whose parameters are counted only once: 1"));
   EXPECT_FALSE(list.collapsed);
 }
 
@@ -284,7 +285,7 @@ TEST(TorchTree, DerivesParametersFromConstructors) {
   // Two layers, each in both directions: 2 x 4 x 32 x (16 + 32 + 2) and 2 x 4 x 32 x (64 + 32 + 2).
   EXPECT_EQ(list.layers[3].params, 37'888);
   EXPECT_EQ(Row(list, "MultiheadAttention").params, 3 * 64 * 64 + 3 * 64);
-  EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("no parameters are printed"));
+  EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("no parameter counts are printed"));
   EXPECT_THAT(Notes(list, Note::Kind::kUnknownLayer), HasSubstr("Quirk"));
 }
 
@@ -424,7 +425,7 @@ TEST(Summary, RefusesUnreadableText) {
   } cases[] = {
       {"nothing", "", "model.txt:1: no model summary found"},
       {"prose", "dear reader\n", "model.txt:1: no model summary found"},
-      {"a NUL byte", std::string("a\nb\0c", 5), "model.txt:2: a NUL byte"},
+      {"a NUL byte", std::string("a\nb\0c", 5), "model.txt:2: the line contains a NUL byte"},
       {"a malformed module on one line", "Linear(4, 2): 3)\n", "model.txt:1: 'Linear(4, 2): 3)'"},
       {"a very long line", "x\n" + std::string(70'000, 'y'),
        "model.txt:2: the line has 70000 bytes"},
@@ -459,7 +460,7 @@ TEST(Summary, RefusesUnreadableText) {
            "======\n",
        "no rows"},
       {"an orphan", Replaced(Fixture("torchinfo"), "│    └─Conv2d (0)", "│    │    └─Conv2d (0)"),
-       "model.txt:6: a module at depth 3 without a parent"},
+       "model.txt:6: a module at depth 3 has no parent"},
       {"a bad total",
        Replaced(Fixture("torchsummary"), "Total params: 72,250", "Total params: many"),
        "'many' after 'Total params:'"},

@@ -189,7 +189,8 @@ Result<Table> TakeTable(Lines& lines, const Header& header) {
   Table table;
   std::vector<std::string> path;  // attributes that lead to the row
   while (true) {
-    if (lines.AtEnd()) return lines.Fail("the table ends without its closing line: cut off?");
+    if (lines.AtEnd())
+      return lines.Fail("the table ends without its closing line and may have been truncated");
     std::string_view line = lines.Take();
     if (IsRule(line)) break;
     if (base::Trim(line).empty()) continue;
@@ -205,7 +206,7 @@ Result<Table> TakeTable(Lines& lines, const Header& header) {
     if (table.rows.size() == kMaxLayers)
       return lines.Fail(fmt::format("more than {} layers", kMaxLayers));
     if (!table.Fits(depth))
-      return lines.Fail(fmt::format("a module at depth {} without a parent above it", depth));
+      return lines.Fail(fmt::format("a module at depth {} has no parent above it", depth));
     if (!AddParams(table.params, row.layer.params)) return lines.Fail("more than 2^48 parameters");
     table.repeated += row.repeated;
     if (header.named) {
@@ -261,8 +262,9 @@ Result<LayerList> ReadTorchInfo(Lines& lines) {
   if (totals.pass_mb) list.pass_bytes = *totals.pass_mb * kBytesOfMegabyte;
   if (table.repeated > 0) {
     AddNote(list, Note::Kind::kInferred,
-            fmt::format("rows of repeated calls, whose parameters count only once: {}",
-                        table.repeated));
+            fmt::format(
+                "rows of repeated calls to a module, whose parameters are counted only once: {}",
+                table.repeated));
   }
   list.has_input_shapes = std::ranges::find(header.columns, Column::kInput) != header.columns.end();
   if (!list.has_input_shapes) {

@@ -43,7 +43,8 @@ Result<LayerList> ReadTorchSummary(Lines& lines) {
   if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
   std::int64_t row_sum = 0;
   while (true) {
-    if (lines.AtEnd()) return lines.Fail("the table ends without its closing line: cut off?");
+    if (lines.AtEnd())
+      return lines.Fail("the table ends without its closing line and may have been truncated");
     const std::string_view line = lines.Take();
     if (IsRule(line)) break;
     if (base::Trim(line).empty()) continue;
@@ -65,8 +66,8 @@ Result<LayerList> ReadTorchSummary(Lines& lines) {
   FindBatch(list);
   UseTotals(list, totals, row_sum);
   AddNote(list, Note::Kind::kMissingShapes,
-          "torchsummary prints no input shapes and replaces every first dimension with the batch: "
-          "layers that work on windows or tokens look too small");
+          "torchsummary prints no input shapes and replaces every first dimension with the batch "
+          "size, so layers that work on windows or tokens look too small");
   NoteUnknownTypes(list, {});
   NoteMissingShapes(list);
   return list;

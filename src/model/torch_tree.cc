@@ -86,9 +86,9 @@ class TreeReader {
   Result<LayerList> Read() {
     do {
       if (lines_.AtEnd()) {
-        return lines_.Fail(fmt::format("the tree ends inside {}, which begins on line {}: cut off?",
-                                       base::Printable(open_.back().layer.type, 60),
-                                       open_.back().line));
+        return lines_.Fail(fmt::format(
+            "the tree ends inside {}, which begins on line {}, and may have been truncated",
+            base::Printable(open_.back().layer.type, 60), open_.back().line));
       }
       const std::string_view line = base::Trim(lines_.Take());
       CARMA_TRY(TakeLine(line));
@@ -251,9 +251,10 @@ class TreeReader {
     if (!told_) {
       AddNote(
           list_, Note::Kind::kInferred,
-          fmt::format("no parameters are printed; {} were derived from the constructors, without "
-                      "parameters that belong to the blocks themselves (tokens, position tables)",
-                      list_.params));
+          fmt::format(
+              "no parameter counts are printed; {} parameters were derived from the constructors, "
+              "excluding those that belong to the blocks themselves (tokens, position tables)",
+              list_.params));
     }
     if (!undetermined_.empty()) {
       AddNote(
@@ -264,8 +265,8 @@ class TreeReader {
     }
     if (shared_) {
       AddNote(list_, Note::Kind::kFooter,
-              "some blocks have fewer parameters than their children: weights are shared; the "
-              "blocks' numbers are used");
+              "some blocks have fewer parameters than their children, so weights are shared; the "
+              "blocks' counts are used");
     }
     if (totals.params && *totals.params != printed) {
       AddNote(
@@ -279,8 +280,9 @@ class TreeReader {
           list_, Note::Kind::kOther,
           fmt::format("{} lines inside the tree are not modules and are ignored", passed_over_));
     }
-    AddNote(list_, Note::Kind::kMissingShapes,
-            "a printed module tree has no shapes: it does not show what grows with the batch");
+    AddNote(
+        list_, Note::Kind::kMissingShapes,
+        "a printed module tree has no shapes, so it does not show what grows with the batch size");
     // Adds a note on unknown types. Their missing shapes are not reported again.
     NoteUnknownTypes(list_, {});
   }

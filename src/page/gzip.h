@@ -11,7 +11,7 @@ enum class Effort {
   kEvery,  // fast: compressed every second
 };
 
-// Compresses to the gzip format (RFC 1952). Equal texts give equal bytes.
+// Compresses to the gzip format (RFC 1952). Identical texts produce identical bytes.
 std::string Gzip(std::string_view text, Effort effort);
 
 }  // namespace carma::page

@@ -126,7 +126,7 @@ Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::s
     const CsvRow row = table.Row(i);
     WorkloadProfile profile = CARMA_TRY(ReadRow(row));
     if (!seen.emplace(profile.workload, profile.gpu_type).second)
-      return row.Wrong("there is already a line for this workload and GPU type");
+      return row.Wrong("an earlier line already describes this workload and GPU type");
     profiles.push_back(std::move(profile));
   }
   return profiles;

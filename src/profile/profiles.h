@@ -27,8 +27,8 @@ inline constexpr std::string_view kNameRule =
 
 struct WorkloadProfile {
   std::string workload;
-  std::string gpu_type;  // the driver's name; an instance's includes its profile
-  // The signature by which the daemon recognises a submission of the same training
+  std::string gpu_type;  // as the driver names it; for a MIG instance, including its profile
+  // The signature by which the daemon recognises a submission of the same training job
   // (estimate/signature.h). Empty if unknown.
   std::string signature;
   // The following values were measured while the workload was alone on a GPU of this type.
@@ -51,8 +51,8 @@ struct WorkloadProfile {
 };
 
 // Each fit scales the geometric mean of p / u over its workloads to this value, which is the mean
-// of the 22 measured rows of the built-in catalogue. Measured workloads, workloads of the catalogue
-// and guessed parameters (core/mps_guess.h) can therefore be combined on one GPU.
+// of the 22 measured rows of the built-in catalogue. Measured workloads, catalogue workloads and
+// guessed parameters (core/mps_guess.h) can therefore be combined on one GPU.
 inline constexpr double kPressurePerActivity = 0.72;
 
 // Seconds per iteration when the workload is alone. Empty if the number of iterations is unknown.

@@ -1,4 +1,4 @@
-// Lower bounds on the makespan of a workload on a pool of equal GPUs, for any policy and
+// Lower bounds on the makespan of a workload on a pool of identical GPUs, for any policy and
 // collocation.
 #pragma once
 
@@ -44,8 +44,8 @@ struct BoundPool {
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
 // The bound that no policy can beat: the highest bound valid for any way of sharing. The exclusive
-// area, the SM activity area at capacity 1 and the bound with a slowdown limit do not count.
-// Returns 0 if no bound counts.
+// area, the SM activity area at capacity 1 and the bound with a slowdown limit are not considered.
+// Returns 0 if no other bound exists.
 double TightestBound(std::span<const Bound> bounds);
 
 }  // namespace carma::report

@@ -31,7 +31,7 @@ TEST(Bounds, MatchHandComputation) {
                                      Released(300, 300)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 40'000});
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "longest task"), 614);
-  // The tasks that arrive at 300 do no work before 314.
+  // The tasks that arrive at 300 s do no work before 314 s.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "exclusive area"), 314 + (600 + 300) / 2.0);
   // Both tasks run side by side at full speed, so the longest task determines the bound.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area"), 614);

@@ -24,7 +24,7 @@ struct BarMark {
   double value = 0;
   std::string name;
 };
-// Draws horizontal bars from 0. ticks: the marks of the axis, which ends at `high`.
+// Draws horizontal bars from 0. ticks: the axis ticks; the axis ends at `high`.
 std::string BarChart(std::string_view what, std::span<const Bar> bars,
                      std::span<const BarMark> marks, double high, std::span<const Tick> ticks,
                      double width);
@@ -36,7 +36,7 @@ struct Distribution {
   std::vector<double> values;  // in any order, finite
 };
 // Draws cumulative distributions: for each value, the share of tasks at or below it. Distributions
-// without values are left out.
+// without values are omitted.
 std::string CdfChart(std::string_view what, std::span<const Distribution> cases,
                      std::span<const Tick> ticks, double high, double width);
 

@@ -12,8 +12,8 @@
 namespace carma::report {
 namespace {
 
-// A cell of RFC 4180, always quoted. Names come from users, so line breaks become blanks. A leading
-// sign that a spreadsheet would read as a formula is made harmless.
+// A cell as in RFC 4180, always quoted. Names come from users, so line breaks become spaces, and a
+// leading character that a spreadsheet would interpret as a formula is escaped.
 std::string Cell(std::string_view text) {
   std::string cell = "\"";
   if (!text.empty() && std::string_view("=+-@\t").find(text.front()) != std::string_view::npos)

@@ -16,14 +16,14 @@ namespace {
 
 constexpr double kLeastSlowdown = 1.01;
 
-// How the profile that was known at submission was measured. Only `carma profile` measures the
-// parameters for MPS.
+// How the profile that was known at submission was measured. Only `carma profile` measures the MPS
+// parameters.
 std::string_view ProfiledBy(const core::Profile& profile) {
   return profile.mps ? "carma profile" : "history";
 }
 
-// The slowdown caused by the task's neighbours: predicted, and measured relative to its run time
-// alone. Empty if the task had no neighbours or its run time alone is unknown.
+// The slowdown caused by the task's neighbours: predicted, and measured relative to running alone.
+// Empty if the task had no neighbours or its run time when running alone is unknown.
 std::optional<Forecast> SlowdownOf(const core::TaskRecord& record) {
   const auto& predicted = record.profile->alone;
   const auto& done = record.seen->alone;
@@ -61,7 +61,7 @@ std::vector<Forecast> ForecastsOf(const core::TaskRecord& record) {
   }
   if (std::optional<Forecast> slowdown = SlowdownOf(record))
     forecasts.push_back(*std::move(slowdown));
-  // A task that was stopped at its limit is left out, because its full run time is unknown.
+  // A task that was stopped at its limit is excluded, because its full run time is unknown.
   if (record.state == core::TaskState::kSucceeded && record.request->time_limit &&
       record.attempt->started && record.ended) {
     const double limit_s = base::Seconds(*record.request->time_limit);

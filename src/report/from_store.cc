@@ -94,7 +94,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   switch (state) {
     case TaskState::kRunning:
-      // After a restart, the daemon may have stored a second event for the same process.
+      // After a restart, the daemon may have stored a second start event for the same process.
       if (!std::exchange(life.running, true)) {
         attempts.push_back({.started = event.when, .ended = now_});
         if (!event.gpu_uuid.empty()) attempts.back().gpus = {GpuOf(event.gpu_uuid)};
@@ -129,8 +129,8 @@ void StoreRun::Settle(const Life& life) {
   if (same) last.gpus = life.last_gpus;
 }
 
-// The task's row has the number of crashes. In published mode, crashes cannot be distinguished from
-// other failures, so the row counts all failures, although the events give other reasons.
+// The task's row stores the number of crashes. In published mode, crashes cannot be distinguished
+// from other failures, so the row counts all failures, even though the events give other reasons.
 void StoreRun::MarkCrashes(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   auto marked = std::ranges::count_if(

@@ -15,23 +15,23 @@
 
 namespace carma::report {
 
-// Add all tasks of the run first, then their events and the use of the GPUs, each in the order of
-// the store. Rows of unknown tasks are ignored, so whole pages may be added.
+// Add all tasks of the run first, then their events and the GPU usage, each in store order. Rows of
+// unknown tasks are ignored, so whole pages may be added.
 class StoreRun {
  public:
-  // Everything after `now` is cut off. A process that is still running at `now` counts as
+  // Everything after `now` is ignored. A process that is still running at `now` counts as
   // unfinished.
   explicit StoreRun(core::Time now) : now_(now) {}
 
   void Add(const store::StoredTask& task);
-  // Takes changes of state and ignores other events. An attempt lasts from "running" to the next
-  // state that is neither running nor stopping.
+  // Uses state changes and ignores other events. An attempt lasts from "running" to the next state
+  // that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
   // Adds all GPUs and the promise of an attempt that is known from events. Without this call, only
   // the first GPU of an attempt is known. The last attempt gets its GPUs from the task's row.
   void Add(const store::EndedAttempt& attempt);
-  // Spans of a GPU must come in order of time. Time outside the run is ignored; spans without rows
-  // are gaps.
+  // Spans of a GPU must be added in chronological order. Time outside the run is ignored; spans
+  // without rows are gaps.
   void Add(const store::GpuUsage& usage);
   // Rows outside the run are ignored.
   void Add(const store::LineWait& wait);
@@ -40,8 +40,8 @@ class StoreRun {
                std::int64_t usable_mib);
 
   std::size_t tasks() const { return run_.tasks.size(); }
-  // The span of the run, from the first submission to the last end. It lasts until `now` while a
-  // task is unfinished. Both ends are `now` if there are no tasks.
+  // The span of the run, from the first submission to the last end. If a task is unfinished, the
+  // span ends at `now`. Both ends are `now` if there are no tasks.
   core::Time from() const { return first_.value_or(now_); }
   core::Time to() const { return last_.value_or(now_); }
   // Completes the record. Nothing may be added after this call. The caller sets label and
@@ -49,7 +49,7 @@ class StoreRun {
   RunRecord Finish();
 
  private:
-  // Data about one task that its RunTask does not contain.
+  // Data about a task that is not in its RunTask.
   struct Life {
     std::size_t task = 0;  // in run_.tasks
     bool running = false;  // its last attempt has not ended
@@ -68,7 +68,7 @@ class StoreRun {
   core::Time now_;
   RunRecord run_;
   std::optional<core::Time> first_, last_;
-  // Each entry changes only its own task, so the order of the map has no effect.
+  // Each entry changes only its own task, so the map's order has no effect.
   std::unordered_map<std::uint64_t, Life> lives_;         // by task id
   std::map<std::string, int> gpus_;                       // by UUID
   std::vector<std::optional<core::Time>> covered_until_;  // the end of each GPU's points

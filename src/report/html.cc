@@ -49,8 +49,8 @@ void PutResult(std::string& out, std::span<const Metrics> metrics) {
   out += "</div>\n";
 }
 
-// Longer labels would be cut in every figure. Letters replace them, and a list explains the
-// letters.
+// Longer labels would be truncated in every figure. They are replaced by letters, which a list
+// explains.
 constexpr std::size_t kLongLabel = 22;
 
 std::vector<Report> WithLetters(std::span<const Report> reports, std::string& list) {
@@ -139,7 +139,7 @@ std::string GpusHtml(const RunRecord& run, std::string_view title, Clock clock) 
 
 std::string Html(std::span<const Report> reports, std::string_view title,
                  const std::optional<Clock>& clock) {
-  if (reports.empty()) return HtmlPage(title, "<p>There is no run to report.</p>");
+  if (reports.empty()) return HtmlPage(title, "<p>There are no runs to report.</p>");
   std::vector<Metrics> metrics;
   metrics.reserve(reports.size());
   for (const Report& report : reports) metrics.push_back(report.metrics);

@@ -12,15 +12,15 @@
 
 namespace carma::report {
 
-// A page with the style of reports: the title as its heading, then the body, which is HTML.
+// A page in the style of a report: the title as its heading, then the body, which is HTML.
 std::string HtmlPage(std::string_view title, std::string_view body);
 
-// A page that shows a record's GPUs over its whole time, with the memory promised to its tasks.
+// A page that shows a record's GPUs over the whole run, with the memory promised to its tasks.
 std::string GpusHtml(const RunRecord& run, std::string_view title, Clock clock);
 
-// Compares all cases with the first. Equal reports give equal bytes. Each drawn run adds at most
-// about 2 MB to the page, regardless of its duration. clock: the clock of a real run. If it is
-// empty, or if several runs are drawn, the axes begin at 0.
+// Compares all cases with the first. Identical reports produce byte-identical pages. Each drawn run
+// adds at most about 2 MB to the page, regardless of its duration. clock: the clock of a real run.
+// If it is empty, or if several runs are drawn, the axes begin at 0.
 std::string Html(std::span<const Report> reports, std::string_view title,
                  const std::optional<Clock>& clock = {});
 

@@ -97,7 +97,8 @@ TaskTimes TimesOf(const std::vector<const RunRecord*>& runs) {
 
 void PutComparison(std::string& out, const std::vector<Case>& cases) {
   out += "<section class=\"whole\"><h2>Side by side</h2><div class=\"grid three\">\n";
-  BarFigure total = BarsOf(cases, "trace_total_s", "Trace total time, with the bounds of the load");
+  BarFigure total =
+      BarsOf(cases, "trace_total_s", "Trace total time, with the lower bounds of the workload");
   // All cases run the same workload, so the bounds of the first case apply to all cases. Equal
   // bounds share one mark.
   for (const Bound& bound : cases.front().replays.front()->bounds) {
@@ -118,7 +119,8 @@ void PutComparison(std::string& out, const std::vector<Case>& cases) {
   PutBars(out, BarsOf(cases, "slowdown_mean", "Slowdown relative to running alone, mean"));
   PutBars(out, BarsOf(cases, "oom_crashes", "OOM crashes"));
   out += "</div>";
-  if (cases.size() > kMaxBars) Put(out, "<p>The first {} of {} runs.</p>", kMaxBars, cases.size());
+  if (cases.size() > kMaxBars)
+    Put(out, "<p>Only the first {} of {} runs are shown.</p>", kMaxBars, cases.size());
   out += "</section>\n";
 }
 
@@ -147,7 +149,7 @@ void PutDistributions(std::string& out, const Recorded& cases) {
       lines.push_back({NameOf(cases[i].first), fmt::format("l{}", i), values});
     }
     if (lines.empty() || high <= 0) continue;
-    PutFigure(figures, std::string(panel.caption) + ": share of tasks at or below",
+    PutFigure(figures, std::string(panel.caption) + ": share of tasks at or below this value",
               CdfChart(panel.caption, lines,
                        panel.of_time ? TimeTicks(high, 4) : NiceTicks(high, 5), high, kThird));
   }
@@ -161,7 +163,8 @@ void PutDistributions(std::string& out, const Recorded& cases) {
         Escape(NameOf(cases[i].first), 80));
   }
   out += "</div>";
-  if (shown < cases.size()) Put(out, "<p>The first {} of {} runs.</p>", shown, cases.size());
+  if (shown < cases.size())
+    Put(out, "<p>Only the first {} of {} runs are shown.</p>", shown, cases.size());
   out += "</section>\n";
 }
 

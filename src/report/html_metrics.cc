@@ -79,8 +79,8 @@ void PutMetricsTable(std::string& out, const std::vector<Case>& cases) {
 }  // namespace
 
 void PutMetrics(std::string& out, const std::vector<Case>& cases) {
-  // The maximum number of columns on paper. Further columns go into additional tables; each of them
-  // repeats the first case.
+  // The maximum number of columns on paper. Further columns go into additional tables, each of
+  // which repeats the first case.
   constexpr std::size_t kColumns = 6;
   out += "<section><h2>Metrics</h2>\n";
   std::size_t next = 1;
@@ -134,9 +134,9 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
     }
   }
   std::string notes;
-  if (count > kMostRows) Put(notes, "<p>{} of {} rows.</p>", kMostRows, count);
-  if (AnyReplays(cases)) notes += "<p>From the first replay of each run.</p>";
-  PutTable(out, "By group of tasks",
+  if (count > kMostRows) Put(notes, "<p>Only {} of {} rows are shown.</p>", kMostRows, count);
+  if (AnyReplays(cases)) notes += "<p>Values are from the first replay of each run.</p>";
+  PutTable(out, "By task group",
            {"group", "run", "tasks", "waiting, mean", "execution, mean", "completion, mean",
             "completion, 95 %", "slowdown, mean", "OOM crashes"},
            rows, notes);

@@ -28,7 +28,7 @@ void Put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
 
 // The displayed name of a run or case.
 std::string NameOf(const std::string& label);
-// An empty caption is left out.
+// An empty caption is omitted.
 void PutFigure(std::string& out, std::string_view caption, const std::string& drawing);
 // A 22 x 11 symbol for a figure's key.
 std::string Swatch(std::string_view shape);
@@ -39,7 +39,7 @@ using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*
 Recorded RecordsOf(std::span<const Report> reports);
 
 // Writes a section with a table, or nothing if there are no rows. rows: HTML. The column "run" has
-// its own class, because it is hidden if there is a single run. notes: HTML below the table.
+// its own class, because it is hidden if there is only one run. notes: HTML below the table.
 void PutTable(std::string& out, std::string_view heading,
               std::initializer_list<std::string_view> titles, const std::string& rows,
               std::string_view notes = "");
@@ -48,14 +48,14 @@ void PutTable(std::string& out, std::string_view heading,
 
 // One figure per metric, with a bar for each case.
 void PutComparison(std::string& out, const std::vector<Case>& cases);
-// The distribution of task times, with a line for each case.
+// The distributions of task times, with a line for each case.
 void PutDistributions(std::string& out, const Recorded& cases);
 
 // ---- html_metrics.cc: tables of metrics ----
 
 // Compares all cases with the first.
 void PutMetrics(std::string& out, const std::vector<Case>& cases);
-// Tables by group of tasks, by user and by prediction. A table without data is left out.
+// Tables by task group, by user and by prediction. A table without data is omitted.
 void PutGroups(std::string& out, const std::vector<Case>& cases);
 void PutUsers(std::string& out, const std::vector<Case>& cases);
 void PutForecasts(std::string& out, const std::vector<Case>& cases);

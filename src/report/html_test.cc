@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Returns the first tag that is not closed in the right order; empty if there is none.
+// Returns the first tag that is not closed in the right order, or an empty string if there is none.
 std::string Unbalanced(const std::string& html) {
   const std::set<std::string> alone{"meta", "br", "!doctype"};
   std::vector<std::string> open;
@@ -122,7 +122,7 @@ TEST(Html, ShowsPromisedBesideUsedMemory) {
   EXPECT_THAT(drawn(), HasSubstr("class=\"promise\""));
   EXPECT_THAT(drawn(), HasSubstr("promised to tasks when they started"));
   EXPECT_EQ(Unbalanced(drawn()), "");
-  run.gpus.resize(12, run.gpus.front());  // a band for all
+  run.gpus.resize(12, run.gpus.front());  // more than kStripGpus: one band for all
   EXPECT_THAT(drawn(), HasSubstr("class=\"promise\""));
 }
 
@@ -130,9 +130,9 @@ TEST(Html, ShowsEveryFigureOfTwoRuns) {
   const std::string html = Html(Two(), "Two policies");
   EXPECT_EQ(Unbalanced(html), "");
   for (const char* part :
-       {"<h1>Two policies</h1>", "Trace total time, with the bounds", "longest task",
+       {"<h1>Two policies</h1>", "Trace total time, with the lower bounds", "longest task",
         "Distributions", "Tasks on the GPUs", "Waiting tasks", "GPU memory", "SM activity", "Power",
-        "By group of tasks", "out of memory", "Where these runs come from"}) {
+        "By task group", "out of memory", "Where these runs come from"}) {
     EXPECT_THAT(html, HasSubstr(part));
   }
   EXPECT_THAT(html, Not(HasSubstr("nan")));
@@ -161,10 +161,10 @@ TEST(Html, HandlesUnusualRuns) {
     RunRecord run;
     const char* shows;
   };
-  Case cases[] = {{"nothing at all", {}, "No task has run."},
+  Case cases[] = {{"nothing at all", {}, "No tasks have run."},
                   {"one task", Make({.tasks = 1, .gpus = 1}), "1 task, 1 GPU"},
                   {"GPUs that do not report", std::move(silent), "Not reported."},
-                  {"no GPUs", std::move(no_gpus), "No task has run."},
+                  {"no GPUs", std::move(no_gpus), "No tasks have run."},
                   {"a run without length", std::move(instant), "<svg"}};
   for (Case& c : cases) {
     const std::string html = Html(std::vector<Report>{MakeReport(std::move(c.run))}, c.name);
@@ -172,7 +172,7 @@ TEST(Html, HandlesUnusualRuns) {
     EXPECT_THAT(html, HasSubstr(c.shows)) << c.name;
     EXPECT_THAT(html, Not(HasSubstr("nan"))) << c.name;
   }
-  EXPECT_THAT(Html({}, "none"), HasSubstr("There is no run"));
+  EXPECT_THAT(Html({}, "none"), HasSubstr("There are no runs"));
 }
 
 TEST(Html, EscapesUntrustedText) {

@@ -119,7 +119,8 @@ void PutTimelines(std::string& out, const Recorded& cases, const std::optional<C
   }
   std::string legend;
   if (cases.size() > runs.size())
-    Put(legend, "<p>The first {} of {} runs with records.</p>", runs.size(), cases.size());
+    Put(legend, "<p>Only the first {} of {} runs with records are shown.</p>", runs.size(),
+        cases.size());
   if (!all_one_by_one) {
     Put(legend,
         "<p>A run with more than {} executions or {} GPUs is drawn as the mean number of tasks per "

@@ -89,7 +89,7 @@ const Line kLines[] = {
     {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},
 };
 
-// The value of each replay; empty if any replay lacks it.
+// The value of each replay. Empty if the value is missing in any replay.
 std::optional<std::vector<double>> ValuesOf(const Case& of, const Line& line) {
   std::vector<double> values;
   for (const Metrics* each : of.replays) {
@@ -128,7 +128,7 @@ std::span<const Line> Lines() {
 
 const Line& LineOf(std::string_view key) {
   const auto* found = std::ranges::find(kLines, key, &Line::key);
-  CARMA_CHECK(found != std::end(kLines), "a metric that tables do not have");
+  CARMA_CHECK(found != std::end(kLines), "the tables have no such metric");
   return *found;
 }
 
@@ -184,7 +184,7 @@ std::string Text(const Line& line, const Estimated& value) {
 Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
   const double base = EstimatedOf(reference).mean;
   const double ratio = base > 0 ? EstimatedOf(values).mean / base : 1;
-  // How far the ratio of each run is from the ratio of the means.
+  // How far each run's ratio is from the ratio of the means.
   std::vector<double> rests;
   rests.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -232,7 +232,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases) {
   return names;
 }
 
-// Each replay has its own bounds, because durations vary with the noise.
+// Each replay has its own bounds, because durations vary randomly.
 std::optional<double> BoundOf(const Case& of, const std::string& name) {
   double sum_s = 0;
   for (const Metrics* each : of.replays) {

@@ -25,7 +25,7 @@ std::span<const Line> Lines();
 // The line with this key, which must exist.
 const Line& LineOf(std::string_view key);
 
-// The line's value in each replay of a case; empty if any replay does not report it.
+// The line's value over all replays of a case. Empty if any replay does not report it.
 std::optional<Estimated> Over(const Case& of, const Line& line);
 // "1:23:45", "1:23:45 ± 0:12".
 std::string Text(const Line& line, const Estimated& value);
@@ -33,8 +33,8 @@ std::string Text(const Line& line, const Estimated& value);
 // Values at the same position have the same seed, so their common noise cancels out.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
-  // Whether 0 is in the 95 % confidence interval of the difference (Student's t), so that the
-  // difference is not significant. False for single runs, because their noise is unknown.
+  // Whether 0 is in the 95 % confidence interval of the difference (Student's t), which means that
+  // the difference is not significant. False for single runs, because their noise is unknown.
   bool within_noise = false;
 };
 // Both spans must have the same size, which is at least 1.
@@ -48,7 +48,8 @@ std::string AboveBound(double bound_s, const Estimated& value);
 
 // The distinct names of the cases' bounds. Each name is a row of a table.
 std::vector<std::string> BoundNames(std::span<const Case> cases);
-// The bound in s, as the mean over the replays; empty if a replay has no bound of that name.
+// The bound in seconds, as the mean over the replays. Empty if a replay has no bound with that
+// name.
 std::optional<double> BoundOf(const Case& of, const std::string& name);
 
 std::string SpanText(double seconds);  // "12.3 s", "1:02:03"

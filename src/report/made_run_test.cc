@@ -25,7 +25,7 @@ core::Time AtSecond(double s) {
   return base::FromMs(std::llround(s * 1000));
 }
 
-// Adds the activity of a GPU's tasks, one point for each change of its set of tasks.
+// Adds the activity of a GPU's tasks, with one point each time its set of tasks changes.
 void FillPoints(const std::multimap<core::Time, std::pair<const Kind*, int>>& changes,
                 RunGpu& gpu) {
   std::map<const Kind*, int> residents;

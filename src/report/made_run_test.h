@@ -1,5 +1,5 @@
-// A made-up run for tests of reports: tasks of three weights arrive at random, are placed on the
-// GPU with the fewest tasks, and slow each other down.
+// A made-up run for report tests: tasks of three weights arrive at random, are placed on the GPU
+// with the fewest tasks, and slow each other down.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct MadeRun {
   std::uint64_t seed = 1;
 };
 
-// The same options give the same run.
+// The same options produce the same run.
 RunRecord Make(const MadeRun& options);
 
 }  // namespace carma::report

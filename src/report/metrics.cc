@@ -20,7 +20,7 @@ using core::TaskState;
 
 namespace {
 
-// Adds the GPUs' points, cut to the span of the tasks.
+// Adds the GPUs' points, limited to the span of the tasks.
 void AddGpus(const RunRecord& run, Time from, Time to, Tally& tally) {
   for (std::size_t gpu = 0; gpu < run.gpus.size(); ++gpu) {
     const std::vector<GpuPoint>& points = run.gpus[gpu].points;
@@ -45,7 +45,7 @@ void GetCounts(JsonReader& in, Metrics& metrics) {
   for (const auto& [name, count] : counts->items()) {
     const std::optional<TaskState> state = core::ParseTaskState(name);
     if (!state || !count.is_number_integer())
-      return in.Complain("tasks_by_state", "numbers by task state");
+      return in.Complain("tasks_by_state", "an object with one number for each task state");
     by_state[*state] = count.get<std::int64_t>();
   }
   metrics.tasks_by_state.assign(by_state.begin(), by_state.end());

@@ -19,7 +19,7 @@ namespace carma::report {
 struct Spread {
   double mean = 0;
   double median = 0;
-  double p95 = 0;  // nearest rank of the 95th percentile
+  double p95 = 0;  // 95th percentile (nearest rank)
   double max = 0;
   static void VisitFields(auto& field, auto& self) {
     field("mean", self.mean, "", kAmountRule);
@@ -70,7 +70,7 @@ struct UserMetrics {
   friend bool operator==(const UserMetrics&, const UserMetrics&) = default;
 };
 
-// The accuracy of one method's forecasts of one quantity.
+// The accuracy of one method's forecasts for one quantity.
 struct ForecastMetrics {
   std::string what;
   std::string by;
@@ -109,11 +109,11 @@ struct Metrics {
   Spread waiting;            // s in the queue before and between executions
   Spread execution;          // s in execution over all attempts
   Spread jct;                // s from submission to completion: waiting + execution
-  // Execution time of the successful attempt divided by the task's run time alone. Absent if no
-  // task's run time alone is known.
+  // Execution time of the successful attempt divided by the task's run time when running alone.
+  // Absent if the latter is unknown for all tasks.
   std::optional<Spread> slowdown;
-  // Time lost to checkpoints and to making room (RunTask::lost_s) as a share of all execution.
-  // Absent if zero or unknown.
+  // Time lost to checkpoints and to making room (RunTask::lost_s) as a share of the total execution
+  // time. Absent if zero or unknown.
   std::optional<double> lost_share;
   std::vector<GroupMetrics> groups;        // by name; tasks without a group do not count
   std::vector<ForecastMetrics> forecasts;  // by quantity and method
@@ -146,7 +146,10 @@ struct Metrics {
     field("first_submitted_ms", self.first_submitted, "", {.low = -kMaxMs, .high = kMaxMs});
     field("last_ended_ms", self.last_ended, "", {.low = -kMaxMs, .high = kMaxMs});
     field("trace_total_s", self.trace_total_s, "",
-          {.least = 0, .most = 1e18, .required = true, .expected = "the seconds of the whole run"});
+          {.least = 0,
+           .most = 1e18,
+           .required = true,
+           .expected = "the run's total time in seconds"});
     field("waiting_s", self.waiting);
     field("execution_s", self.execution);
     field("jct_s", self.jct);
@@ -170,7 +173,7 @@ struct Metrics {
 
 // Computes the metrics from the record alone. The GPUs' points are cut at the first submission and
 // the last end of the ended tasks. An unfinished task counts only in tasks_by_state, attempts and
-// oom_crashes. All times are 0 without executed tasks.
+// oom_crashes. All times are 0 if no task was executed.
 Metrics Compute(const RunRecord& run);
 
 nlohmann::json ToJson(const Metrics& metrics);

@@ -103,7 +103,7 @@ TEST(Metrics, MatchHandComputation) {
   // (10 000 MiB x 100 s + 5 000 MiB x 220 s) / 440 GPU-seconds.
   EXPECT_DOUBLE_EQ(*m.memory_used_mib, 2'100'000.0 / 440);
   EXPECT_DOUBLE_EQ(*m.sm_active, (0.5 * 100 + 0.25 * 220) / 440);
-  // The last row has 140 s, and 120 s of them are within the run. So 6 000 J of its 7 000 J count.
+  // The last row covers 140 s, of which 120 s are within the run, so 6 000 J of its 7 000 J count.
   EXPECT_DOUBLE_EQ(*m.energy_mj, 0.048);
   EXPECT_NEAR(*m.power_w, 48'000.0 / 220, 1e-9);
 }

@@ -50,7 +50,7 @@ void PutList(JsonText& out, const Range& range, PutItem put) {
   out.push_back(']');
 }
 
-// Writes null if a value was not reported, and otherwise only the useful digits.
+// Writes null if a value was not reported, and otherwise six significant digits.
 void PutNumber(JsonText& out, double value) {
   if (std::isfinite(value)) {
     Put(out, "{:.6g}", value);
@@ -128,8 +128,8 @@ std::unexpected<base::Error> Expected(const std::string& pointer, std::string_vi
   return Invalid(pointer + ": expected " + std::string(what));
 }
 
-// Reads a list from `json`; an absent list is empty. Errors: the value is not a list, or is too
-// long.
+// Reads a list from `json`; an absent list is empty. Errors: the value is not a list, or the list
+// is too long.
 Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
                            const std::string& pointer) {
   static const Json kNone = Json::array();

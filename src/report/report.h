@@ -13,7 +13,7 @@
 
 namespace carma::report {
 
-// A file beyond these limits is refused.
+// A file that exceeds these limits is rejected.
 inline constexpr std::size_t kMaxReportTasks = 1'000'000;
 inline constexpr std::size_t kMaxReportGpus = 100'000;
 inline constexpr std::size_t kMaxReports = 1'000;
@@ -25,18 +25,19 @@ struct Report {
   std::optional<RunRecord> run;
 };
 
-// Makes a report with the metrics of the record.
+// Computes the metrics of the record and returns both as a report.
 Report MakeReport(RunRecord run);
 
 // One line of JSON: the fields of the metrics, and the record, if present, as "run" {"version": 1,
 // …} (docs/server/metrics.md). A task takes about 250 bytes.
 std::string ToJsonText(const Report& report);
 // Reads one report or a list of reports. Errors: kInvalid with JSON pointer for a version that is
-// not 1, sizes beyond the limits, attempts on unknown GPUs, times that go back, or equal task ids.
+// not 1, sizes beyond the limits, attempts on unknown GPUs, times that go backwards, or duplicate
+// task ids.
 Result<std::vector<Report>> ReportsFromJsonText(std::string_view text);
 
-// The replays of one case, which are reports with the same label. Cases are in the order of their
-// first report.
+// The replays of one case, which are reports with the same label. Cases are ordered by their first
+// report.
 struct Case {
   std::string label;
   std::vector<const Metrics*> replays;  // at least one
@@ -67,13 +68,13 @@ std::string Compare(std::span<const Metrics> runs);
 std::string GroupTable(std::span<const Metrics> runs);
 
 // Predicted and measured values, one row per case, quantity and method. Empty without predictions.
-// Only the first replay of each case counts.
+// Only the first replay of each case is used.
 std::string ForecastTable(std::span<const Metrics> runs);
 
 // One row per run with a header line: the metrics in SI units, empty where not reported.
 std::string RunsCsv(std::span<const Metrics> runs);
-// One row per task of the reports that have records, with a header line. Times are s since the
-// run's first submission.
+// One row per task of the reports that have records, with a header line. Times are in seconds since
+// the run's first submission.
 std::string TasksCsv(std::span<const Report> reports);
 
 }  // namespace carma::report

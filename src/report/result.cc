@@ -40,8 +40,8 @@ bool Nothing(const Change& change) {
 }
 
 std::string EndsText(const Change& change, bool of_several) {
-  if (Nothing(change)) return of_several ? "ends no earlier than" : "ends as early as";
-  return fmt::format("ends {} {} than", PercentText(change),
+  if (Nothing(change)) return of_several ? "finishes no earlier than" : "finishes as early as";
+  return fmt::format("finishes {} {} than", PercentText(change),
                      change.relative.mean < 0 ? "earlier" : "later");
 }
 
@@ -49,8 +49,8 @@ std::string NameOf(const Case& of) {
   return of.label.empty() ? "the other run" : of.label;
 }
 
-// The fastest case. A case with more failed tasks than the first case is chosen only if there is no
-// other.
+// The fastest case. Cases with more failed tasks than the first case are considered only if there
+// are no others.
 std::size_t Best(const std::vector<Case>& cases) {
   const Line& total = LineOf("trace_total_s");
   std::size_t best = 1;
@@ -75,18 +75,18 @@ std::string Compared(const std::vector<Case>& cases) {
   const Case& base = cases.front();
   const Case& best = cases[Best(cases)];
   const std::optional<Change> total = ChangeOf(LineOf("trace_total_s"), base, best);
-  if (!total) return "The runs cannot be compared: one of the runs took no time.";
+  if (!total) return "The runs cannot be compared, because one of them took no time.";
   const char* const of = total->relative.mean > 0 ? ", best of the others," : ", best of these,";
   std::string text = fmt::format("{}{} {} {}", NameOf(best), cases.size() > 2 ? of : "",
                                  EndsText(*total, cases.size() > 2),
                                  base.label.empty() ? "the first run" : base.label);
   const std::optional<Change> jct = ChangeOf(LineOf("jct_mean_s"), base, best);
   if (jct && !Nothing(*jct)) {
-    text += fmt::format("; a task is done {} {} after its submission", PercentText(*jct),
+    text += fmt::format("; a task completes {} {} after submission", PercentText(*jct),
                         jct->relative.mean < 0 ? "sooner" : "later");
   }
   if (const std::optional<Estimated> slowdown = Over(best, LineOf("slowdown_mean"))) {
-    text += fmt::format("{} runs {:.2f} times as long as alone",
+    text += fmt::format("{} takes {:.2f} times as long as when running alone",
                         jct && !Nothing(*jct) ? " and" : "; a task", slowdown->mean);
   }
   return text + FailedText(best) + ".";
@@ -95,7 +95,7 @@ std::string Compared(const std::vector<Case>& cases) {
 std::string Single(const Case& of) {
   const double executed =
       MeanOf(of, [](const Metrics& run) { return static_cast<double>(run.executed); });
-  if (executed == 0) return "No task has ended.";
+  if (executed == 0) return "No tasks have ended.";
   const std::size_t runs = of.replays.size();
   std::string text =
       fmt::format("{} task{} in {}{}: a task waits {} and runs {}", TasksText(executed),

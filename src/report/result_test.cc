@@ -102,30 +102,32 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
   } cases[] = {
       {"single runs",
        {EndedRun("exclusive", 6000, 1000), EndedRun("CARMA", 4500, 730, 1.5)},
-       "CARMA ends 25 % earlier than exclusive; a task is done 27 % sooner after its submission "
-       "and runs 1.50 times as long as alone."},
+       "CARMA finishes 25 % earlier than exclusive; a task completes 27 % sooner after submission "
+       "and takes 1.50 times as long as when running alone."},
       {"replays: with their standard deviation",
        {EndedRun("exclusive", 1000), EndedRun("exclusive", 1000), EndedRun("CARMA", 700),
         EndedRun("CARMA", 720)},
-       "CARMA ends 29 % ± 1 earlier than exclusive; a task runs 1.00 times as long as alone."},
+       "CARMA finishes 29 % ± 1 earlier than exclusive; a task takes 1.00 times as long as when "
+       "running alone."},
       {"the best of several",
        {EndedRun("exclusive", 6000), EndedRun("streams", 5900), EndedRun("mps", 4500, 1000, 2)},
-       "mps, best of these, ends 25 % earlier than exclusive; a task runs 2.00 times as long as "
-       "alone."},
+       "mps, best of these, finishes 25 % earlier than exclusive; a task takes 2.00 times as long "
+       "as when running alone."},
       {"a small difference has a digit",
        {EndedRun("exclusive", 6000), EndedRun("later", 6150)},
-       "later ends 2.5 % later than exclusive; a task runs 1.00 times as long as alone."},
+       "later finishes 2.5 % later than exclusive; a task takes 1.00 times as long as when running "
+       "alone."},
       {"noise is not a result",
        {EndedRun("a", 1000), EndedRun("a", 1000), EndedRun("b", 900), EndedRun("b", 1110)},
-       "b ends as early as a; a task runs 1.00 times as long as alone."},
+       "b finishes as early as a; a task takes 1.00 times as long as when running alone."},
       {"a run with less work is not better",
        {EndedRun("exclusive", 6000), EndedRun("loses", 3000, 1000, 1, 4), EndedRun("CARMA", 4500)},
-       "CARMA, best of these, ends 25 % earlier than exclusive; a task runs 1.00 times as long as "
-       "alone."},
+       "CARMA, best of these, finishes 25 % earlier than exclusive; a task takes 1.00 times as "
+       "long as when running alone."},
       {"tasks that did not succeed are reported",
        {EndedRun("exclusive", 6000), EndedRun("loses", 3000, 1000, 1, 4)},
-       "loses ends 50 % earlier than exclusive; a task runs 1.00 times as long as alone; 4 of its "
-       "60 tasks did not succeed."},
+       "loses finishes 50 % earlier than exclusive; a task takes 1.00 times as long as when "
+       "running alone; 4 of its 60 tasks did not succeed."},
       {"one run",
        {EndedRun("", 6000, 1000)},
        "60 tasks in 1:40:00: a task waits 1:00 and runs 15:40 on average; all succeeded."},
@@ -142,9 +144,9 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
        "succeed."},
       {"the best is worse than the first",
        {EndedRun("exclusive", 6000), EndedRun("a", 6150), EndedRun("b", 6300)},
-       "a, best of the others, ends 2.5 % later than exclusive; a task runs 1.00 times as long as "
-       "alone."},
-      {"nothing was run", {Metrics{}}, "No task has ended."},
+       "a, best of the others, finishes 2.5 % later than exclusive; a task takes 1.00 times as "
+       "long as when running alone."},
+      {"nothing was run", {Metrics{}}, "No tasks have ended."},
   };
   for (const auto& each : cases) {
     SCOPED_TRACE(each.name);

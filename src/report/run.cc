@@ -11,7 +11,7 @@ using base::Seconds;
 
 namespace {
 
-// A mean over the times with a known value.
+// A time-weighted mean over the spans with a known value.
 class Mean {
  public:
   void Add(double value, double length_s) {

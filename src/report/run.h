@@ -72,11 +72,11 @@ struct RunTask {
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
   std::string reason;  // why it ended in this state; empty: unknown
-  // How long the last attempt's work would take alone on its GPUs, from launch to end. Empty if
-  // unknown.
+  // How long the last attempt's work would take when running alone on its GPUs, from launch to end.
+  // Empty if unknown.
   std::optional<double> solo_s;
-  // How long all of the task's work would take alone, if earlier attempts saved part of it. Empty
-  // if equal to solo_s.
+  // How long all of the task's work would take when running alone, if earlier attempts saved part
+  // of it. Empty if equal to solo_s.
   std::optional<double> whole_solo_s;
   // Time lost to checkpoints and to making room for others: saving, repeated work and restarts.
   // Empty if zero or unknown.
@@ -127,8 +127,8 @@ struct RunRecord {
 };
 
 // Reduces each GPU to at most `most` points (at least 1). Each new point is the mean over the known
-// parts of a span; all spans are equal. Means and energy over the run do not change if there are no
-// gaps.
+// parts of a span; all spans have equal length. Means and energy over the run do not change if
+// there are no gaps.
 void Condense(RunRecord& run, std::size_t most);
 
 }  // namespace carma::report

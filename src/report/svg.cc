@@ -28,7 +28,7 @@ bool Drawable(double high) {
   return std::isfinite(high) && high > 0;
 }
 
-// Draws the parts of a curve between its gaps.
+// Draws each part of a curve between two gaps.
 std::string Steps(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y,
                   bool closed) {
   std::string data;

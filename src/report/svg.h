@@ -1,5 +1,5 @@
 // Writes SVG figures for an HTML page. Colours, fonts and line widths are CSS classes of the page,
-// so that a drawing suits light screens, dark screens and paper.
+// so the same drawing works on light screens, dark screens and paper.
 #pragma once
 
 #include <span>
@@ -9,7 +9,8 @@
 
 namespace carma::report {
 
-// Makes untrusted text safe between tags and inside quotes: one line, cut at max_bytes with "…".
+// Makes untrusted text safe between tags and inside quotes: one line, truncated to max_bytes with
+// "…".
 std::string Escape(std::string_view text, std::size_t max_bytes = 200);
 
 // A coordinate with at most two decimals: "12.5", "3".
@@ -19,7 +20,7 @@ std::string Coordinate(double value);
 // trusted.
 class Svg {
  public:
-  // what: a description of the drawing for people who cannot see it.
+  // what: a description of the drawing for screen readers.
   Svg(double width, double height, std::string_view what);
 
   void Rect(double x, double y, double width, double height, std::string_view css,
@@ -41,9 +42,9 @@ struct XY {
   double y = 0;
 };
 
-// Reduces a curve to at most `most` points (at least 8) without changing its look. The curve is cut
-// into equal spans of x, and each span keeps its first, lowest, highest and last value and its
-// gaps. Points must be in order of x.
+// Reduces a curve to at most `most` points (at least 8) without changing its appearance. The curve
+// is cut into equal spans of x, and each span keeps its first, lowest, highest and last value and
+// its gaps. Points must be sorted by x.
 std::vector<XY> Thin(std::span<const XY> curve, std::size_t most);
 
 // Maps a range of values to a range of units of the drawing.
@@ -67,7 +68,8 @@ struct Tick {
 };
 // Round values (1, 2 or 5 times a power of ten) from 0 to at most `high`, in at most `most` steps.
 std::vector<Tick> NiceTicks(double high, int most);
-// The same for durations in s: whole seconds, minutes, hours or days, named with their unit.
+// The same for durations in seconds: whole seconds, minutes, hours or days, labelled with their
+// unit.
 std::vector<Tick> TimeTicks(double high_s, int most);
 // Round times of day on an axis of `length_s`: "14:00", "14:00:30", and at midnight "23 Nov".
 // from_s: the beginning of the axis, in s since the epoch of the displayed clock. Tick::at is

@@ -72,7 +72,7 @@ bool Reported(const Line& line, const std::vector<Case>& cases) {
   return std::ranges::any_of(cases, [&](const Case& each) { return Over(each, line).has_value(); });
 }
 
-// Adds a line for each bound that shows how far each case is above the bound.
+// Adds a line for each bound, which shows how far each case is above it.
 void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   const Line& makespan = Lines().front();
   for (const std::string& name : BoundNames(cases)) {
@@ -88,7 +88,7 @@ void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   }
 }
 
-// Adds the states that occur in any run.
+// Adds the task states that occur in any run.
 void AddStates(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   for (int i = 0; i < core::kTaskStateCount; ++i) {
     const auto state = static_cast<core::TaskState>(i);

@@ -194,7 +194,7 @@ Metrics Tally::Finish() const {
     metrics.gpu_coverage = sums.covered_s / (gpu_count * metrics.trace_total_s);
   metrics.memory_used_mib = sums.mib_s / sums.covered_s;
   if (sums.sm_covered_s > 0) metrics.sm_active = sums.sm_s / sums.sm_covered_s;
-  // A sum with gaps would be too low, so it is left out.
+  // A sum with gaps would be too low, so it is omitted.
   if (std::isnan(sums.energy_j)) return metrics;
   metrics.energy_mj = sums.energy_j / 1e6;
   metrics.power_w = sums.energy_j / (sums.covered_s / gpu_count);

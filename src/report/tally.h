@@ -23,7 +23,7 @@ Spread SpreadOf(std::vector<double> values);
 // (Σx)² / (n · Σx²): 1 if all values are equal, 1/n if all but one are 0; 1 for an empty list.
 double JainIndex(std::span<const double> values);
 
-// What became of one task.
+// The outcome of one task.
 struct TaskOutcome {
   core::TaskState state = core::TaskState::kSucceeded;
   std::string_view group;  // empty: none
@@ -41,11 +41,11 @@ struct TaskOutcome {
   int ooms = 0;
 };
 
-// The outcome of a recorded task. It borrows the group's and the user's names.
+// The outcome of a recorded task. It borrows the names of the group and the user.
 TaskOutcome OutcomeOf(const RunTask& task);
 
-// The use of one GPU over a span inside the run. The run lasts from the first submission to the
-// last end.
+// The use of one GPU during part of the run. The run lasts from the first submission to the last
+// end.
 struct GpuSpan {
   int gpu = 0;  // from 0
   core::Duration length{};
@@ -54,8 +54,8 @@ struct GpuSpan {
   double energy_j = 0;   // used in the span, NaN: not reported
 };
 
-// Metrics are bitwise equal for equal outcomes, regardless of their order. Spans of one GPU are
-// summed in the given order.
+// Identical outcomes give bitwise identical metrics, regardless of their order. Spans of one GPU
+// are summed in the given order.
 class Tally {
  public:
   // Must be called once per task.

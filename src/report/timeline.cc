@@ -144,7 +144,7 @@ std::string TasksOneByOne(const RunRecord& run, const TimelineFrame& frame) {
 }
 
 // The number of running tasks, by cell. A row is a group of neighbouring GPUs, and a column is a
-// span of time; all spans are equal.
+// span of time. All spans have equal length.
 struct Density {
   std::size_t gpus_per_row = 1;
   std::size_t rows = 0;
@@ -230,7 +230,7 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
     crashes += fmt::format("M{0} {1}V{2}H{3}V{1}z", Coordinate(x_of(c)), Coordinate(crash_line),
                            Coordinate(crash_line - height), Coordinate(x_of(c + 1)));
   }
-  svg.Path(crashes, "crashes", fmt::format("up to {} out of memory at once", most));
+  svg.Path(crashes, "crashes", fmt::format("up to {} tasks out of memory at the same time", most));
   if (most > 0) svg.Text(kLeft - 6, crash_line, "crashes", "label end");
   DrawTimeAxis(svg, frame, crash_line, crash_line);
   return std::move(svg).Finish();
@@ -238,7 +238,7 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
 
 std::vector<XY> QueueCurve(const RunRecord& run) {
   // Changes in the number of waiting tasks. A task waits from its submission to its first attempt
-  // and between attempts. If it is never started (again), it waits until it ends.
+  // and between attempts. If it is never started or restarted, it waits until it ends.
   std::map<core::Time, int> changes;
   for (const RunTask& task : run.tasks) {
     ++changes[task.submitted];
@@ -271,7 +271,7 @@ std::size_t AttemptsOf(const RunRecord& run) {
   return attempts;
 }
 
-// Weight classes always have the same colours. All other groups follow in order of name.
+// Weight classes always have the same colours. All other groups follow in alphabetical order.
 std::map<std::string, std::size_t> ColoursOf(const std::vector<const RunRecord*>& runs) {
   constexpr std::array<std::string_view, 3> kWeights{"light", "medium", "heavy"};
   std::map<std::string, std::size_t> colours;
@@ -362,14 +362,14 @@ TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width) 
 }
 
 std::string Gantt(const RunRecord& run, const TimelineFrame& frame) {
-  if (run.gpus.empty() || AttemptsOf(run) == 0) return Note(frame, "No task has run.");
+  if (run.gpus.empty() || AttemptsOf(run) == 0) return Note(frame, "No tasks have run.");
   return DrawnOneByOne(run) ? TasksOneByOne(run, frame) : TasksAsDensity(run, frame);
 }
 
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame) {
   constexpr double kHeight = 44;
   const std::vector<XY> curve = Thin(QueueCurve(run), kMostPoints);
-  if (curve.empty()) return Note(frame, "No task was submitted.");
+  if (curve.empty()) return Note(frame, "No tasks were submitted.");
   Svg svg(frame.width, kTop + kHeight + kAxis, "Waiting tasks over time");
   DrawTimeAxis(svg, frame, kTop, kTop + kHeight);
   const Scale x = TimeScale(frame);

@@ -14,17 +14,17 @@ namespace carma::report {
 // Common scales of adjacent figures, so that they can be compared.
 struct TimelineFrame {
   double width = 560;
-  double length_s = 0;                         // of the time axis: the longest of the runs
+  double length_s = 0;                         // length of the time axis: the longest run
   std::optional<double> clock_from_s;          // for ClockTicks; empty: the axis begins at 0
   double gantt_lane = 12;                      // height of a task's bar
-  double memory_end_mib = 0;                   // end of the axis of memory
-  double power_end_w = 0;                      // end of the axis of power
+  double memory_end_mib = 0;                   // end of the memory axis
+  double power_end_w = 0;                      // end of the power axis
   double most_per_gpu = 1;                     // tasks on one GPU, as means over a short span
-  double queue_end = 1;                        // end of the axis of waiting tasks
+  double queue_end = 1;                        // end of the waiting-tasks axis
   std::map<std::string, std::size_t> colours;  // of groups: classes "c0" to "c7"
 };
 
-// The common frame for these runs.
+// The common scales for these runs.
 TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width);
 
 // Above these limits, Gantt() draws only the number of running tasks, not each task.

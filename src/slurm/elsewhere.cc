@@ -7,7 +7,7 @@
 namespace carma::slurm {
 namespace {
 
-// A job that has been restarted this many times, for whatever cause, is not moved.
+// A job that has been restarted this many times, for whatever reason, is not moved.
 constexpr int kMostRestarts = 2;
 
 std::int64_t NumberOf(std::string_view text) {
@@ -80,12 +80,12 @@ std::string WhyItStays(const Job& job) {
   if (!job.requeue) return "it was submitted with --no-requeue";
   if (job.state != "RUNNING") return "it is not running";
   if (job.nodes != 1 || job.node_list.empty() || job.IsComponent())
-    return "it has several nodes or parts";
+    return "it is a multi-node or heterogeneous job";
   if (!job.asked_nodes.empty()) return "it requests specific nodes";
   if (!job.reservation.empty()) return "it belongs to a reservation";
   if (job.carma_gib == 0 || job.other_gres)
-    return "it does not request gres/carma, or requests other gres too";
-  if (job.restarts >= kMostRestarts) return "it was restarted before";
+    return "it does not request gres/carma, or it also requests other gres";
+  if (job.restarts >= kMostRestarts) return "it has already been restarted at least twice";
   if (job.on_hold) return "it will be held after this run";
   return "";
 }

@@ -1,5 +1,6 @@
-// Moves a Slurm job that waits on a full node to a node with room. Slurm never moves a job that has
-// a node, so the job is requeued and excludes its old node for a while (job_return.h). Pure.
+// Moves a Slurm job that waits on a full node to a node with room. Slurm never moves a job to which
+// it has assigned a node, so the job is requeued and excludes its old node for a while
+// (job_return.h). Pure.
 #pragma once
 
 #include <cstdint>

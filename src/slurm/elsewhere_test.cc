@@ -94,14 +94,14 @@ TEST(Elsewhere, KeepsJobsThatMustStay) {
       {"batch scripts", [](Job& job) { job.batch = false; }},
       {"--no-requeue", [](Job& job) { job.requeue = false; }},
       {"is not running", [](Job& job) { job.state = "SUSPENDED"; }},
-      {"several nodes", [](Job& job) { job.nodes = 2; }},
-      {"several nodes or parts", [](Job& job) { job.name = "10+1"; }},
+      {"multi-node", [](Job& job) { job.nodes = 2; }},
+      {"multi-node or heterogeneous", [](Job& job) { job.name = "10+1"; }},
       {"specific nodes", [](Job& job) { job.asked_nodes = "n0"; }},
       {"reservation", [](Job& job) { job.reservation = "course"; }},
       {"held", [](Job& job) { job.on_hold = true; }},
       {"gres/carma, or", [](Job& job) { job.other_gres = true; }},
       {"gres/carma, or", [](Job& job) { job.carma_gib = 0; }},
-      {"restarted before", [](Job& job) { job.restarts = 2; }},
+      {"already been restarted", [](Job& job) { job.restarts = 2; }},
   };
   for (const Case& each : cases) {
     Job job = Waiting();

@@ -64,7 +64,7 @@ bool IsName(std::string_view text) {
 }
 
 std::unexpected<base::Error> NoJob(std::string_view line) {
-  return Invalid("not a line of squeue: {}", base::Printable(line, 100));
+  return Invalid("unexpected line in squeue's output: {}", base::Printable(line, 100));
 }
 
 // Returns the job id at the start of a line, or nothing if the line does not start with a job id.

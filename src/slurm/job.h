@@ -46,7 +46,7 @@ struct Job {
   // components together.
   bool IsComponent() const { return name.find('+') != std::string::npos; }
   bool Held() const;
-  // Whether the job still has processes or Slurm has not yet reported that they ended.
+  // Whether the job still has processes, or Slurm has not yet reported that they exited.
   bool Runs() const;
   // Returns `gres` with the amount of "carma" replaced by `gib`.
   std::string GresWith(std::int64_t gib) const;

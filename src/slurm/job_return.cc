@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t kMibPerGib = 1'024;
 // Limit on restarts for causes other than the job itself running out of GPU memory.
 constexpr int kMostVictimRestarts = 10;
-// A job that was asked to leave is not at fault. But after this many departures something else must
-// be wrong.
+// A job that was asked to leave is not at fault. After this many departures, however, something
+// else must be wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
 constexpr std::string_view kBeside = " | carma: ";  // kOurs after another person's comment
@@ -37,8 +37,8 @@ std::size_t OursIn(std::string_view comment) {
 // The arguments of the scontrol call that changes the job; empty if there is nothing to change.
 std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name};
-  // Slurm may refuse the claim, for example if no node has that much memory. Then only the comment
-  // is set.
+  // Slurm may refuse the claim, for example if no node has that much memory. In that case, only the
+  // comment is set.
   if (back.claim_gib > 0 && job.carma_gib > 0 && back.refusals < kMostRefusals / 2)
     words.push_back("Gres=" + job.GresWith(back.claim_gib));
   std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
@@ -57,7 +57,8 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.MayGoBack()) return GiveUp(fmt::format("the job has ended ({})", job.state));
   const bool more = back.claim_gib > 0;
   const int had = more ? RetriesToldIn(job.admin_comment) : job.restarts;
-  // A user may replace CARMA's comment, which counts the retries. So restarts are limited too.
+  // A user can replace CARMA's comment, which holds the retry count, so the number of restarts is
+  // limited too.
   const int most = more ? back.retries + kMostVictimRestarts : back.retries;
   if (had >= back.retries || job.restarts >= most) {
     return GiveUp(fmt::format("no retries left after {} restart{}", job.restarts,
@@ -180,10 +181,10 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   if (!run.out_of_memory) {
     back.retries = kMostVictimRestarts;
     back.comment =
-        fmt::format("carma: ended by a fault of a neighbour or its GPU on {}", kNodePlace);
+        fmt::format("carma: killed by a fault of another task or of the GPU on {}", kNodePlace);
     return back;
   }
-  if (run.most_retries == 0) return Conflict("it allows no retries");
+  if (run.most_retries == 0) return Conflict("it does not allow retries");
   if (run.most_mib > 0 && run.had_mib >= run.most_mib)
     return Conflict("it already had a whole GPU");
   const std::int64_t next_mib =
@@ -192,8 +193,8 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   // Rounds down if the claim covers all of the GPUs' memory, so that it fits; otherwise rounds up.
   back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
                                             : (all_mib + kMibPerGib - 1) / kMibPerGib;
-  back.comment = fmt::format("carma: out of GPU memory on {} (raised from {} to {})", kNodePlace,
-                             base::FormatMib(run.had_mib), base::FormatMib(next_mib));
+  back.comment = fmt::format("carma: out of GPU memory on {} (claim raised from {} to {})",
+                             kNodePlace, base::FormatMib(run.had_mib), base::FormatMib(next_mib));
   return back;
 }
 
@@ -201,7 +202,7 @@ JobReturn LeaveNode(const Job& job) {
   return {
       .job = job.id,
       .restart = job.restarts,
-      .comment = fmt::format("carma: waited on {} for GPUs, moving to another node", job.node_list),
+      .comment = fmt::format("carma: waited for GPUs on {}; moving to another node", job.node_list),
       .exclude = job.node_list};
 }
 

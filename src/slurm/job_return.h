@@ -17,7 +17,7 @@
 
 namespace carma::slurm {
 
-// The next step. After a crash it may already be done.
+// The next step. After a crash it may already have been done.
 enum class ReturnStep {
   kAsked,    // nothing was done
   kRequeue,  // scontrol requeuehold
@@ -31,8 +31,8 @@ inline constexpr std::pair<ReturnStep, std::string_view> kReturnWords[] = {
     {ReturnStep::kRelease, "release"},
 };
 
-// A requeue in progress. It is stored until the job waits in Slurm's queue with its new claim or
-// cannot be requeued.
+// A requeue in progress. It is stored until the job is waiting in Slurm's queue with its new claim,
+// or until it turns out that the job cannot be requeued.
 struct JobReturn {
   std::uint64_t job = 0;
   // The restart count of the failed run; empty until it has been read from Slurm.
@@ -89,7 +89,7 @@ struct NextStep {
 // After this time in Slurm's queue, a job that was moved off its node may run on any node again.
 inline constexpr std::chrono::minutes kLongInQueue{5};
 
-// Fills in the run's restart count and node from the job that Slurm shows.
+// Fills in the run's restart count and node from the job as shown by Slurm.
 JobReturn Begun(JobReturn back, const Job& job);
 // job: as Slurm shows it now; empty if Slurm no longer lists it. long_in_queue: whether
 // kLongInQueue has passed since the job was released.
@@ -99,8 +99,8 @@ JobReturn After(JobReturn back, ReturnStep done);
 
 // A failed run, and the memory and retries that its job may have.
 struct FailedRun {
-  // False if the job was asked to leave or was killed by a fault of a neighbour or its GPU. In
-  // either case its claim stays the same.
+  // False if the job was asked to leave or was killed by a fault of another task or of its GPU. In
+  // either case, its claim stays the same.
   bool out_of_memory = false;
   bool left = false;  // was asked to checkpoint, for example by a drain, and will continue later
   int most_retries = 3;

@@ -34,7 +34,7 @@ class OneJob {
  public:
   Job job = Seen("RUNNING", 0);
   std::string comment;
-  std::string refuses;  // requests with this word
+  std::string refuses;  // rejects requests with a word that starts like this
 
   std::vector<std::vector<std::string>> asked;
 
@@ -198,10 +198,11 @@ TEST(JobReturn, NextStepFollowsFromSlurmsState) {
   Job component = Seen("RUNNING", 0);
   component.name = "10+1";
   Job tried = Seen("RUNNING", 5), often = Seen("RUNNING", 13);
-  tried.admin_comment = "carma: out of GPU memory on n1 (raised from 1.0G to 2.0G), retry 3 of 3";
+  tried.admin_comment =
+      "carma: out of GPU memory on n1 (claim raised from 1.0G to 2.0G), retry 3 of 3";
   Job victim = tried;
   victim.restarts = 9;
-  JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: ended by a neighbour"};
+  JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: killed by a neighbour"};
   const std::string held = "job requeued in held state";
   const Case cases[] = {
       {"still runs", asked, Seen("RUNNING", 0), What::kRun, "requeuehold"},
@@ -244,14 +245,14 @@ TEST(JobReturn, NextStepFollowsFromSlurmsState) {
 TEST(JobReturn, CountsRetriesAcrossVictimRestarts) {
   EXPECT_EQ(RetriesToldIn(""), 0);
   EXPECT_EQ(RetriesToldIn("somebody's, retry 7 of 8"), 0);
-  EXPECT_EQ(RetriesToldIn("carma: waits on n1 for GPUs"), 0);
+  EXPECT_EQ(RetriesToldIn("carma: waiting for GPUs on n1"), 0);
   EXPECT_EQ(RetriesToldIn("carma: x, retry many"), 0);
   Job job = Seen("RUNNING", 1);
   job.admin_comment = Begun(Asked(), Seen("RUNNING", 0)).comment;
-  const JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: ended by a neighbour"};
-  EXPECT_EQ(Begun(innocent, Seen("RUNNING", 0)).comment, "carma: ended by a neighbour");
+  const JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: killed by a neighbour"};
+  EXPECT_EQ(Begun(innocent, Seen("RUNNING", 0)).comment, "carma: killed by a neighbour");
   const JobReturn victim = Begun(innocent, job);
-  EXPECT_EQ(victim.comment, "carma: ended by a neighbour, retry 1 of 3");
+  EXPECT_EQ(victim.comment, "carma: killed by a neighbour, retry 1 of 3");
   job.restarts = 2;
   job.admin_comment = victim.comment;
   EXPECT_EQ(Begun(Asked(), job).comment, "carma: more, retry 2 of 3");
@@ -315,7 +316,7 @@ TEST_F(JobElsewhere, ExcludesItsNodeAndIsWatchedToItsEnd) {
   EXPECT_FALSE(back.MayBeDropped());
   EXPECT_EQ(Step(), "update");
   EXPECT_EQ(job.excluded, "n0");
-  EXPECT_EQ(job.admin_comment, "carma: waited on n0 for GPUs, moving to another node");
+  EXPECT_EQ(job.admin_comment, "carma: waited for GPUs on n0; moving to another node");
   EXPECT_EQ(job.carma_gib, 10);
   EXPECT_EQ(Step(), "release");
   EXPECT_EQ(Step(), "");
@@ -341,7 +342,7 @@ TEST_F(JobElsewhere, MayUseItsNodeAgainOnceRequeued) {
   Step();
   EXPECT_EQ(last.what, What::kWatch);
   job.state = "PENDING";
-  job.restarts = 2;  // restarted for another cause
+  job.restarts = 2;  // restarted for a different reason
   EXPECT_EQ(Step(), "update");
   EXPECT_EQ(job.excluded, "");
 }
@@ -401,11 +402,11 @@ TEST(JobReturn, ComputesTheClaimOfTheNextRun) {
   const auto back = ReturnOf(run);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->claim_gib, 30);  // of both GPUs, rounded up
-  EXPECT_EQ(back->comment, "carma: out of GPU memory on %n (raised from 10.0G to 14.6G)");
+  EXPECT_EQ(back->comment, "carma: out of GPU memory on %n (claim raised from 10.0G to 14.6G)");
   Job job = Seen("RUNNING", 0);
   job.node_list = "gpu07";
   EXPECT_EQ(Begun(*back, job).comment,
-            "carma: out of GPU memory on gpu07 (raised from 10.0G to 14.6G), retry 1 of 3")
+            "carma: out of GPU memory on gpu07 (claim raised from 10.0G to 14.6G), retry 1 of 3")
       << "by its name in Slurm";
   FailedRun large = run;
   large.wanted_mib = 60'000;

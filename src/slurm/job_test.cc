@@ -9,8 +9,8 @@ namespace {
 constexpr const char* kArray =
     "2                   |2_2                 |PENDING             |job requeued in held state  "
     "|1   |1   |1     |gres:carma:17          |1     |      |   |main|(null)|"
-    "cpu=2,mem=1.50G,node=1,billing=2|0 |carma: out of GPU memory on n1 (raised from 12.0G to "
-    "17.0G), retry 1 of 3|\n"
+    "cpu=2,mem=1.50G,node=1,billing=2|0 |carma: out of GPU memory on n1 (claim raised from "
+    "12.0G to 17.0G), retry 1 of 3|\n"
     "3                   |2_1                 |RUNNING             |None                        "
     "|1   |0   |0     |gres:gpu:1,gres:carma:1|2     |n[0-1]|n0 |main|maintenance|"
     "cpu=1,mem=1000M,node=2|4294901759  |(null)      |\n";
@@ -28,7 +28,7 @@ TEST(Job, IsReadFromALineOfSqueue) {
   EXPECT_EQ((*held)->cpus, 2);
   EXPECT_EQ((*held)->memory_mib, 1'536);
   EXPECT_EQ((*held)->admin_comment,
-            "carma: out of GPU memory on n1 (raised from 12.0G to 17.0G), retry 1 of 3");
+            "carma: out of GPU memory on n1 (claim raised from 12.0G to 17.0G), retry 1 of 3");
   const auto runs = FindJob(kArray, 3);
   ASSERT_TRUE(runs && *runs);
   EXPECT_TRUE((*runs)->Runs());

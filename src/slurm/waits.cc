@@ -36,7 +36,7 @@ std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
   for (const WaitingJob& each : waiting) {
     const auto [at, fresh] = known_.try_emplace(each.job, Known{now, now, "", true});
     at->second.waits = true;
-    std::string told = fmt::format("carma: waits on {} for GPUs: {}", kNodePlace,
+    std::string told = fmt::format("carma: waiting for GPUs on {}: {}", kNodePlace,
                                    base::Printable(each.why, kMostOfReason));
     if (!due(at->second, told) || (next != known_.end() && next->second.told <= at->second.told))
       continue;
@@ -54,7 +54,7 @@ std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
     if (over.text.empty() || over.forgotten) continue;
     return Comment{
         job,
-        fmt::format("carma: waited on {} for GPUs for {}", kNodePlace,
+        fmt::format("carma: waited {1} for GPUs on {0}", kNodePlace,
                     base::FormatSpan(std::chrono::duration_cast<base::Duration>(now - over.since))),
         false};
   }

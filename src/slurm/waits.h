@@ -17,8 +17,8 @@ struct WaitingJob {
   std::string why;  // one line
 };
 
-// Whether the comment is about waiting and may therefore be replaced. Comments about retries or by
-// people are not replaced.
+// Whether the comment is about waiting and may therefore be replaced. Comments about retries, and
+// comments written by people, are not replaced.
 bool IsOfWaits(std::string_view admin_comment);
 
 // Placeholder in a comment for the node's name in Slurm.
@@ -26,7 +26,8 @@ inline constexpr std::string_view kNodePlace = "%n";
 std::string WithNodeName(std::string text, std::string_view node);
 
 // Sets the comment of a job once it has waited for a while, then updates it at most once a minute
-// if the text has changed. Removes it when the job no longer waits.
+// if the text has changed. Replaces it with the total waiting time when the job is no longer
+// waiting.
 class WaitComments {
  public:
   using Moment = std::chrono::steady_clock::time_point;

@@ -17,14 +17,14 @@ TEST(WaitComments, AreSetForLongWaitsOnceAMinute) {
   EXPECT_FALSE(comments.Next(start + seconds(9), waiting));
   const auto first = comments.Next(start + seconds(10), waiting);
   ASSERT_TRUE(first);
-  EXPECT_EQ(*first, (WaitComments::Comment{10, "carma: waits on %n for GPUs: (WarmUp) a"}));
+  EXPECT_EQ(*first, (WaitComments::Comment{10, "carma: waiting for GPUs on %n: (WarmUp) a"}));
   EXPECT_TRUE(IsOfWaits(first->text));
   EXPECT_EQ(comments.Next(start + seconds(12), waiting)->job, 11U) << "one at a time";
   EXPECT_FALSE(comments.Next(start + seconds(14), waiting));
   waiting[0].why = "(SmBusy) c";
   EXPECT_FALSE(comments.Next(start + seconds(69), waiting)) << "within the minute";
   EXPECT_EQ(comments.Next(start + seconds(70), waiting)->text,
-            "carma: waits on %n for GPUs: (SmBusy) c");
+            "carma: waiting for GPUs on %n: (SmBusy) c");
   EXPECT_FALSE(comments.Next(start + seconds(200), waiting)) << "nothing new";
 }
 
@@ -39,20 +39,20 @@ TEST(WaitComments, AreRemovedAfterTheWait) {
   const auto over = comments.Next(start + seconds(36), none);
   ASSERT_TRUE(over);
   EXPECT_EQ(over->job, 10U);
-  EXPECT_EQ(over->text, "carma: waited on %n for GPUs for 0:30");
+  EXPECT_EQ(over->text, "carma: waited 0:30 for GPUs on %n");
   EXPECT_TRUE(IsOfWaits(over->text));
   EXPECT_FALSE(comments.Next(start + seconds(40), none));
 }
 
 TEST(WaitComments, NameTheNodeOnce) {
-  EXPECT_EQ(WithNodeName("carma: waits on %n for GPUs: %n", "n1"),
-            "carma: waits on n1 for GPUs: %n");
+  EXPECT_EQ(WithNodeName("carma: waiting for GPUs on %n: %n", "n1"),
+            "carma: waiting for GPUs on n1: %n");
   EXPECT_EQ(WithNodeName("of an older version", "n1"), "of an older version");
 }
 
 TEST(WaitComments, LeavesOtherCommentsAlone) {
   EXPECT_FALSE(
-      IsOfWaits("carma: out of GPU memory on n1 (raised from 1.0G to 2.0G), retry 1 of 3"));
+      IsOfWaits("carma: out of GPU memory on n1 (claim raised from 1.0G to 2.0G), retry 1 of 3"));
   EXPECT_FALSE(IsOfWaits("ada: please leave"));
 }
 

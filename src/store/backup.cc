@@ -53,11 +53,11 @@ Result<Unit> CheckTarget(const std::string& books, const std::string& target, bo
   struct stat info {};
   if (::lstat(target.c_str(), &info) != 0) return Unit{};
   if (!S_ISREG(info.st_mode)) return Conflict(target + " is not a regular file");
-  if (!replace) return Conflict(target + " exists");
+  if (!replace) return Conflict(target + " already exists");
   return Unit{};
 }
 
-// A file under construction. The destructor removes it if it never got its final name.
+// A file under construction. The destructor removes it if it was not renamed to its final name.
 class Building {
  public:
   explicit Building(const std::string& target) : path_(target + ".XXXXXX"), target_(target) {
@@ -90,7 +90,7 @@ class Building {
   Result<Unit> Rename(bool replace) {
     const int done =
         replace ? ::rename(path_.c_str(), target_.c_str()) : ::link(path_.c_str(), target_.c_str());
-    if (done != 0 && errno == EEXIST) return Conflict(target_ + " exists");
+    if (done != 0 && errno == EEXIST) return Conflict(target_ + " already exists");
     if (done != 0) return FailErrno(errno, "naming " + target_);
     if (replace) path_.clear();
     return Unit{};

@@ -39,8 +39,8 @@ bool KnownAgainAfterRestart(const std::vector<EndedAttempt>& attempts, const Pas
 bool KnownAgainAfterRestart(const std::vector<Forecast>&, const Passing&) {
   return true;
 }
-// A restart cannot recover observations. Only observations of tasks that a power failure would end
-// anyway may be stored later.
+// Observations cannot be recovered after a restart. Storing them may be delayed only for tasks that
+// a power failure would end anyway.
 bool KnownAgainAfterRestart(const std::vector<task::Observation>& observations,
                             const Passing& passing) {
   return std::ranges::all_of(

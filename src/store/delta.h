@@ -1,6 +1,6 @@
-// Stores a text as its difference from another text. All tasks of a user have nearly the same
-// environment of several KiB in their descriptions. Stored as differences, 200 000 descriptions
-// take little space.
+// Stores a text as its difference from another text. A user's tasks have nearly the same
+// environment of several KiB in their descriptions, so 200 000 descriptions take little space when
+// stored as differences.
 #pragma once
 
 #include <optional>

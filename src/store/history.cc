@@ -35,7 +35,7 @@ constexpr std::int64_t kAll = -1;  // as LIMIT: no limit
 }  // namespace
 
 struct History::Impl {
-  // Calls `read_row` for each row until it fails or does not want more rows.
+  // Calls `read_row` for each row until it fails or returns false.
   template <class ReadRow, class... Values>
   Result<Unit> Walk(const char* doing, const std::string& sql, ReadRow read_row,
                     const Values&... values) {
@@ -140,7 +140,7 @@ Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsa
 
 Result<Unit> History::LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take) {
   return impl_->Each(
-      "reading what the head of the queue waited for",
+      "reading why the head of the queue waited",
       "INDEXED BY line_wait_to WHERE to_ms > ? AND from_ms < ? ORDER BY to_ms,reason", take, from,
       to);
 }

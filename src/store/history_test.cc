@@ -29,7 +29,7 @@ class HistoryTest : public ::testing::Test {
     store_.reset();
     std::filesystem::remove_all(dir_);
   }
-  // Stores task `id`, which was submitted at second `id`, ran, and ended.
+  // Stores task `id`, which was submitted `id` seconds after the epoch, ran, and ended.
   void Put(std::uint64_t id) {
     ASSERT_TRUE(store_->Begin());
     StoredTask task;

@@ -29,9 +29,10 @@ Result<Unit> CheckFolder(const std::string& state_dir) {
                   ", expected uid " + std::to_string(::geteuid()));
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Denied("state folder " + state_dir +
-                  " is writable by other users, expected only by its owner (chmod go-w " +
-                  state_dir + ")");
+    return Denied(
+        "state folder " + state_dir +
+        " is writable by other users, but only its owner may have write access (run: chmod go-w " +
+        state_dir + ")");
   }
   return Unit{};
 }
@@ -99,8 +100,9 @@ Result<Unit> FilePlace::Check() const {
   if (path_.empty()) return Unit{};
   const bool there = ::stat(path_.c_str(), &st) == 0;
   if (there && st.st_dev == device_ && st.st_ino == inode_) return Unit{};
-  return Fail(ErrorCode::kIo, "{} was {} while carmad ran: put the file back, or restart carmad",
-              path_, there ? "replaced" : "removed");
+  return Fail(ErrorCode::kIo,
+              "{} was {} while carmad was running: put the file back, or restart carmad", path_,
+              there ? "replaced" : "removed");
 }
 
 }  // namespace carma::store

@@ -45,8 +45,8 @@ std::int32_t BigEndian(const unsigned char* bytes) {
 }
 
 std::unexpected<base::Error> Damaged(const std::string& path, std::string_view what) {
-  return Fail(ErrorCode::kCorrupt, "{} {}; restore a backup, or move it and its -wal away", path,
-              what);
+  return Fail(ErrorCode::kCorrupt,
+              "{} {}; restore a backup, or move the file and its -wal file away", path, what);
 }
 
 Result<Header> ReadHeader(const std::string& path) {
@@ -70,12 +70,13 @@ Result<Unit> CheckHeader(const std::string& path, const Header& header) {
   }
   if (header.user_version > SchemaVersion()) {
     return Conflict(path + " has schema " + std::to_string(header.user_version) +
-                    " of a newer CARMA, expected at most " + std::to_string(SchemaVersion()) +
+                    " from a newer CARMA, but this version supports at most " +
+                    std::to_string(SchemaVersion()) +
                     ": start the newer version, or restore a backup");
   }
   if (const int oldest = Migrations().front().version; header.user_version < oldest) {
-    return Fail(ErrorCode::kCorrupt, "{} has schema {}, expected at least {}", path,
-                header.user_version, oldest);
+    return Fail(ErrorCode::kCorrupt, "{} has schema {}, but this version requires at least {}",
+                path, header.user_version, oldest);
   }
   return Unit{};
 }
@@ -186,7 +187,7 @@ base::Error OpeningError(const SQLite::Exception& exception, const std::string& 
   struct statvfs disk {};
   if ((exception.getErrorCode() & 0xFF) == SQLITE_IOERR && ::statvfs(folder.c_str(), &disk) == 0 &&
       disk.f_bavail * disk.f_frsize < kIndexBytes)
-    error.message += " (no space left on the disk of " + folder + ")";
+    error.message += " (no space left on the disk that holds " + folder + ")";
   return error;
 }
 
@@ -228,8 +229,8 @@ Result<Unit> Inspect(const std::string& path) {
   CARMA_TRY(CheckNoLink(path));
   if (!base::Exists(path)) {
     if (HasContent(path + "-wal")) {
-      return Fail(ErrorCode::kCorrupt, path + " is missing but its log " + path +
-                                           "-wal exists, expected both or neither");
+      return Fail(ErrorCode::kCorrupt, path + " is missing, but its log " + path +
+                                           "-wal exists; expected both or neither");
     }
     return NotFound("no " + path);
   }

@@ -146,13 +146,14 @@ TEST_F(StoreRefusal, RefusesForeignOrDamagedFiles) {
       {"another application", with(68, "ABCD"), ErrorCode::kCorrupt, "another application"},
       {"schema 0", with(60, std::string(4, '\0')), ErrorCode::kCorrupt, "schema 0"},
       {"the schema before our oldest", with(60, {'\0', '\0', '\0', 19}), ErrorCode::kCorrupt,
-       "has schema 19, expected at least 20"},
+       "has schema 19, but this version requires at least 20"},
       {"a newer schema", with(60, {'\0', '\0', '\0', static_cast<char>(newer)}),
        ErrorCode::kConflict,
-       fmt::format("schema {} of a newer CARMA, expected at most {}: start the newer version",
+       fmt::format("schema {} from a newer CARMA, but this version supports at most {}: start the "
+                   "newer version",
                    newer, SchemaVersion())},
       {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt,
-       "is damaged: database disk image is malformed; restore a backup, or move it"},
+       "is damaged: database disk image is malformed; restore a backup, or move the file"},
       {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt,
        "; restore a backup"},
       {"a page of noise", with(5 * 4096, std::string(4096, '\x5A')), ErrorCode::kCorrupt,
@@ -181,7 +182,8 @@ TEST_F(StoreRefusal, RefusesALink) {
 TEST_F(StoreRefusal, RefusesANewerSchemaInTheLog) {
   const std::string newer = std::to_string(SchemaVersion() + 1);
   LeaveInLog("PRAGMA user_version=" + newer);
-  ExpectRefused("newer in the log", ErrorCode::kConflict, "schema " + newer + " of a newer CARMA");
+  ExpectRefused("newer in the log", ErrorCode::kConflict,
+                "schema " + newer + " from a newer CARMA");
 }
 
 TEST_F(StoreRefusal, RefusesDamageUnderAnUnfinishedLog) {
@@ -200,7 +202,7 @@ TEST_F(StoreRefusal, RefusesDamageUnderAnUnfinishedLog) {
 TEST_F(StoreRefusal, RefusesALogWithoutItsFileAndForeignJournals) {
   LeaveInLog("UPDATE task SET ooms=1 WHERE id=1");
   std::filesystem::rename(path_, dir_ + "/moved");
-  ExpectRefused("log without its file", ErrorCode::kCorrupt, "is missing but its log");
+  ExpectRefused("log without its file", ErrorCode::kCorrupt, "is missing, but its log");
   std::filesystem::rename(dir_ + "/moved", path_);
   EXPECT_TRUE(Store::Open(dir_)) << "together they are sound";
   ASSERT_TRUE(base::WriteFileAtomic(path_ + "-journal", "x"));
@@ -241,7 +243,8 @@ TEST_F(StoreRefusal, ReportsAFullDisk) {
   const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
   const std::string message = store ? "" : store.error().message;
   ::umount2(dir_.c_str(), MNT_DETACH);
-  EXPECT_THAT(message, HasSubstr("disk I/O error (no space left on the disk of " + dir_ + ")"));
+  EXPECT_THAT(message,
+              HasSubstr("disk I/O error (no space left on the disk that holds " + dir_ + ")"));
 }
 
 TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
@@ -250,7 +253,7 @@ TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
   EXPECT_EQ(version, SchemaVersion());
 }
 
-// The daemon is upgraded while a task is running and a GPU is drained.
+// Simulates an upgrade of the daemon while a task is running and a GPU is drained.
 TEST_F(StoreRefusal, UpgradesSchema20WithTasksDrainsAndUse) {
   MakeOldBooks(
       20,

@@ -162,7 +162,8 @@ Result<Unit> Store::PutRecord(const core::TaskRecord& record,
     VisitRecord(bind, record, gpu_uuids);
     bind.Bind(record.id);
     if (put->exec() == 0)
-      return NotFound("task " + std::to_string(core::Number(record.id)) + " is not in the store");
+      return NotFound("task " + std::to_string(core::Number(record.id)) +
+                      " is not in the database");
     return Unit{};
   });
 }
@@ -181,7 +182,7 @@ Result<Unit> Store::AddUsage(const GpuUsage& usage) {
 }
 
 Result<Unit> Store::AddLineWait(const LineWait& wait) {
-  return impl_->Do("storing what the head of the queue waited for",
+  return impl_->Do("storing why the head of the queue waited",
                    [&] { impl_->Put(InsertSql<LineWait>(), wait); });
 }
 
@@ -214,7 +215,7 @@ Result<Unit> Store::AddObservation(const task::Observation& observation) {
 }
 
 Result<Unit> Store::PutAttempt(const EndedAttempt& attempt) {
-  return impl_->Do("storing what an attempt used",
+  return impl_->Do("storing an attempt's resource usage",
                    [&] { impl_->Put(ReplaceSql<EndedAttempt>(), attempt); });
 }
 
@@ -239,7 +240,7 @@ Result<Unit> Store::AddNotice(const Notice& notice) {
 }
 
 Result<Unit> Store::PutNoticeResult(const Notice& notice) {
-  return impl_->Do("storing the result of a notice", [&] {
+  return impl_->Do("storing a notice's result", [&] {
     impl_->Run("UPDATE notice SET state=?,tries=?,next_ms=?,text=? WHERE id=?", notice.state,
                notice.tries, notice.next, notice.text, notice.id);
   });

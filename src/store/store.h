@@ -204,7 +204,7 @@ inline constexpr std::size_t kMostListedBytes = 16 << 20;
 // Returns the states for which `holds` is true, for use in a filter.
 std::vector<core::TaskState> StatesWhere(const std::function<bool(core::TaskState)>& holds);
 
-// A named submission and its tasks. Its sender may repeat the submission under the same name.
+// A named submission and its tasks. The client may repeat the submission under the same name.
 struct AcceptedRequest {
   std::uint32_t uid = 0;
   std::string request;  // unique per user
@@ -255,7 +255,7 @@ class Store {
   // nothing if the batch is empty.
   Result<Unit> Apply(const Batch& batch, Durability durability);
 
-  // The following calls are only allowed inside a batch.
+  // The following calls are allowed only inside a batch.
   Result<Unit> PutTask(const StoredTask& task);  // insert or replace, with its spec
   Result<Unit> PutRecord(              // kNotFound for an unknown task (the batch stays open)
       const core::TaskRecord& record,  // the part of a known task that changes

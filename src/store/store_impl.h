@@ -85,7 +85,7 @@ struct Store::Impl {
     statement->exec();
   }
 
-  // The rows of a query, each filled by `read`. what: what error messages call the rows.
+  // The rows of a query, each filled by `read`. what: how error messages name the rows.
   template <class Row, class ReadRow, class... Values>
   Result<std::vector<Row>> Rows(std::string_view what, const std::string& sql, ReadRow read,
                                 const Values&... values) {
@@ -140,7 +140,8 @@ struct Store::Impl {
   auto Change(std::string_view doing, Body body) -> decltype(body()) {
     CARMA_CHECK(batch != Transaction::kNone, "the store was changed outside a batch");
     if (batch == Transaction::kFailed)
-      return Fail(ErrorCode::kIo, std::string(doing) + ": the batch was rolled back");
+      return Fail(ErrorCode::kIo,
+                  std::string(doing) + ": the batch was rolled back after an earlier error");
     try {
       return body();
     } catch (const SQLite::Exception& exception) {

@@ -2,7 +2,7 @@
 rm /etc/carma/carma.toml
 carmad --background --simulate 4xA100-40GB                                # -> in the background
 stat -c %a /run/carma                                                     # -> 755
-carma                                                                     # -> put a task into the queue
+carma                                                                     # -> submit a task to the queue
 carma status                                                              # -> carmad
 carma doctor                                                              # -> GPU
 printf 'import time\nfor e in range(1, 4):\n    print("epoch %%d/3 loss %%.2f" %% (e, 1 / e))\n' > hello.py
@@ -29,7 +29,7 @@ carma list                                                                # late
 carma edit @ --time 2h
 carma top --help                                                          # -> GPUs
 carma submit -J after --dependency afterok:@ -- true                      # -> Submitted task 7
-carma explain                                                             # later: Waits for
+carma explain                                                             # later: Waiting for task
 carma cancel 6                                                            # later: Task 6 is
 carma list -a                                                             # later: CA
 carma submit --gpu-mem 100G -- true                                       # -> the largest has

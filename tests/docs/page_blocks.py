@@ -40,7 +40,7 @@ class Block:
                 continue
             command = "\n".join(kept)
             if NO_COMMENT.search(command):
-                raise SyntaxError(f"{self.page}:{at}: what is said of a command stands behind a #: {command}")
+                raise SyntaxError(f"{self.page}:{at}: put a remark about a command after a #: {command}")
             if command.strip() and not command.lstrip().startswith("#"):
                 found.append((at - len(kept) + 1, command))
             kept = []

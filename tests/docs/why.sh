@@ -19,7 +19,7 @@ carma submit -J early --gpu 1 --gpu-mem 12G -- carma-simtask --memory-mib 9000 -
 carma gpus                                                                # 23: 0M/40.0G     12.0G
 carma cancel --name early
 carma submit -J astray --gpu 1 --gpu-mem 4G -- env -u CUDA_MPS_PIPE_DIRECTORY CUDA_VISIBLE_DEVICES=2 carma-simtask --memory-mib 3000 --solo-s 900
-carma explain                                                             # 4: has processes on GPU 2, which it was not given
+carma explain                                                             # 4: has processes on GPU 2 outside its assignment
 carma cancel --name astray
 
 carma-simgpu hold --gpu 3 --mib 30000 & carma gpus -v 3                   # 3: carma-simgpu hold

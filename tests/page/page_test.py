@@ -69,7 +69,7 @@ class PageTest(unittest.TestCase):
         self.until_text("resnet50")
         self.until_text("needs GPU 0 to itself")
         self.until_text(f"drained by {USER}: new fan")
-        self.until_text("not read while it is drained")
+        self.until_text("not sampled while it is drained")
         self.until_text("not a CARMA task")
         self.until_text("Held until it is released")
         self.until_text("of 12.0G")
@@ -133,7 +133,7 @@ class PageTest(unittest.TestCase):
         self.tab.click("section[data-key=waiting] tr[data-row] td[data-title=Starts]")
         self.tab.until(f"location.hash === '#/task/{behind}'")
         self.until_text("It is first in its queue.")
-        self.until_text("It starts by")
+        self.until_text("It will start by")
         self.site.carma("cancel", str(behind), str(first), without)
 
     def test_a_reservation_stands_on_its_gpu_and_says_until_when(self):
@@ -251,7 +251,7 @@ class PageTest(unittest.TestCase):
     def test_a_daemon_that_was_away_is_waited_for(self):
         self.open("server")
         self.site.stop()
-        self.tab.until("document.getElementById('live').innerText.startsWith('no answer')")
+        self.tab.until("document.getElementById('live').innerText.startsWith('no response')")
         self.site.start()
         self.tab.until("document.getElementById('live').innerText === 'live'")
 
@@ -259,7 +259,7 @@ class PageTest(unittest.TestCase):
         self.open("server")
         self.site.freeze()
         try:
-            self.tab.until("/^no answer for .*, data from /.test(document.getElementById('live').innerText)")
+            self.tab.until("/^no response for .*, data from /.test(document.getElementById('live').innerText)")
         finally:
             self.site.thaw()
         self.tab.until("document.getElementById('live').innerText === 'live'")

@@ -27,7 +27,7 @@ class CheckProseTest(unittest.TestCase):
         self.assertEqual(in_document("\n".join("- " + " ".join(["word"] * 20) for _ in range(3))), [])
 
     def test_finds_long_cells(self):
-        self.assertIn("a cell of 161 letters", in_document(f"| a | {'b' * 161} |\n")[0])
+        self.assertIn("a cell of 161 characters", in_document(f"| a | {'b' * 161} |\n")[0])
         self.assertEqual(in_document(f"| a | {'b' * 160} |\n"), [])
 
     def test_finds_long_averages(self):

@@ -1,4 +1,4 @@
-// Compares what a scenario's lines expect with the core's requests and answers.
+// Compares the expectations in a scenario's lines with the core's actions and explanations.
 #pragma once
 
 #include <optional>

@@ -63,7 +63,7 @@ class Player {
       if (wrong) return Bad(ErrorCode::kConflict, *wrong + Pending());
     }
     if (const auto wrong = shell_.scheduler().CheckBooks()) {
-      return Bad(ErrorCode::kConflict, "the books do not balance: " + *wrong);
+      return Bad(ErrorCode::kConflict, "the core's records contradict each other: " + *wrong);
     }
     return Unit{};
   }

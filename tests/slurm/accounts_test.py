@@ -48,10 +48,10 @@ class Accounts(unittest.TestCase):
         self.assertEqual((state, account, code), ("FAILED", "physics", "3:0"))
         self.assertIn("gres/carma=12", tres)
         waits = self.bed.sbatch(USER, "true\n", "--gres=carma:1", "--hold")
-        self.bed.ask("scontrol", "update", f"JobId={waits}", "AdminComment=carma: waits on n1")
+        self.bed.ask("scontrol", "update", f"JobId={waits}", "AdminComment=carma: waiting for GPUs on n1")
         self.bed.ask("scontrol", "release", str(waits))
         self.assertEqual(self.bed.ended(waits), ("COMPLETED", 0), self.bed.output(waits))
-        slurm.until(lambda: self.bed.booked(waits, "AdminComment") == ["carma: waits on n1"], "sacct has the comment")
+        slurm.until(lambda: self.bed.booked(waits, "AdminComment") == ["carma: waiting for GPUs on n1"], "sacct has the comment")
 
     def test_an_account_stays_below_its_quota_of_gpu_memory(self):
         self.bed.manage("modify", "account", "physics", "set", "GrpTRES=gres/carma=40")

@@ -42,7 +42,7 @@ class Elsewhere(unittest.TestCase):
     def test_jobs_that_may_go_run_on_the_idle_node(self):
         stay = {"pinned": self.submit("pinned", "--nodelist=n0"), "fixed": self.submit("fixed", "--no-requeue")}
         go = {name: self.submit(name) for name in ("first", "next")}
-        slurm.until(lambda: "waits on n0 for GPUs" in self.bed.ask("squeue", "-h", "-j", str(go["first"]), "-O", "admin_comment:200"), "it says why it waits")
+        slurm.until(lambda: "waiting for GPUs on n0" in self.bed.ask("squeue", "-h", "-j", str(go["first"]), "-O", "admin_comment:200"), "it says why it waits")
         for name, job in go.items():
             slurm.until(lambda name=name: self.ran(name), f"{name} runs: {self.bed.job(job)} {self.bed.output(job)}", LIMIT_S)
             self.assertEqual((self.ran(name), self.bed.job(job)["Restarts"], self.bed.job(job)["ExcNodeList"]), (["n1"], "1", "n0"))
@@ -50,7 +50,7 @@ class Elsewhere(unittest.TestCase):
             found = self.bed.job(job)
             self.assertEqual((found["JobState"], found["NodeList"], found["Restarts"], self.ran(name)), ("RUNNING", "n0", "0", []), name)
         told = [event["text"] for event in self.bed.carma("n0", "history")["events"] if event["what"] == "slurm"]
-        self.assertEqual(told, ["carma: waited on n0 for GPUs, moving to another node"] * 2)
+        self.assertEqual(told, ["carma: waited for GPUs on n0; moving to another node"] * 2)
         # After a requeue for another reason, the job may run on any node again.
         self.bed.ask("scontrol", "requeuehold", str(go["first"]))
         slurm.until(lambda: self.bed.job(go["first"])["ExcNodeList"] == "(null)", "it excludes nothing")

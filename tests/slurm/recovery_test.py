@@ -114,7 +114,7 @@ class Recovery(unittest.TestCase):
     def test_without_a_retry_left_it_fails_and_the_history_says_why(self):
         job = self.submit(9, "--carma-retries=0", node="n1")
         self.assertEqual(self.bed.ended(job), ("FAILED", 1), self.bed.output(job))
-        self.assertIn("it allows no retries", slurm.until(lambda: self.told("n1", job), "its history")[0])
+        self.assertIn("it does not allow retries", slurm.until(lambda: self.told("n1", job), "its history")[0])
 
     def test_a_job_that_must_not_be_requeued_is_not(self):
         job = self.submit(9, "--no-requeue", node="n1")

@@ -119,7 +119,7 @@ class Site(unittest.TestCase):
 
     def test_a_carmad_that_hangs_holds_the_end_of_a_cancelled_waiter_for_seconds(self):
         job = self.bed.sbatch(USER, "true\n", "--carma-mem=1G", "--nodelist=n2")
-        slurm.until(lambda: f"job {job} waits on n2" in self.bed.output(job), "it waits")
+        slurm.until(lambda: f"job {job} is waiting for GPUs on n2" in self.bed.output(job), "it waits")
         daemon = self.bed.daemons["n2"]
         daemon.send_signal(signal.SIGSTOP)
         try:
@@ -146,13 +146,13 @@ class Site(unittest.TestCase):
         self.bed.ask("scontrol", "update", "NodeName=n0", f"{counts}200")
         bad = self.carma("n0", "check")
         self.assertEqual(bad.returncode, 1, bad.stdout)
-        self.assertIn(f"Slurm counts 200 GiB, the GPUs have {spank_bed.CARMA_GIB}", bad.stdout)
+        self.assertIn(f"Slurm counts 200 GiB, but the GPUs have {spank_bed.CARMA_GIB}", bad.stdout)
         self.kill("n1")
         self.assertEqual(self.carma("n1", "check").returncode, 1)
 
     def test_zz_who_has_waited_for_the_minutes_of_plugstack_conf_fails(self):
         self.assertEqual(self.bed.ended(self.waits, 120), ("FAILED", 1), self.bed.output(self.waits))
-        self.assertIn("none was free for 1 min", self.bed.output(self.waits))
+        self.assertIn("none became free within 1 min", self.bed.output(self.waits))
         self.assertFalse(os.path.exists(os.path.join(self.bed.home(USER), "waited")))
         self.assertFalse(self.bed.tasks("n2", "queued"), "its place in line is given up")
 

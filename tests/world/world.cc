@@ -102,7 +102,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (!violation_.empty() || engine_->scheduler().Tasks().empty()) return;
     const core::TaskRecord& waits = engine_->scheduler().Tasks().begin()->second;
     const core::Reason why = engine_->scheduler().ReasonFor(waits.id, clock_.Now());
-    Note(fmt::format("task {} stays {} for ever: {} {}", waits.id, core::TaskStateName(waits.state),
+    Note(fmt::format("task {} stays {} forever: {} {}", waits.id, core::TaskStateName(waits.state),
                      core::ReasonName(why.code), *why.text));
   }
 

@@ -13,7 +13,7 @@
 
 namespace carma::train {
 
-// An ensemble's answers to runs that it was not trained on.
+// An ensemble's predictions for runs that it was not trained on.
 struct Trial {
   std::vector<estimate::Outcome> outcomes;
 };
@@ -31,7 +31,7 @@ struct CardFacts {
   std::vector<Trial> folds;  // k-fold: every run occurs in exactly one of them
   Trial held_out;            // the 10 % of 70/20/10
   double training_s = 0;     // for the shipped ensemble
-  std::string command;       // makes this file again
+  std::string command;       // recreates this file
 };
 
 // Markdown.

@@ -89,7 +89,8 @@ double RateAt(double progress, double peak) {
   return peak * (0.0001 + 0.5 * (1 + std::cos(std::numbers::pi * down)));
 }
 
-// Batches of sequences of about equal length, in random order, each run once. Padding costs time.
+// Batches of sequences of about equal length, because padding costs time. Each run occurs once, in
+// random order.
 std::vector<Indices> Batches(const std::vector<Run>& runs, Indices train, const Recipe& recipe,
                              base::Rng& rng) {
   const auto shuffle = [&](auto& items) {
@@ -163,7 +164,7 @@ void Standardise(const std::vector<std::vector<float>>& rows, std::vector<float>
     for (const auto& row : rows) squares += (row[k] - average) * (row[k] - average);
     mean[k] = static_cast<float>(average);
     const double deviation = std::sqrt(squares / static_cast<double>(rows.size()));
-    // A feature that never varies in training must not affect any answer later.
+    // A feature that never varies in training must not affect any later prediction.
     spread[k] = static_cast<float>(deviation < 1e-6 ? 1e6 : deviation);
   }
 }

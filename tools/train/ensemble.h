@@ -51,7 +51,7 @@ class Ensemble {
   // Median of the training runs in each class, or the middle of the class if it has none, in MiB.
   const std::vector<float>& class_points() const { return points_; }
 
-  // Makes the weights file. `runs` are the training runs, some of which become its examples.
+  // Builds the weights file. `runs` are the training runs, some of which become its examples.
   estimate::TensorFile Export(const std::vector<Run>& runs, const Indices& train,
                               const std::string& family) const;
 

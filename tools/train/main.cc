@@ -95,9 +95,10 @@ base::Result<base::Unit> TrainAndWrite(Flags flags) {
   flags.recipe.classes = static_cast<std::int64_t>(largest) / flags.recipe.class_mib + 1;
   const auto open_edge = static_cast<double>((flags.recipe.classes - 1) * flags.recipe.class_mib);
   if (models.size() < 20 || flags.recipe.classes < 2) {
-    return base::Fail(base::ErrorCode::kInvalid,
-                      fmt::format("{} models in {} classes, expected at least 20 in 2",
-                                  models.size(), flags.recipe.classes));
+    return base::Fail(
+        base::ErrorCode::kInvalid,
+        fmt::format("{} models in {} classes; expected at least 20 models in at least 2 classes",
+                    models.size(), flags.recipe.classes));
   }
   if (facts.censored > 0 && open_edge > kCensoredMib) {
     return base::Fail(base::ErrorCode::kInvalid, "censored runs do not belong to the open class");
@@ -123,7 +124,7 @@ base::Result<base::Unit> TrainAndWrite(Flags flags) {
       shipped.Export(runs, all, std::string(model::FamilyName(flags.family)));
   const std::string bytes = estimate::DumpTensors(file);
   facts.file = estimate::WeightsFileName(flags.kind, flags.family);
-  // Weights that the daemon would refuse, or with which it would answer differently, are not
+  // Weights that the daemon would reject, or with which its predictions would differ, are not
   // written.
   const auto read = estimate::ParseTensors(bytes, facts.file);
   if (!read) return std::unexpected(read.error());
@@ -179,29 +180,29 @@ int Main(int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(std::map<std::string, estimate::NetworkKind>{
           {"mlp", estimate::NetworkKind::kMlp},
           {"transformer", estimate::NetworkKind::kTransformer}}));
-  app.add_option("--family", flags.family, "of models: mlp, cnn, transformer")
+  app.add_option("--family", flags.family, "model family: mlp, cnn, transformer")
       ->required()
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, model::Family>{{"mlp", model::Family::kMlp},
                                                {"cnn", model::Family::kCnn},
                                                {"transformer", model::Family::kTransformer}}));
   app.add_option("--layers", flags.files.layers,
-                 "layer lists, one JSON object per line, may be gzip")
+                 "layer lists, one JSON object per line, optionally gzipped")
       ->required();
   app.add_option("--measured", flags.files.measured, "CSV: model, batch, measured_mib, censored")
       ->required();
   app.add_option("--data", flags.data,
-                 "what the data are and whose, for the card; may be repeated");
+                 "content and authors of the data, for the model card; may be repeated");
   app.add_option("--out", flags.out, "folder for the weights and the card");
   app.add_option("--class-mib", flags.recipe.class_mib,
-                 "width of a class (1024 for mlp models, else 8192)")
+                 "class width (default: 1024 for mlp models, otherwise 8192)")
       ->check(CLI::Range(64, 65'536));
-  app.add_option("--folds", flags.folds, "of the cross-validation; 0: none")
+  app.add_option("--folds", flags.folds, "number of cross-validation folds; 0: none")
       ->check(CLI::Range(0, 20));
   app.add_option("--seed", flags.recipe.seed, "of everything random");
   app.add_option("--epochs", epochs, "at most")->check(CLI::Range(1, 10'000));
-  app.add_option("--members", members, "of the ensemble")->check(CLI::Range(1, 32));
-  app.add_option("--blur", blur, "relative width of a measurement as a target")
+  app.add_option("--members", members, "number of ensemble members")->check(CLI::Range(1, 32));
+  app.add_option("--blur", blur, "relative width to which each measurement is blurred as a target")
       ->check(CLI::Range(0.0, 0.5));
   CLI11_PARSE(app, argc, argv);
 
@@ -209,8 +210,8 @@ int Main(int argc, char** argv) {
   recipe.kind = flags.kind;
   const bool mlp_models = flags.family == model::Family::kMlp;
   if (app.count("--class-mib") == 0) recipe.class_mib = mlp_models ? 1024 : 8192;
-  // The sizes of MLPs determine their memory to a per cent. The features of other networks say
-  // less.
+  // The sizes of MLPs determine their memory to within one percent. The features of other networks
+  // are less informative.
   recipe.blur = blur >= 0 ? blur : mlp_models ? 0.02 : 0.06;
   if (flags.kind == estimate::NetworkKind::kTransformer) {
     recipe.members = 2;

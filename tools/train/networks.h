@@ -25,7 +25,7 @@ class Member : public torch::nn::Module {
   virtual torch::Tensor Logits(const Batch& batch) = 0;  // [examples, classes]
 };
 
-// Makes an MLP with `hidden` hidden layers of `width` units each.
+// Creates an MLP with `hidden` hidden layers of `width` units each.
 std::shared_ptr<Member> MakeMlp(std::int64_t hidden, std::int64_t width, std::int64_t classes);
 
 struct EncoderShape {

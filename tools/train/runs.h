@@ -21,8 +21,8 @@ struct Run {
 
 // Runs in the files that are not used.
 struct LeftOut {
-  std::size_t other_family = 0;  // model::Classify gives another family
-  std::size_t incomplete = 0;    // the run failed for another reason than memory
+  std::size_t other_family = 0;  // model::Classify returns a different family
+  std::size_t incomplete = 0;    // the run failed for a reason other than memory
 };
 
 struct RunFiles {
@@ -35,7 +35,7 @@ base::Result<std::vector<Run>> LoadRuns(const RunFiles& files, model::Family fam
                                         LeftOut& left_out);
 
 // Assigns each run to one of `parts` parts by its model. A model is in one part only, and parts
-// have about equally many models. Equal seeds give equal parts.
+// have about equally many models. The same seed gives the same parts.
 std::vector<std::size_t> Parts(const std::vector<Run>& runs, std::size_t parts, std::uint64_t seed);
 
 }  // namespace carma::train

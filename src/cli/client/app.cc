@@ -154,10 +154,10 @@ std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>
 
 // The most common commands, shown if no verb is given.
 constexpr const char* kVerbsOfTheDay =
-    "  carma submit train.sh     put a task into the queue; options before the command\n"
+    "  carma submit train.sh     submit a task to the queue; options go before the command\n"
     "  carma run python3 t.py    run a task here, in this terminal\n"
     "  carma list                what is running or waiting, and why\n"
-    "  carma top                 the same live, with the GPUs\n"
+    "  carma top                 the same, updated live, with the GPUs\n"
     "  carma logs -f             follow the output of my last task\n"
     "  carma explain             why my last task is waiting, or how it ended\n"
     "  carma cancel 42           stop a task\n"

@@ -15,8 +15,8 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-// Limits memory: all descriptions and their environments are in memory before the first request is
-// sent.
+// Bounds memory use, because all descriptions and their environments are held in memory until the
+// first request is sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
 // Limits for one request. They are below the daemon's own limits (task.max_batch,
@@ -89,7 +89,7 @@ class BatchReader {
     task::Description description;
     CARMA_TRY(ApplyOptions(flags_, description));
     CARMA_TRY(description.Set("wrap", line));
-    if (description.array()) return Invalid("--array: cannot be combined with --batch");
+    if (description.array()) return Invalid("--array cannot be combined with --batch");
     auto specs = CARMA_TRY(description.Finish(caller_));
     std::vector<std::string> notes;  // not printed, because a batch may be large
     CARMA_TRY(finder_.Add(description, specs.front(), notes));
@@ -174,7 +174,7 @@ void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const 
       if (!receipt.empty()) {
         receipt.PrintTo(context, flags.parsable);
         Warn(context,
-             fmt::format("the tasks from line {} on were not submitted", batch.lines[first]));
+             fmt::format("the tasks from line {} onwards were not submitted", batch.lines[first]));
       }
       return context.Fail(WithLine(answer.error(), batch, first, name));
     }
@@ -212,12 +212,12 @@ void RunBatch(Context& context, const SubmitFlags& flags) {
   if (flags.batch.empty()) return context.Fail({ErrorCode::kInvalid, "--lines: needs --batch"});
   if (!context.words.empty() || flags.wait) {
     return context.Fail(
-        {ErrorCode::kInvalid, "--batch: cannot be combined with a command, a script or --wait"});
+        {ErrorCode::kInvalid, "--batch cannot be combined with a command, a script or --wait"});
   }
   if (!flags.lines && !flags.settings.empty()) {
     return context.Fail(
         {ErrorCode::kInvalid, "--" + flags.settings[0].first +
-                                  ": cannot be combined with --batch unless --lines is given"});
+                                  " cannot be combined with --batch unless --lines is given"});
   }
   const std::string name = flags.batch == "-" ? "stdin" : flags.batch;
   const auto caller = CallerContext();

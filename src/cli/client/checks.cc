@@ -76,7 +76,7 @@ Result<Unit> CheckContainer(const task::TaskSpec& spec) {
     names.emplace_back(task::ToolName(tool));
     if (FindProgram(spec, names.back())) return Unit{};
   }
-  return Invalid("no {} on your PATH for the container {}", base::Join(names, ", "),
+  return Invalid("no {} on your PATH to run the container {}", base::Join(names, ", "),
                  container.image);
 }
 
@@ -178,7 +178,7 @@ Result<Unit> CheckOutput(const task::TaskSpec& spec) {
     if (path->ends_with('/') || base::IsFolder(*path))
       return Invalid("{}: expected a file, not a folder ({})", base::Printable(*path, 400), option);
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path))
-      return Invalid("{}: you cannot write there ({})", base::Printable(*path, 400), option);
+      return Invalid("{}: not writable ({})", base::Printable(*path, 400), option);
     if (IsProgramOf(spec, *path))
       return Invalid("{}: this would overwrite the program itself ({})",
                      base::Printable(*path, 400), option);
@@ -204,7 +204,7 @@ std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   const std::string summary = spec.model_summary.value_or("");
   if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
     warnings.push_back(
-        fmt::format("cannot read {}, the task's model summary", base::Printable(summary, 200)));
+        fmt::format("cannot read the task's model summary {}", base::Printable(summary, 200)));
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
     struct stat st {};
@@ -255,9 +255,8 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
     for (const std::string& word : words) {
       const std::string_view option = std::string_view(word).substr(0, word.find('='));
       if (std::ranges::find(kOwn, option) == kOwn.end()) continue;
-      warnings.push_back(fmt::format(
-          "{0} is passed to the task unchanged: CARMA options must come before the script",
-          option));
+      warnings.push_back(
+          fmt::format("{0} is passed to the script: CARMA options must come before it", option));
     }
   }
   return warnings;
@@ -334,7 +333,7 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
     return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
   if (::access(spec.workdir.c_str(), X_OK) != 0)
     return refuse(
-        fmt::format("working directory {}: you have no permission to enter it", spec.workdir));
+        fmt::format("working directory {}: you do not have permission to enter it", spec.workdir));
   CARMA_TRY(CheckOutput(spec));
   if (spec.conda_env) {
     const auto home = spec.environment.find("HOME");

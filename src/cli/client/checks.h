@@ -14,7 +14,7 @@ namespace carma::cli {
 
 // Checks, with the caller's permissions, that the task's working folder, program, script (as in
 // python3 train.py) and conda environment exist, and that its output files can be written. lease:
-// the caller starts the task itself, and a shell reads scripts that have no interpreter line.
+// the caller starts the task itself; scripts without an interpreter line are then run by a shell.
 // Errors: kInvalid, one sentence.
 Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease = false);
 

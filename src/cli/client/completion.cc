@@ -16,8 +16,8 @@ std::string QuotedLine(std::string text) {
   return ShellQuote(text);
 }
 
-// The command that lists the tasks, one per line: number, name, state. user: the shell's expression
-// for the caller's name.
+// The command that lists the tasks, one per line: number, name, state. user: a shell expression for
+// the caller's name.
 std::string ListCommand(TaskNames tasks, const std::string& user = "\"$(id -un)\"") {
   return fmt::format("carma list --no-header -o id,name,state -u {} {} 2>/dev/null", user,
                      tasks == TaskNames::kAll ? "--all --limit 50" : "--limit 500");
@@ -185,8 +185,8 @@ std::string ZshArguments(const std::string& options, const std::vector<std::stri
   return fmt::format("_arguments -S{} '*:argument:{}'", options, action);
 }
 
-// zsh code that completes a verb, then its words and subverbs. takes_files: a file may be given
-// instead of a verb.
+// zsh code that completes a verb, then its words and subverbs. takes_files: the user may name a
+// file instead of a verb.
 std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& options,
                       const std::string& global, bool takes_files) {
   std::string descriptions;

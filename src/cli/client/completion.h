@@ -21,7 +21,7 @@ struct VerbWords {
 };
 
 // shell: "bash", "zsh" or "fish". The options in `global` are allowed before every verb. Errors:
-// kInvalid for another shell.
+// kInvalid for any other shell.
 Result<std::string> CompletionScript(const std::string& shell, const std::vector<VerbWords>& verbs,
                                      const std::vector<OptionFacts>& global);
 

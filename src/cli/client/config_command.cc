@@ -122,7 +122,8 @@ void AddConfigCommand(Syntax app, Context& context) {
       "  carma config check --config new.toml\n"
       "  carma config show --origin\n"
       "  carma config show policy idle.after\n"
-      "Reads the same files and variables as this user's daemon. The keys are explained in\n"
+      "Reads the same files and environment variables as this user's daemon. The keys are "
+      "explained in\n"
       "docs/server/configuration.md. Every verb also takes --json.");
   auto flags = std::make_shared<ConfigFlags>();
   const Syntax check = verb.AddVerb("check", "Check whether the configuration is valid");

@@ -64,7 +64,7 @@ std::size_t FindDotted(const Lines& lines, std::string_view section) {
 
 // The comment after the value, with the space before it; empty if there is none.
 std::string_view CommentOf(std::string_view line) {
-  char quote = 0;  // the quote that encloses the current text
+  char quote = 0;  // the quote character of the current string; 0: outside
   for (std::size_t at = line.find('='); at < line.size(); ++at) {
     const char c = line[at];
     if (quote == '"' && c == '\\') {
@@ -108,7 +108,7 @@ Result<std::string> WithValues(std::string_view text, const std::vector<ConfigVa
       continue;
     }
     if (EndsElsewhere(lines[at]))
-      return Invalid("line {}: {} spans several lines: change it by hand", at + 1, name);
+      return Invalid("line {}: {} spans several lines; change it by hand", at + 1, name);
     lines[at] = line + std::string(CommentOf(lines[at]));
   }
   return base::Join(lines, "\n") + "\n";

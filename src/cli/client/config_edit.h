@@ -13,7 +13,7 @@ namespace carma::cli {
 // A two-part dotted name, and the value as written in the file: {"daemon.http_port", "8080"}.
 using ConfigValue = std::pair<std::string, std::string>;
 
-// The value of an existing key is replaced in place, and a comment on the same line stays. A
+// The value of an existing key is replaced in place, and a comment on the same line is kept. A
 // commented-out key (`#http_port = false`) is uncommented. Any other key is added below its
 // section's header. A missing section is added at the end. Errors: kInvalid: the old value spans
 // several lines.

@@ -54,7 +54,7 @@ TEST(WithValues, ChangesTheKeysAndNothingElse) {
 TEST(WithValues, RefusesToReplaceAValueOfSeveralLines) {
   const auto after = WithValues("[daemon]\nadmins = [\n  \"ann\",\n]\n", {{"daemon.admins", "[]"}});
   ASSERT_FALSE(after);
-  EXPECT_EQ(after.error().message, "line 2: daemon.admins spans several lines: change it by hand");
+  EXPECT_EQ(after.error().message, "line 2: daemon.admins spans several lines; change it by hand");
   EXPECT_FALSE(WithValues("[daemon]\nadmins = [  # [a]\n]\n", {{"daemon.admins", "[]"}}));
 }
 

@@ -24,15 +24,15 @@
 namespace carma::cli {
 namespace {
 
-// Prints a note, and does so only on a terminal, because the author of a script has already chosen
-// the daemon.
+// Prints a note, but only on a terminal: the author of a script has presumably chosen the daemon
+// already.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
   if (!own || !shown || !base::Exists(config::kServerSocket)) return;
   std::fprintf(context.err,
-               "carma: using your own carmad at %s; the server's carmad is at %s (choose one with "
-               "CARMA_SOCKET)\n",
+               "carma: using your own carmad at %s; the server's carmad is at %s (set CARMA_SOCKET "
+               "to choose)\n",
                path.c_str(), config::kServerSocket);
 }
 
@@ -192,8 +192,8 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// Finds the first number in [low, high) for which `holds` is true, by binary search. If `holds` is
-// true for a number, it must be true for all larger ones.
+// Binary search for the first number in [low, high) for which `holds` is true. If `holds` is true
+// for a number, it must be true for all larger ones.
 template <class Holds>
 Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
@@ -288,8 +288,8 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings) {
           const TaskRange all =
               one ? WholeArray(context, id, own) : TaskRange{.first = id, .last = id};
           if (one && words[0] == "afternotok" && all.first != all.last)
-            Warn(context, fmt::format("--dependency: afternotok:{} needs every task of the array "
-                                      "to fail (in Slurm, one is enough)",
+            Warn(context, fmt::format("--dependency: afternotok:{} requires every task in the "
+                                      "array to fail (in Slurm, one suffices)",
                                       words[i]));
           for (std::uint64_t each = all.first; each <= all.last; ++each)
             meant += ":" + std::to_string(each);

@@ -17,7 +17,7 @@
 namespace carma::cli {
 namespace {
 
-constexpr std::size_t kMostLines = 20;  // limit for changed tasks, and for unchanged tasks
+constexpr std::size_t kMostLines = 20;  // applies to changed and unchanged tasks separately
 
 constexpr const char* kChanged = "changed and ";
 

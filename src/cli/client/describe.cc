@@ -56,7 +56,7 @@ void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& s
                    std::vector<std::string>& notes) {
   for (const task::TrainingWord& word : words) {
     if (word.name != "gpus" || word.value == std::to_string(spec.gpus)) continue;
-    notes.push_back(fmt::format("{}: the training uses {} GPU{}, but the task asks for {} (--gpus)",
+    notes.push_back(fmt::format("{}: the training uses {} GPU{}, but the task requests {} (--gpus)",
                                 word.from, word.value, word.value == "1" ? "" : "s", spec.gpus));
   }
 }

@@ -28,7 +28,7 @@ struct Described {
 Result<task::SubmitterContext> CallerContext();
 // Sets the options in the given order. Errors: kInvalid "--gpus: …".
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
-// Whether the file is a .rad file, or a script in the sense of ApplyWords.
+// Whether the file is a .rad file, or a script as defined by ApplyWords.
 bool DescribesTask(const std::string& path);
 // Interprets the words as a command (with `literal`, or if the first is an ordinary word), a script
 // on standard input ("-"), a FILE.rad, or a file that starts with "#!". A script's text becomes
@@ -45,8 +45,8 @@ Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::Pl
 class TrainingFinder {
  public:
   // spec: from the description's Finish(). notes: receives remarks about anything that could not be
-  // read. Does nothing if the memory is stated. Errors: kInvalid for invalid options, and those of
-  // ReadPlanFiles.
+  // read. Does nothing if the description already states the memory. Errors: kInvalid for invalid
+  // options, and those of ReadPlanFiles.
   Result<Unit> Add(const task::Description& description, task::TaskSpec& spec,
                    std::vector<std::string>& notes);
 
@@ -59,7 +59,8 @@ class TrainingFinder {
 Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                            bool literal, const task::SubmitterContext& caller);
 // Describes the task in `context.words`. Resolves dependencies such as afterok:@, uses the daemon's
-// clock and prints warnings. Refuses tasks that cannot start (checks.h) unless flags.no_check.
+// clock and prints warnings. Refuses tasks that cannot start (checks.h) unless flags.no_check is
+// set.
 Result<Described> DescribeWords(Context& context, const SubmitFlags& flags);
 
 }  // namespace carma::cli

@@ -193,7 +193,7 @@ TEST_F(DescribeTest, ReadsTrainingSettingsFromTheScript) {
   ASSERT_TRUE(described);
   EXPECT_EQ(described->notes,
             std::vector<std::string>{"several.sh:2: --nproc_per_node: the training uses 4 GPUs, "
-                                     "but the task asks for 1 (--gpus)"});
+                                     "but the task requests 1 (--gpus)"});
   for (const auto& setting : {std::pair("no-reading", ""), std::pair("memory", "8G")}) {
     const auto bare = Spec({.settings = {setting}}, {path}, false);
     ASSERT_TRUE(bare);
@@ -221,7 +221,7 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   EXPECT_EQ(refused(spec({"dirnmae"})), "no program 'dirnmae', did you mean dirname?");
   task::TaskSpec hidden = spec({"true"});
   hidden.stdout_path = dir_ + "/train.py/%j.out";  // a file takes the place of the folder
-  EXPECT_EQ(refused(hidden), hidden.stdout_path + ": you cannot write there (--output)");
+  EXPECT_EQ(refused(hidden), hidden.stdout_path + ": not writable (--output)");
   hidden.stdout_path = dir_ + "/made/later/%j.out";
   EXPECT_TRUE(CheckItCanStart(hidden)) << "folders are made";
 
@@ -275,10 +275,9 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   task::TaskSpec misspelt = spec({"true"});
   misspelt.model_summary = dir_ + "/modle.txt";
   misspelt.notify = {{.target = dir_ + "/good.py"}, {.target = "/bin/true"}, {.target = "me"}};
-  EXPECT_EQ(
-      StartWarnings(misspelt),
-      (std::vector<std::string>{"cannot read " + dir_ + "/modle.txt, the task's model summary",
-                                "--notify: no program " + dir_ + "/good.py"}));
+  EXPECT_EQ(StartWarnings(misspelt),
+            (std::vector<std::string>{"cannot read the task's model summary " + dir_ + "/modle.txt",
+                                      "--notify: no program " + dir_ + "/good.py"}));
 }
 
 TEST_F(DescribeTest, RefusesAShellWordAndNamesAnAlternative) {

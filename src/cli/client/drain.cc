@@ -43,7 +43,7 @@ std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
     return " is open, and will accept tasks as soon as it responds";
   if (verb == "resume" && IsClosed(gpu)) return " is open, but accepts no new tasks yet";
   if (state == "drng" && gpu.leave_by_ms)
-    return " accepts no new tasks; running tasks leave by " +
+    return " accepts no new tasks; running tasks must leave by " +
            base::FormatTime(base::FromMs(*gpu.leave_by_ms));
   if (state == "drng") return " accepts no new tasks; running tasks continue";
   if (state == "drain") return " accepts no new tasks and is empty";
@@ -88,11 +88,11 @@ std::int64_t TasksThatHold(const api::StatusView& status) {
 }
 
 std::string TasksThatRun(std::int64_t count) {
-  return base::Counted(count, "task") + (count == 1 ? " still runs" : " still run");
+  return base::Counted(count, "task") + (count == 1 ? " is still running" : " are still running");
 }
 
-// Waits for the server to become empty, but no longer than the tasks may take to leave. The wait is
-// shorter for a simulated server, whose clock runs faster.
+// Waits until no tasks are left on the server, but not beyond their deadline. The wait is shorter
+// on a simulated server, whose clock runs faster.
 Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView& closed) {
   using Clock = std::chrono::steady_clock;
   const double left_ms =
@@ -107,7 +107,7 @@ Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView
       answered = now;
       const std::int64_t tasks = TasksThatHold(status->value);
       if (status->value.closed.empty() && !status->value.starting)
-        return Conflict("the server was reopened");
+        return Conflict("the server was reopened in the meantime");
       if (tasks == 0 && !status->value.starting) return status;
       if (now >= until) return Unavailable(TasksThatRun(tasks));
     } else if (status.error().code != ErrorCode::kUnavailable || now >= answered + kAwayAtMost) {
@@ -123,10 +123,10 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
   if (!status) return context.Fail(status.error());
   const std::int64_t tasks = TasksThatHold(status->value);
   const bool print = !context.json;
-  if (print && tasks == 0) Print(context, "The server accepts no new tasks and is empty\n");
+  if (print && tasks == 0) Print(context, "The server accepts no new tasks and none are running\n");
   if (print && tasks > 0) {
     Print(context,
-          fmt::format("The server accepts no new tasks; running tasks leave by {}\n",
+          fmt::format("The server accepts no new tasks; running tasks must leave by {}\n",
                       base::FormatTime(base::FromMs(status->value.leave_by_ms.value_or(0)))));
   }
   if (flags.wait && tasks > 0) {
@@ -189,9 +189,10 @@ void RunDrain(Context& context, const GpuChangeFlags& flags) {
     const auto time = task::ParseBegin(flags.by, now);
     if (!time) return context.Fail({time.error().code, "--by: " + time.error().message});
     if (*time < now) {
-      return context.Fail({ErrorCode::kInvalid,
-                           fmt::format("--by: {} has passed; --by now stops the tasks immediately",
-                                       base::FormatTime(*time))});
+      return context.Fail(
+          {ErrorCode::kInvalid,
+           fmt::format("--by: {} is in the past; use --by now to stop the tasks immediately",
+                       base::FormatTime(*time))});
     }
     empty_by = *time;
   }

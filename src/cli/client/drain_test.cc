@@ -47,7 +47,7 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
   });
   const Ran late = Run({"drain", "0", "--by", "2026-03-01T14:05Z"});
   EXPECT_EQ(late.exit_code, 2);
-  EXPECT_THAT(late.err, ::testing::HasSubstr("has passed; --by now stops the tasks immediately"));
+  EXPECT_THAT(late.err, ::testing::HasSubstr("is in the past; use --by now to stop the tasks"));
   EXPECT_THAT(daemon_.requests().back(), ::testing::StartsWith("GET /v1/status"));
   Run({"drain", "0", "--by", "now"});
   EXPECT_EQ(daemon_.requests().back(),
@@ -59,7 +59,7 @@ TEST_F(App, ADrainNamesTheDeadlineThatItKeeps) {
     return JsonAnswer(
         ToJson(api::GpuView{.index = 0, .state = "drng", .leave_by_ms = 1'800'000'000'000}));
   });
-  EXPECT_EQ(Run({"drain", "0"}).out, "GPU 0 accepts no new tasks; running tasks leave by " +
+  EXPECT_EQ(Run({"drain", "0"}).out, "GPU 0 accepts no new tasks; running tasks must leave by " +
                                          base::FormatTime(base::FromMs(1'800'000'000'000)) + "\n");
 }
 
@@ -74,8 +74,9 @@ TEST_F(App, ResumingAGpuOfAClosedServerIsAFailure) {
   const Ran ran = Run({"resume", "0"});
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_EQ(ran.out, "GPU 0 is open, but accepts no new tasks yet\n");
-  EXPECT_EQ(ran.err,
-            "carma: server: closed by root until the machine reboots; carma resume all opens it\n");
+  EXPECT_EQ(
+      ran.err,
+      "carma: server: closed by root until the machine reboots; 'carma resume all' reopens it\n");
 }
 
 TEST_F(App, ResumeOfAGpuThatDoesNotAnswerSaysWhenItTakesTasks) {

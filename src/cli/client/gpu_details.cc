@@ -214,7 +214,7 @@ std::string GpuDetails(const GpuView& gpu, std::int64_t now_ms, const Screen& sc
                     base::Printable(gpu.state, 20) + "\n" + facts.text();
   if (!gpu.tasks.empty()) out += "  Tasks\n" + TaskLines(gpu, now_ms, screen);
   if (!gpu.foreign.empty())
-    out += "  Processes that belong to no task\n" + ForeignLines(gpu, screen);
+    out += "  Processes that do not belong to a task\n" + ForeignLines(gpu, screen);
   return out;
 }
 

@@ -74,7 +74,7 @@ GPU 0 H100 MIG 3g.40gb: drng
       42  bob   resnet50  12.0G     10.0G  9.1G  9.8G  mps      40% kernel-time
       43  ann   bert          -         -    0M    0M  -        -
     task 43 has not used its GPUs for 10:00
-  Processes that belong to no task
+  Processes that do not belong to a task
      PID  USER  USED  COMMAND
     4711  cleo  600M  python x.py
     4712  ?        ?  hidden

@@ -73,7 +73,7 @@ std::string CheckedNow(std::size_t alike, bool first) {
   if (alike > 1 && first)
     return ": the first could start now, and the others as soon as there is room";
   if (alike > 1) return ": each could start now on its own";
-  return first ? ": could start now" : ": could start now without the tasks above";
+  return first ? ": could start now" : ": could start now if the tasks above were not ahead of it";
 }
 
 // alike: the number of identical tasks that share the line. first: whether this is the first line.
@@ -98,7 +98,7 @@ std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
 using Point = api::GpuHistoryView::Point;
 using Value = std::function<std::optional<double>(const Point&)>;
 
-// Draws one character per span of time, and a blank for an unknown value.
+// Draws one character per time span, and a blank where the value is unknown.
 std::string Drawn(const api::GpuHistoryView& gpu, const HistorySpan& span,
                   const std::function<std::string(const Point&)>& draw) {
   std::vector<std::string> cells(static_cast<std::size_t>(span.points), " ");
@@ -271,7 +271,7 @@ std::string StatusText(const api::StatusView& status) {
   out += "  Tasks    " + (counts.empty() ? "none" : base::Join(counts, ", ")) + "\n";
   out += "  Clock    " + base::FormatTime(base::FromMs(status.now_ms));
   if (status.time_scale != 1)
-    out += fmt::format(", simulated, {:.6g} times as fast as real time", status.time_scale);
+    out += fmt::format(", simulated at {:.6g} times real time", status.time_scale);
   out += "\n";
   if (status.config_read_ms > 0) {
     out += "  Config   read " + base::FormatTime(base::FromMs(status.config_read_ms));
@@ -309,7 +309,7 @@ std::string HistoryTitle(const HistorySpan& span) {
 std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,
                         const HistorySpan& span) {
   std::string out = "GPU " + std::to_string(gpu.index) + " " + base::Printable(gpu.name, 60) + "\n";
-  if (gpu.points.empty()) return out + "  no data for this time\n";
+  if (gpu.points.empty()) return out + "  no data for this period\n";
   out += BarLine(
       "SM mean", gpu, span, [](const Point& p) { return p.sm_active; }, 1, &MeanPercent);
   out += BarLine(

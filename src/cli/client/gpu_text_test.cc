@@ -18,7 +18,8 @@ TEST_F(GpuTextTest, ADryRunMergesEqualTasks) {
             "  true x3: 4 GPUs, no memory estimate: the first could start now, and the others as "
             "soon as there is room\n"
             "  other x2: no GPU: each could start now on its own\n"
-            "  true: 4 GPUs, no memory estimate: could start now without the tasks above\n"
+            "  true: 4 GPUs, no memory estimate: could start now if the tasks above were not ahead "
+            "of it\n"
             "  and 2 more\n");
   EXPECT_EQ(CheckText({other}, 1),
             "Nothing was submitted; the task is valid:\n  other: no GPU: could start now\n");

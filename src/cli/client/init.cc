@@ -45,13 +45,13 @@ constexpr std::array kQuestions{
     Question{"users", "daemon.allow_groups", Form::kGroups, "everybody",
              "Who may submit tasks? everybody, or group names", true},
     Question{"admins", "daemon.admins", Form::kUsers, "nobody",
-             "Users besides root allowed to manage tasks and close GPUs: nobody, or user names",
+             "Which users besides root may manage tasks and drain GPUs? nobody, or user names",
              true},
     Question{"order", "policy.order", Form::kWord, "",
              "Queue order? fifo: first come, first served; fair: least usage first", true},
     Question{"sharing", "collocation.method", Form::kWord, "",
-             "How do tasks share a GPU? auto: this server's best method; mps, streams; "
-             "exclusive: not at all",
+             "How should tasks share a GPU? auto (this server's best method), mps, streams, "
+             "exclusive (no sharing)",
              false},
     Question{"http-port", "daemon.http_port", Form::kPort, "none",
              "Loopback port for the web page and /metrics? none, or a number", false},
@@ -190,7 +190,7 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
   const std::string option = path == DefaultFile(of_root) ? "" : " --config " + path;
   text += fmt::format("Next: {}{}, then carma doctor{}.{}\n",
                       option.empty() ? start : "carmad --background", option, option,
-                      is_new ? " The file also lists every other key, as a comment." : "");
+                      is_new ? " The file also lists all other keys as comments." : "");
   Print(context, text);
 }
 
@@ -202,7 +202,7 @@ void RunInit(Context& context, const Flags& flags) {
   std::error_code none;
   if (is_new && std::filesystem::is_symlink(std::filesystem::symlink_status(path, none)))
     return context.Fail(
-        NotFound("{}: the link is broken; restore its target, or remove the link", path).error());
+        NotFound("{}: the link is broken; restore its target or remove the link", path).error());
   if (!is_new) {
     Result<std::string> text = base::ReadFile(path, kMaxConfigurationBytes);
     if (!text) return context.Fail(text.error());
@@ -240,7 +240,7 @@ void AddInitCommand(Syntax app, Context& context) {
   verb.AddOption("--file", "FILE", flags->file,
                  "write this file (default: /etc/carma/carma.toml, or the user's own)");
   verb.AddFlag("-y,--yes", flags->yes,
-               "ask no questions; values that are not given stay as they are");
+               "ask no questions; keep current values unless an option changes them");
   const auto add = [&](std::size_t i, const char* help, const char* type) {
     verb.AddOption("--" + std::string(kQuestions[i].option), type, flags->given[i], help);
   };

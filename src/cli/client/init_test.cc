@@ -43,7 +43,7 @@ TEST_F(Init, WritesGivenOptionsWithoutQuestions) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("Wrote " + path_));
   EXPECT_THAT(ran.out, HasSubstr("Next: carmad --background --config " + path_));
-  EXPECT_THAT(ran.out, HasSubstr("The file also lists every other key, as a comment."));
+  EXPECT_THAT(ran.out, HasSubstr("The file also lists all other keys as comments."));
   EXPECT_THAT(ran.out, Not(HasSubstr("?")));
   const config::Settings settings = Settings();
   EXPECT_EQ(settings.http_port, 8080);
@@ -89,7 +89,7 @@ TEST_F(Init, KeepsTheModeTheLinkAndTheCommentsOfAFile) {
   ASSERT_EQ(::chown(real.c_str(), ::geteuid(), group), 0);
   const Ran ran = Run({"--yes", "--order", "fair"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.out, Not(HasSubstr("every other key")));
+  EXPECT_THAT(ran.out, Not(HasSubstr("all other keys")));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_EQ(Text(), "[policy]\norder = \"fair\"  # ours\n");
   struct stat info {};

@@ -96,7 +96,7 @@ Result<Unit> Adopt(Asker& asker, std::uint64_t id) {
   base::JsonReader in(answer, "");
   const Json* environment = in.Raw("environment");
   if (environment == nullptr || !environment->is_object())
-    return Fail(ErrorCode::kIo, "answer from carmad: expected an environment");
+    return Fail(ErrorCode::kIo, "carmad's response contains no environment");
   for (const auto& [name, value] : environment->items()) {
     if (value.is_string()) ::setenv(name.c_str(), value.get<std::string>().c_str(), 1);
   }
@@ -142,7 +142,8 @@ void RunLease(Context& context, SubmitFlags flags) {
   const Result<Described> described = DescribeWords(context, flags);
   if (!described) return context.Fail(described.error());
   if (!described->specs.empty() || !described->indices.empty())
-    return context.Fail({ErrorCode::kInvalid, "a lease is one task: expected no array or sweep"});
+    return context.Fail(
+        {ErrorCode::kInvalid, "a lease is a single task; arrays and sweeps are not supported"});
   Asker asker(context);
   Result<api::LeaseView> lease =
       asker.Lease("POST", "/v1/leases",

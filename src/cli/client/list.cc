@@ -101,7 +101,8 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
   const auto page = Fetch(context.client(), flags);
   if (!page) return std::unexpected(page.error());
   if (context.json) return TasksJson(*page) + "\n";
-  const auto status = GetStatus(context.client());  // for its clock: simulated servers run faster
+  const auto status =
+      GetStatus(context.client());  // for the daemon's clock: simulated servers run faster
   if (!status) return std::unexpected(status.error());
   ListStyle style{.columns = columns, .titles = !flags.no_titles, .now_ms = status->value.now_ms};
   std::vector<api::TaskView> tasks = page->tasks;

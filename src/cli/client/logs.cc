@@ -72,16 +72,15 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
     const bool leased = !task.origin.empty();
     return {ErrorCode::kNotFound,
             who + (leased ? " is a lease: CARMA does not capture its output"
-                          : " has no output file: its output went to the terminal of carma run or "
+                          : " has no output file: its output went to carma run's terminal or "
                             "/dev/null; -o FILE keeps a copy")};
   }
   if (error.code != ErrorCode::kNotFound)
     return {error.code, "the output of " + who + " is in " + path + ": " + error.message};
   if (std::string why = NeverStarted(task); !why.empty()) return {error.code, std::move(why)};
   const bool started = task.attempt > 0 && task.state != "launching";
-  return {error.code,
-          who + (started ? " has no output file " : " has not started; its output will be in ") +
-              path + (started ? " (any more)" : "")};
+  return {error.code, started ? "output file " + path + " of " + who + " does not exist (any more)"
+                              : who + " has not started; its output will be in " + path};
 }
 
 // Reports a task that ended without creating the expected file.

@@ -122,7 +122,7 @@ TEST_F(App, LogsExplainTheMissingOutputOfATerminal) {
     task["origin"] = origin;
     return JsonAnswer(task);
   });
-  EXPECT_NE(Run({"logs", "1"}).err.find("terminal of carma run"), std::string::npos);
+  EXPECT_NE(Run({"logs", "1"}).err.find("carma run's terminal"), std::string::npos);
   origin = "lease";
   EXPECT_NE(Run({"logs", "1"}).err.find("task 1 is a lease"), std::string::npos);
 }

@@ -35,7 +35,7 @@ Result<Unit> OutputReader::SkipToLast(std::int64_t lines, std::int64_t most) {
   std::array<char, kBlock> block;
   std::int64_t at = found.st_size;
   std::int64_t newlines = 0;
-  bool last_byte = true;  // the newline at the end of the last line starts no new line
+  bool last_byte = true;  // the newline at the end of the last line does not start a new one
   const std::int64_t first = std::max<std::int64_t>(at - most, 0);
   offset_ = lines == 0 ? at : first;
   while (lines > 0 && at > first) {
@@ -83,8 +83,8 @@ Result<bool> OutputReader::CopyNew(std::FILE* out) {
     if (!opened) return std::unexpected(opened.error());
   }
   for (;;) {
-    const bool replaced = Replaced();  // checked before the copy: the old file gets no more
-                                       // text, so the copy is complete
+    const bool replaced = Replaced();  // checked first: a replaced file no longer grows, so the
+                                       // copy is complete
     const auto copied = CopyRest(out);
     if (!copied || !*copied || !replaced) return copied;
     const auto opened = Open();

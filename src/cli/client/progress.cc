@@ -55,7 +55,7 @@ std::string JsonOf(const task::Progress& progress) {
   return json.dump() + "\n";
 }
 
-std::string Span(double seconds) {
+std::string LengthText(double seconds) {
   return base::FormatSpan(base::Duration(static_cast<std::int64_t>(seconds * 1000)));
 }
 
@@ -68,13 +68,13 @@ std::string TextOf(const task::Progress& progress) {
   if (progress.total)
     text += fmt::format(" of {} ({:.1f} %)", *progress.total, *progress.fraction() * 100);
   if (progress.rate_per_s) text += fmt::format(", {:.3g} per second", *progress.rate_per_s);
-  if (progress.eta_s) text += ", " + Span(*progress.eta_s) + " left (as printed)";
+  if (progress.eta_s) text += ", " + LengthText(*progress.eta_s) + " left (as printed)";
   if (progress.loss) text += fmt::format(", loss {:.4g}", *progress.loss);
   text += "\n";
   if (progress.run_fraction)
     text += fmt::format("whole run: {:.1f} %", *progress.run_fraction * 100);
   if (progress.run_fraction && progress.run_left_s)
-    text += ", " + Span(*progress.run_left_s) + " left";
+    text += ", " + LengthText(*progress.run_left_s) + " left";
   if (progress.run_fraction) text += "\n";
   return text;
 }
@@ -87,9 +87,9 @@ void AddProgressCommand(Syntax app, Context& context) {
   verb.Footer(
       "  carma progress train.log\n"
       "  python train.py 2>&1 | carma progress - --json\n"
-      "--json prints one object: fraction, unit, done, total, rate_per_s, eta_s, loss and phase of "
-      "the\n"
-      "innermost loop, epoch, run_fraction and run_left_s of the whole run; null: not found.\n"
+      "--json prints one object. It describes the innermost loop (fraction, unit, done, total,\n"
+      "rate_per_s, eta_s, loss and phase) and the whole run (epoch, run_fraction and run_left_s).\n"
+      "A value that was not found is null.\n"
       "Every verb also takes --json and --socket PATH.");
   auto path = std::make_shared<std::string>();
   verb.AddOption("file", "FILE", *path, "output of a training program; -: standard input")

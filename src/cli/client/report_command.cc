@@ -128,8 +128,8 @@ void RunReport(Context& context, const ReportFlags& flags) {
   if (flags.tasks && !flags.csv) return context.Fail({ErrorCode::kInvalid, "--tasks: needs --csv"});
   const bool spans = !flags.since.empty() || !flags.until.empty() || flags.last > 0;
   if (!flags.files.empty() && (spans || !flags.name.empty())) {
-    return context.Fail({ErrorCode::kInvalid,
-                         "--since, --until, --last and --name: cannot be combined with files"});
+    return context.Fail(
+        {ErrorCode::kInvalid, "--since, --until, --last and --name cannot be combined with files"});
   }
   Result<std::vector<Report>> reports =
       flags.files.empty() ? AskDaemon(context, flags) : LoadReports(flags.files);
@@ -148,9 +148,9 @@ void AddReportCommand(Syntax app, Context& context) {
       "  carma report exclusive.json magm.json --html both.html\n"
       "  carma simulate --runs 20 --noise 0.03 --json | carma report - --html runs.html\n"
       "  carma report --last 100 --csv --tasks > tasks.csv\n"
-      "Covers tasks submitted in the span; docs/server/metrics.md has the definitions. Several "
-      "reports\n"
-      "are compared with the first; reports with the same name are replays of one run.\n"
+      "Covers tasks submitted between --since and --until; docs/server/metrics.md defines the\n"
+      "metrics. Several reports are compared with the first; reports with the same name count as\n"
+      "replays of one run.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ReportFlags>();
   verb.AddOption("files", "FILE", flags->files,
@@ -159,9 +159,9 @@ void AddReportCommand(Syntax app, Context& context) {
                  "only tasks submitted since TIME: a date, or 2h for two hours ago");
   verb.AddOption("--until", "TIME", flags->until,
                  "only tasks submitted until TIME: a date, or 2h for two hours ago");
-  verb.AddOption("--last", "N", flags->last, "only the last N tasks submitted in the span")
+  verb.AddOption("--last", "N", flags->last, "only the last N tasks submitted in that period")
       .Range(std::int64_t{1}, std::int64_t{1'000'000});
-  verb.AddOption("--name", "LABEL", flags->name, "name of the run in tables");
+  verb.AddOption("--name", "LABEL", flags->name, "name for the run in tables");
   verb.AddFlag("--csv", flags->csv, "one row per run, comma-separated");
   verb.AddFlag("--tasks", flags->tasks, "with --csv: one row per task");
   verb.AddOption("--html", "FILE", flags->html,

@@ -48,7 +48,7 @@ Result<Unit> ReadWhom(const ReserveFlags& flags, core::Reservation& booking) {
   const bool named =
       !booking.users.empty() || !booking.accounts.empty() || !booking.classes.empty();
   if (nobody == named)
-    return Invalid("expected --for USER, --account or --class, or else --for nobody");
+    return Invalid("expected either --for USER, --account or --class, or --for nobody");
   return Unit{};
 }
 
@@ -149,9 +149,10 @@ void WarnOfDrained(Context& context, const api::ReservationView& made) {
     const bool drained =
         standing == api::GpuStanding::kDrained || standing == api::GpuStanding::kDraining;
     if (drained && std::ranges::find(made.gpu_indices, gpu.index) != made.gpu_indices.end())
-      Warn(context,
-           fmt::format("GPU {0} is drained: no task will start there until carma resume {0}",
-                       gpu.index));
+      Warn(
+          context,
+          fmt::format("GPU {0} is drained: no task will start there until you run carma resume {0}",
+                      gpu.index));
   }
 }
 
@@ -174,8 +175,9 @@ void RunMake(Context& context, const ReserveFlags& flags) {
                              Minute(made.next_to_ms.value_or(made.from_ms)),
                              made.repeat == "once" ? "" : ", " + base::Printable(made.repeat, 20)));
   if (!made.others.empty())
-    Warn(context, fmt::format("{} of other users {} still running there and may finish",
-                              OthersText(made), made.others.size() == 1 ? "is" : "are"));
+    Warn(context,
+         fmt::format("{} of other users {} still running there and will be allowed to finish",
+                     OthersText(made), made.others.size() == 1 ? "is" : "are"));
   WarnOfDrained(context, made);
 }
 
@@ -217,24 +219,26 @@ void AddReserveCommand(Syntax app, Context& context) {
       "  carma reserve --for nobody --gpus 0 --from 09:00 --to 18:00 --repeat weekdays\n"
       "  carma reserve list\n"
       "  carma reserve remove 3\n"
-      "Tasks running there when it begins may finish. No other task is placed there if its time\n"
-      "limit extends into the reservation, or, without a limit, within reserve.lead before it.\n"
+      "Tasks already running on the GPUs may finish. No other task starts there if its time\n"
+      "limit extends into the reservation; one without a limit does not start in the last\n"
+      "reserve.lead before it.\n"
       "Every verb also takes --json and --socket PATH.");
   verb.AddOption("--for", "USER", flags->whom,
                  "users whose tasks may run there; nobody: keep the GPUs free");
   verb.AddOption("--account", "NAME", flags->accounts, "accounts whose tasks may run there");
   verb.AddOption("--class", "NAME", flags->classes, "classes (--qos) whose tasks may run there");
   verb.AddOption("--gpus", "LIST", flags->gpus, "which GPUs: indices, UUIDs or all");
-  verb.AddOption("--type", "NAME", flags->type, "GPUs of this model: a100 …");
+  verb.AddOption("--type", "NAME", flags->type, "GPU model, such as a100");
   verb.AddOption("--count", "N", flags->count, "number of GPUs; free ones are chosen first")
       .Range(1, core::kMaxGpus);
   verb.AddOption("--from", "TIME", flags->from,
                  "start: 14:00, 2026-03-01T14:00, tomorrow, +30m (default: now)");
   verb.AddOption("--to", "TIME", flags->to,
-                 "end, in the same forms; with a leading +, counted from the start: +2h");
-  verb.AddOption("--for-time", "SPAN", flags->length, "duration, instead of an end: 4h, 2d");
+                 "end, in the same formats, except that +2h counts from the start");
+  verb.AddOption("--for-time", "SPAN", flags->length,
+                 "duration, such as 4h or 2d, instead of --to");
   verb.AddOption("--repeat", "HOW", flags->repeat, "once (default), daily, weekdays, weekly");
-  verb.AddOption("--until", "TIME", flags->until, "no repetition begins after this time");
+  verb.AddOption("--until", "TIME", flags->until, "last time at which a repetition may begin");
   verb.AddOption("--why", "TEXT", flags->why, "reason shown to waiting tasks");
   verb.TakesVerb();
   verb.OnRun([&context, flags, verb] {
@@ -244,7 +248,7 @@ void AddReserveCommand(Syntax app, Context& context) {
   list.OnRun([&context] { RunList(context); });
   auto ids = std::make_shared<std::vector<std::string>>();
   const Syntax remove = verb.AddVerb("remove", "Remove reservations immediately");
-  remove.AddOption("ids", "", *ids, "numbers, as shown by list").Required();
+  remove.AddOption("ids", "", *ids, "reservation numbers, as shown by list").Required();
   remove.OnRun([&context, ids] { EndEach(context, *ids, "Reservation", "remove"); });
 }
 

@@ -30,7 +30,7 @@ TEST_F(App, TheEndOfAReservationCountsFromItsStart) {
     EXPECT_EQ(ran.exit_code, 2) << to;
     EXPECT_THAT(ran.err, ::testing::HasSubstr("--to: expected a time after --from (")) << to;
   }
-  EXPECT_THAT(Run({"reserve", "--help"}).out, ::testing::HasSubstr("counted from the start: +2h"));
+  EXPECT_THAT(Run({"reserve", "--help"}).out, ::testing::HasSubstr("+2h counts from the start"));
 }
 
 TEST_F(App, AReservationWarnsOfTasksAndDrainedGpus) {
@@ -49,14 +49,16 @@ TEST_F(App, AReservationWarnsOfTasksAndDrainedGpus) {
   const std::vector<std::string> words{"reserve", "--for", "nobody",     "--gpus", "0,1",
                                        "--from",  "+1h",   "--for-time", "1h"};
   const std::string drained =
-      "carma: warning: GPU 1 is drained: no task will start there until carma resume 1\n";
+      "carma: warning: GPU 1 is drained: no task will start there until you run carma resume 1\n";
   EXPECT_EQ(Run(words).err,
-            "carma: warning: tasks 1, 4 of other users are still running there and may finish\n" +
+            "carma: warning: tasks 1, 4 of other users are still running there and will be allowed "
+            "to finish\n" +
                 drained);
   others = {4};
-  EXPECT_EQ(
-      Run(words).err,
-      "carma: warning: task 4 of other users is still running there and may finish\n" + drained);
+  EXPECT_EQ(Run(words).err,
+            "carma: warning: task 4 of other users is still running there and will be allowed to "
+            "finish\n" +
+                drained);
 }
 
 }  // namespace

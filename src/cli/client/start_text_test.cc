@@ -32,10 +32,9 @@ TEST_F(StartText, IsAsShortAsPossible) {
 }
 
 TEST_F(StartText, StatesTheBasisOfAPromise) {
-  EXPECT_THAT(
-      StartSentences(kNowMs + 2 * kHourMs, kNowMs + kHourMs, kNowMs),
-      AllOf(HasSubstr("by 10:00 at the latest, judging by the time limits"),
-            HasSubstr("unless a task with higher priority arrives"), HasSubstr("about 09:00")));
+  EXPECT_THAT(StartSentences(kNowMs + 2 * kHourMs, kNowMs + kHourMs, kNowMs),
+              AllOf(HasSubstr("by 10:00 at the latest, based on the time limits"),
+                    HasSubstr("unless a higher-priority task arrives"), HasSubstr("about 09:00")));
   EXPECT_THAT(StartSentences(kNowMs + kHourMs, kNowMs + kHourMs, kNowMs), Not(HasSubstr("about")));
   EXPECT_THAT(StartSentences(std::nullopt, kNowMs + kHourMs, kNowMs), Not(HasSubstr("latest")));
   EXPECT_EQ(StartSentences(std::nullopt, std::nullopt, kNowMs), "");

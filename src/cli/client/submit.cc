@@ -145,7 +145,7 @@ void RunRedo(Context& context, const RedoFlags& flags) {
       base::Error why = NamedAsTyped(answer.error());
       const auto is_qos = [](const auto& each) { return each.first == "qos"; };
       if (why.message.starts_with("--qos:") && std::ranges::none_of(flags.settings, is_qos))
-        why.message = fmt::format("task {}: {}; choose another class with --qos", task.id,
+        why.message = fmt::format("task {}: {}; choose a different class with --qos", task.id,
                                   answer.error().message);
       context.Fail(why);
       if (flags.cascade) break;  // dependents of a failed redo would depend on the old task

@@ -67,7 +67,7 @@ TEST_F(App, ADependencyOnTheLastTaskMeansItsArray) {
   const auto warning = [&](const std::string& dependency) {
     return Run({"submit", "--no-check", "-d", dependency, "true"}).err;
   };
-  EXPECT_NE(warning("afternotok:40").find("needs every task of the array to fail"),
+  EXPECT_NE(warning("afternotok:40").find("requires every task in the array to fail"),
             std::string::npos);
   EXPECT_EQ((warning("afternotok:41") + warning("afterany:40")).find("every task"),
             std::string::npos);
@@ -238,7 +238,7 @@ TEST_F(App, MistakesThatTheDaemonFindsNameTheOption) {
   daemon_.On("POST /v1/tasks/7/redo", refuse);
   EXPECT_EQ(Run({"redo", "7", "--qos", "foo"}).err, expected);
   EXPECT_EQ(Run({"redo", "7"}).err,
-            "carma: task 7: qos: expected one of normal, got foo; choose another class with "
+            "carma: task 7: qos: expected one of normal, got foo; choose a different class with "
             "--qos\n")
       << "the user did not name the class";
 }

@@ -42,8 +42,8 @@ std::string OptionalMib(const std::optional<std::int64_t>& mib) {
   return mib ? base::FormatMib(*mib) : "-";
 }
 
-// While the task runs: measured/promised memory. While it waits: ~predicted memory. After the end:
-// the measured peak.
+// Measured/promised memory while the task runs, ~predicted memory while it waits, and the measured
+// peak once it has ended.
 std::string MemoryText(const TaskView& task) {
   if (task.gpus == 0) return "-";
   if (HoldsGpus(task)) {
@@ -60,7 +60,7 @@ std::string CpusText(const TaskView& task) {
   return task.cpus ? std::to_string(*task.cpus) : "-";
 }
 
-// Marks a problem with a running task; empty if there is no problem.
+// Returns a marker for the running task's problem, or an empty string if there is none.
 std::string Mark(const TaskView& task) {
   if (IsIdle(task)) return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
   if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";
@@ -146,23 +146,23 @@ const std::vector<ListColumn>& ListColumns() {
   constexpr bool kRight = true;
   static const std::vector<ListColumn> columns = {
       {"id", {"ID", kRight}, "number", &Number<&T::id>},
-      {"name", {"NAME", false, 8}, "name, and the index in an array", &NameText},
+      {"name", {"NAME", false, 8}, "name, with the index of an array task", &NameText},
       {"params", {"PARAMS", false, 8}, "sweep parameter values", &Timeless<&ParametersText>},
       {"array", {"ARRAY", kRight}, "number of the array's first task", &Timeless<&ArrayText>},
       {"index", {"INDEX", kRight}, "index in the array", &Timeless<&IndexText>},
       {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
       {"account", {"ACCOUNT", false, 6}, "account charged", &AccountText},
       {"class", {"CLASS"}, "class (--qos)", &Word<&T::qos>},
-      {"st", {"ST"}, "state, short", &Timeless<&StateCode>, &StateColour},
+      {"st", {"ST"}, "state, abbreviated", &Timeless<&StateCode>, &StateColour},
       {"time", {"TIME", kRight}, "run time of the current or last attempt", &TimeText},
       {"gpus", {"GPUS", kRight}, "GPUs requested", &Number<&T::gpus>},
       {"cpus", {"CPUS", kRight}, "reserved CPU cores", &Timeless<&CpusText>},
       {"hostmem", {"HOSTMEM", kRight}, "reserved main memory", &Mib<&T::host_memory_mib>},
       {"mem",
        {"MEM", kRight},
-       "per GPU: running used/promised, waiting ~predicted, ended peak",
+       "memory per GPU: used/promised if running, ~predicted if waiting, peak if ended",
        &Timeless<&MemoryText>},
-      {"progress", {"PROGRESS"}, "share of the run that is done, and time left", &ProgressText},
+      {"progress", {"PROGRESS"}, "fraction of the run completed, and time left", &ProgressText},
       {"where",
        {"GPU(REASON)", false, 11},
        "the task's GPUs, or why it is waiting or how it ended",
@@ -249,7 +249,7 @@ Result<std::vector<std::string>> ParseColumns(const std::string& keys) {
   for (std::string_view key : base::Split(wanted_keys, ',')) {
     const std::string wanted = base::ToLower(base::Trim(key));
     if (!FindColumn(wanted)) {
-      return Invalid("no column '{}'{} (expected some of {})", base::Printable(key, 40),
+      return Invalid("no column '{}'{} (expected one or more of {})", base::Printable(key, 40),
                      base::Suggestion(wanted, ColumnKeys()), base::Join(ColumnKeys(), ","));
     }
     columns.push_back(wanted);

@@ -129,9 +129,9 @@ TEST_F(TaskTableTest, MarksTasksOnOtherGpus) {
   const ListStyle style{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
   EXPECT_EQ(TaskTable({task}, style, {}), "42  3 (WrongDevice)\n");
   EXPECT_THAT(TaskFacts(task, kNow),
-              ::testing::HasSubstr("has processes on GPU 0, 2, which it was not given"));
+              ::testing::HasSubstr("has processes on GPU 0, 2 outside its assignment"));
   EXPECT_THAT(Explanation({.task = task}),
-              ::testing::HasSubstr("It has processes on GPU 0, 2, which it was not given"));
+              ::testing::HasSubstr("It has processes on GPU 0, 2 outside its assignment"));
 }
 
 TEST_F(TaskTableTest, AnIdleHolderIsVisibleEverywhere) {

@@ -51,7 +51,7 @@ std::string PromiseText(const TaskView& task) {
                      task.gpus == 2 ? "the other" : "the others");
 }
 
-// Explains why there is no estimate, as far as the server's response shows it.
+// Explains why there is no estimate, as far as the server's response tells.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
   const auto state = StateOf(task);
@@ -101,14 +101,15 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   }
 }
 
-// Describes how the task's processes share their GPUs, and their limits: "MPS, each process may
-// take …".
+// Describes how the task's processes share their GPUs, and their limits: "MPS, each process may use
+// …".
 std::string MethodText(const TaskView& task) {
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   if (method == core::SharingMethod::kAlone) return "alone on its GPUs";
   const bool limited = task.group_limit_mib > 0;
   if (method == core::SharingMethod::kStreams)
-    return limited ? "streams (in turns)" : "streams (in turns), no limits enforced";
+    return limited ? "streams (kernels take turns)"
+                   : "streams (kernels take turns), no limits enforced";
   if (method == core::SharingMethod::kMig)
     return "a MIG instance; the hardware enforces its memory and SMs";
   if (method != core::SharingMethod::kMps) return base::Printable(task.sharing, 40);
@@ -118,8 +119,8 @@ std::string MethodText(const TaskView& task) {
   if (task.thread_percent > 0)
     limits.push_back(std::to_string(task.thread_percent) + "% of the SMs");
   const std::string own =
-      task.partition_sms > 0 ? fmt::format("MPS, {} SMs of its own", task.partition_sms) : "MPS";
-  if (!limits.empty()) return own + ", each process may take " + base::Join(limits, " and ");
+      task.partition_sms > 0 ? fmt::format("MPS, {} dedicated SMs", task.partition_sms) : "MPS";
+  if (!limits.empty()) return own + ", each process may use " + base::Join(limits, " and ");
   return limited || task.partition_sms > 0 ? own : own + ", no limits enforced";
 }
 
@@ -158,7 +159,7 @@ std::string HostSentence(const api::HostVerdictView& host) {
     asked.push_back(host.memory_mib > 0 ? fmt::format("{} of memory ({} of {} free)", wanted,
                                                       base::FormatMib(host.free_memory_mib),
                                                       base::FormatMib(host.memory_mib))
-                                        : fmt::format("{} of memory, not counted", wanted));
+                                        : fmt::format("{} of memory (not tracked)", wanted));
   }
   return "It also needs " + base::Join(asked, " and ") + ".\n";
 }
@@ -174,7 +175,7 @@ std::string OverPromiseText(const TaskView& task) {
 std::string WrongDeviceText(const TaskView& task) {
   if (!HoldsGpus(task) || task.wrong_gpus.empty()) return "";
   return fmt::format(
-      "has processes on GPU {}, which it was not given: do not change CUDA_VISIBLE_DEVICES",
+      "has processes on GPU {} outside its assignment; do not change CUDA_VISIBLE_DEVICES",
       fmt::join(task.wrong_gpus, ", "));
 }
 
@@ -221,7 +222,7 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("Slice ends", fmt::format("{} (in {}), if another task is waiting for its GPUs",
                                         TimePoint(task.turn_ends_ms), in(*task.turn_ends_ms)));
   } else if (task.turn_ends_ms) {
-    facts.Add("Slice ends", "when another task waits for its GPUs");
+    facts.Add("Slice ends", "as soon as another task is waiting for its GPUs");
   }
 }
 
@@ -290,10 +291,11 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   AddHost(task, facts);
   facts.Add("Queue", Line(task.queue) + ", priority " + std::to_string(task.priority));
   if (task.attempt > 0) {
-    facts.Add("Attempts", std::to_string(task.attempt) +
-                              (task.ooms > 0 ? ", out of GPU memory " + std::to_string(task.ooms) +
-                                                   (task.ooms == 1 ? " time" : " times")
-                                             : ""));
+    facts.Add("Attempts",
+              std::to_string(task.attempt) +
+                  (task.ooms > 0 ? ", ran out of GPU memory " + std::to_string(task.ooms) +
+                                       (task.ooms == 1 ? " time" : " times")
+                                 : ""));
   }
   AddTimes(task, now_ms, facts);
   if (task.progress) facts.Add("Progress", ProgressSentence(*task.progress, now_ms));
@@ -306,7 +308,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
                   (task.array_index ? ", index " + std::to_string(*task.array_index) : ""));
   }
   if (task.pid) facts.Add("Process", std::to_string(*task.pid));
-  facts.Add("Output", task.stdout_path == "/dev/null" ? "not kept by CARMA"
+  facts.Add("Output", task.stdout_path == "/dev/null" ? "not captured by CARMA"
                                                       : base::Printable(task.stdout_path, 4096));
   const bool apart = !task.stderr_path.empty() && task.stderr_path != task.stdout_path;
   facts.Add("Errors", apart ? base::Printable(task.stderr_path, 4096) : "");

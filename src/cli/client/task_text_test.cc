@@ -20,8 +20,9 @@ TEST_F(TaskTextTest, FactsShowTheEndOfTheTimeSlice) {
   task.turn_ends_ms = kNow + 5'400'000;
   EXPECT_THAT(TaskFacts(task, kNow),
               ::testing::HasSubstr(" (in 1:30:00), if another task is waiting for its GPUs\n"));
-  EXPECT_THAT(TaskFacts(task, kNow + 6'000'000),
-              ::testing::HasSubstr("  Slice ends    when another task waits for its GPUs\n"));
+  EXPECT_THAT(
+      TaskFacts(task, kNow + 6'000'000),
+      ::testing::HasSubstr("  Slice ends    as soon as another task is waiting for its GPUs\n"));
   task.leaves_by_ms = kNow + 60'000;
   const std::string leaving = TaskFacts(task, kNow);
   EXPECT_THAT(leaving, ::testing::HasSubstr("  Leaves by     "));
@@ -56,7 +57,7 @@ TEST_F(TaskTextTest, FactsKeepPredictedPromisedAndMeasuredApart) {
             "  Promised      12.0G\n"
             "  Measured      9.1G now, 9.8G at most\n"
             "  Queue         main, priority 0\n"
-            "  Attempts      2, out of GPU memory 1 time\n"
+            "  Attempts      2, ran out of GPU memory 1 time\n"
             "  Submitted     2026-03-01 11:00:00\n"
             "  Waited        1:40\n"
             "  First start   2026-03-01 11:01:40\n"
@@ -121,7 +122,7 @@ TEST_F(TaskTextTest, LabelsTheEndOfThePreviousAttempt) {
 
 TEST_F(TaskTextTest, OutputThatIsNotKeptHasNoPath) {
   EXPECT_THAT(TaskFacts({.id = 7, .stdout_path = "/dev/null"}, kNow),
-              ::testing::HasSubstr("  Output        not kept by CARMA\n"));
+              ::testing::HasSubstr("  Output        not captured by CARMA\n"));
 }
 
 TEST_F(TaskTextTest, SharingShowsTheEnforcedLimits) {
@@ -131,22 +132,24 @@ TEST_F(TaskTextTest, SharingShowsTheEnforcedLimits) {
   };
   const Case cases[] = {
       {{.sharing = "alone"}, "  Sharing       alone on its GPUs\n"},
-      {{.sharing = "streams"}, "  Sharing       streams (in turns), no limits enforced\n"},
+      {{.sharing = "streams"},
+       "  Sharing       streams (kernels take turns), no limits enforced\n"},
       {{.sharing = "mps"}, "  Sharing       MPS, no limits enforced\n"},
       {{.sharing = "mps", .memory_limit_mib = 12'288},
-       "  Sharing       MPS, each process may take 12.0G of memory\n"},
+       "  Sharing       MPS, each process may use 12.0G of memory\n"},
       {{.sharing = "mps", .memory_limit_mib = 12'288, .thread_percent = 30},
-       "  Sharing       MPS, each process may take 12.0G of memory and 30% of the SMs\n"},
+       "  Sharing       MPS, each process may use 12.0G of memory and 30% of the SMs\n"},
       {{.sharing = "mps", .memory_limit_mib = 12'288, .partition_sms = 56},
-       "  Sharing       MPS, 56 SMs of its own, each process may take 12.0G of memory\n"},
-      {{.sharing = "mps", .partition_sms = 56}, "  Sharing       MPS, 56 SMs of its own\n"},
+       "  Sharing       MPS, 56 dedicated SMs, each process may use 12.0G of memory\n"},
+      {{.sharing = "mps", .partition_sms = 56}, "  Sharing       MPS, 56 dedicated SMs\n"},
       {{.sharing = "streams", .group_limit_mib = 12'288},
-       "  Sharing       streams (in turns); the kernel limits its processes to a total of "
+       "  Sharing       streams (kernels take turns); the kernel limits its processes to a total "
+       "of "
        "12.0G on each GPU\n"},
       {{.sharing = "mig"},
        "  Sharing       a MIG instance; the hardware enforces its memory and SMs\n"},
       {{.sharing = "streams", .sharing_note = "no MPS for root", .sm_share = 0.3},
-       "  Sharing       streams (in turns), no limits enforced\n"
+       "  Sharing       streams (kernels take turns), no limits enforced\n"
        "                no MPS for root\n"
        "  SM limit      at most 30% of each GPU's\n"},
   };
@@ -159,7 +162,7 @@ TEST_F(TaskTextTest, SharingShowsTheEnforcedLimits) {
   TaskView task = std::end(cases)[-1].task;
   task.state = "running";
   EXPECT_THAT(Explanation({.task = task, .collocation = "mps"}),
-              ::testing::HasSubstr("This task: streams (in turns), no limits enforced.\n"
+              ::testing::HasSubstr("This task: streams (kernels take turns), no limits enforced.\n"
                                    "  no MPS for root\n"));
   EXPECT_EQ(TaskFacts({.state = "queued"}, kNow).find("Sharing"), std::string::npos)
       << "not known before it starts";
@@ -192,11 +195,10 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
             "Memory: 29.3G predicted (given).\n"
             "It requests 20.0G, the amount that similar tasks have needed.\n");
   api::ExplainView unwritten = explain;
-  unwritten.store_trouble = "no space left on the disk of /var/lib/carma";
-  EXPECT_THAT(
-      Explanation(unwritten),
-      ::testing::StartsWith("carmad cannot write its database (no space left on the disk of "
-                            "/var/lib/carma): no tasks start"));
+  unwritten.store_trouble = "no space left on the disk that holds /var/lib/carma";
+  EXPECT_THAT(Explanation(unwritten),
+              ::testing::StartsWith("carmad cannot write its database (no space left on the disk "
+                                    "that holds /var/lib/carma): no tasks start"));
   api::ExplainView behind = explain;
   behind.task.reason = "Priority";
   EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))

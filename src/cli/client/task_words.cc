@@ -186,9 +186,9 @@ std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
                            const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms) {
   std::string text;
   if (latest_ms) {
-    text = "It starts by " + MomentBrief(*latest_ms, now_ms) +
-           " at the latest, judging by the time limits of the tasks before it, unless a task with "
-           "higher priority arrives or a GPU closes or fails.\n";
+    text = "It will start by " + MomentBrief(*latest_ms, now_ms) +
+           " at the latest, based on the time limits of the tasks ahead of it, unless a "
+           "higher-priority task arrives or a GPU closes or fails.\n";
   }
   if (likely_ms && (!latest_ms || *likely_ms + 60'000 < *latest_ms)) {
     text += "Based on known run times, it should start at about " +

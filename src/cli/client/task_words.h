@@ -24,7 +24,7 @@ int ExitCodeOf(const api::TaskView& task);
 bool HasEnded(const api::TaskView& task);
 // Whether processes of the task may still exist.
 bool HoldsGpus(const api::TaskView& task);
-// "PD", "R" …; for an unknown state, its full word.
+// "PD", "R" …; the full name of an unknown state.
 std::string StateCode(const api::TaskView& task);
 Colour StateColour(const api::TaskView& task);
 

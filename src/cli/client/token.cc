@@ -79,7 +79,7 @@ void AddTokenCommand(Syntax app, Context& context) {
 
   auto tokens = std::make_shared<std::vector<std::string>>();
   const Syntax revoke = verb.AddVerb("revoke", "Revoke tokens immediately");
-  revoke.AddOption("tokens", "", *tokens, "numbers, as shown by list").Required();
+  revoke.AddOption("tokens", "", *tokens, "token numbers, as shown by list").Required();
   revoke.OnRun([&context, tokens] { EndEach(context, *tokens, "Token", "revoke"); });
 }
 

@@ -123,7 +123,7 @@ void RunUsage(Context& context, const UsageFlags& flags) {
   if (!rows) return context.Fail(rows.error());
   if (context.json) return Print(context, rows->text + "\n");
   if (flags.csv) return Print(context, CsvOf(rows->value));
-  if (rows->value.empty()) return Warn(context, "no task held a GPU in that time");
+  if (rows->value.empty()) return Warn(context, "no task held a GPU in that period");
   Print(context, TableOf(context, rows->value, flags.by));
 }
 
@@ -136,17 +136,17 @@ void AddUsageCommand(Syntax app, Context& context) {
       "  carma usage --since 7d\n"
       "  carma usage --by account,month --csv > months.csv\n"
       "  carma usage --by user,class --since 2026-03-01 --until 2026-04-01\n"
-      "Adds up attempts from placement to end; a running attempt counts up to now. Months and\n"
+      "Each attempt counts from placement to its end; a running one counts up to now. Months and\n"
       "days are in UTC. Records are kept for 400 days (docs/server/sharing.md).\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<UsageFlags>();
   verb.AddOption("--by", "LIST", flags->by, "one row per user, account, class, and month or day")
       .ShowDefault();
   verb.AddOption("--since", "TIME", flags->since,
-                 "only usage since: a date, or 2h for two hours ago");
+                 "only usage since TIME: a date, or 2h for two hours ago");
   verb.AddOption("--until", "TIME", flags->until,
-                 "only usage until: a date, or 2h for two hours ago");
-  verb.AddFlag("--csv", flags->csv, "one line per row, comma-separated, in seconds and MiB");
+                 "only usage until TIME: a date, or 2h for two hours ago");
+  verb.AddFlag("--csv", flags->csv, "comma-separated values, in seconds and MiB");
   verb.OnRun([&context, flags] { RunUsage(context, *flags); });
 }
 

@@ -47,13 +47,14 @@ void AddSubmit(Syntax app, Context& context) {
       "Prints 'Submitted task 42'. Exit code: 0 accepted, 1 refused, 2 invalid description;\n"
       "with --wait, the task's exit code.\n");
   AddTaskOptions(verb);
-  verb.AddFlag("--check", flags->check, "dry run: would it be accepted, and could it start now?");
+  verb.AddFlag("--check", flags->check,
+               "dry run: report whether it would be accepted and could start now");
   verb.AddFlag("--no-check", flags->no_check,
                "skip the check that program, working directory and conda environment exist");
   verb.AddFlag("-W,--wait", flags->wait, "wait until the task ends and exit with its exit code");
-  verb.AddFlag("--parsable", flags->parsable, "print only the task number, or first-last");
-  verb.AddOption("--batch", "FILE", flags->batch,
-                 "submit every line of FILE, - for standard input");
+  verb.AddFlag("--parsable", flags->parsable,
+               "print only the task number, or FIRST-LAST for several tasks");
+  verb.AddOption("--batch", "FILE", flags->batch, "submit every line of FILE (-: standard input)");
   verb.AddFlag("--lines", flags->lines,
                "the lines of --batch are shell commands that share the options given here");
   verb.AddOption("--sbatch", "", flags->sbatch, "").OneWord().Group("");  // hidden
@@ -69,9 +70,9 @@ void AddLease(Syntax app, Context& context) {
       app, "lease", "Wait for GPUs, then exec a command; for launchers other than carmad",
       "  carma lease -G 2 --gpu-mem 12G -- python3 train.py\n"
       "  srun --gres=gpu:0 carma lease --gpu-mem 8G -- ./job.sh\n"
-      "Waits like any task; then this process becomes the command, with the GPUs in its\n"
-      "environment. They are released when the command exits, for whatever reason. The command\n"
-      "is never restarted, and its output is not captured. 'carma cancel' stops the command;\n"
+      "Waits like any task, then replaces this process with the command, whose environment\n"
+      "names the GPUs. The GPUs are released when the command exits, for whatever reason. It is\n"
+      "never restarted, and its output is not captured. 'carma cancel' stops the command;\n"
       "Ctrl-C stops waiting.\n");
   AddTaskOptions(verb, &IsForLease);
   AddTaskOptions(
@@ -110,7 +111,7 @@ void AddEdit(Syntax app, Context& context) {
               "                                        priority, name, comment, notify\n"
               "  carma edit 40-45 --gpu-mem 20G -G 2\n"
               "  carma edit @ --begin tomorrow --notify me\n"
-              "The history shows all changes and their authors.\n");
+              "'carma history' shows all changes and which user made them.\n");
   verb.AddOption("tasks", "", flags->tasks, kArraysHelp).Required();
   AddTaskOptions(verb, &IsEditable);
   verb.OnRun([&context, flags, verb] {
@@ -131,8 +132,9 @@ void AddList(Syntax app, Context& context) {
   auto flags = NewFlags<ListFlags>();
   const Syntax verb = AddVerb(
       app, "list", "List unfinished tasks in queue order",
-      "MEM is per GPU: used/promised while a task runs, ~predicted while it waits, the peak at "
-      "the end.\nColumns for -o:\n" +
+      "MEM is per GPU: used/promised while a task is running, ~predicted while it is waiting, and\n"
+      "the peak once it has ended.\n"
+      "Columns for -o:\n" +
           ColumnHelp() +
           "  carma list -u ann -t running\n"
           "  carma list -w --tree\n"
@@ -150,7 +152,7 @@ void AddList(Syntax app, Context& context) {
   verb.AddFlag("-a,--all", flags->all, "include ended tasks, newest first");
   verb.AddFlag("--unfold", flags->unfold,
                "one row for each waiting array task, even if they are identical");
-  verb.AddFlag("--tree", flags->tree, "show each task below the task it waits for");
+  verb.AddFlag("--tree", flags->tree, "show each task below the task it depends on");
   verb.AddOption("-o,--format", "LIST", flags->columns, "columns, listed below");
   verb.AddFlag("--no-header", flags->no_titles, "omit the header line");
   AddWatch(verb, flags->watch, flags->interval_s);
@@ -203,25 +205,26 @@ void AddChange(Syntax app, Context& context, const std::string& name, const char
   verb.AddOption("-t,--state", "LIST", flags->states,
                  "my tasks in these states: queued, running …");
   verb.AddOption("--array", "TASKS", flags->arrays,
-                 "my tasks in these arrays, each given by its first task");
+                 "my tasks in these arrays, each identified by its first task");
   verb.AddOption("-u,--user", "NAME", flags->user, "tasks of this user (administrators)");
   verb.OnRun([&context, flags, name] { RunChange(context, name, *flags); });
 }
 
 void AddCancel(Syntax app, Context& context) {
   AddChange(app, context, "cancel", "Cancel tasks, running or waiting",
-            "  carma cancel 42,43\n  carma cancel --name sweep --state queued\n"
+            "  carma cancel 42,43\n"
+            "  carma cancel --name sweep --state queued\n"
             "  carma cancel --array 40        the whole array that starts with task 40\n"
             "  carma cancel --all\n");
 }
 
 void AddHold(Syntax app, Context& context) {
-  AddChange(app, context, "hold", "Hold waiting tasks, so that they do not start",
+  AddChange(app, context, "hold", "Hold waiting tasks so they do not start",
             "  carma hold 40-45\n");
 }
 
 void AddRelease(Syntax app, Context& context) {
-  AddChange(app, context, "release", "Let held tasks start again", "  carma release 40-45\n");
+  AddChange(app, context, "release", "Allow held tasks to start", "  carma release 40-45\n");
 }
 
 void AddRequeue(Syntax app, Context& context) {
@@ -237,7 +240,7 @@ void AddPriority(Syntax app, Context& context) {
   auto flags = NewFlags<Flags>();
   const Syntax verb = AddVerb(app, "priority", "Change the priority of waiting tasks",
                               "  carma priority -10 42     let others go first\n");
-  verb.AddOption("priority", "", flags->priority, "higher starts first").Required();
+  verb.AddOption("priority", "", flags->priority, "higher values start first").Required();
   verb.AddOption("tasks", "", flags->tasks, kArraysHelp).Required();
   verb.OnRun([&context, flags] { RunPriority(context, flags->tasks, flags->priority); });
 }
@@ -253,8 +256,8 @@ void AddWait(Syntax app, Context& context) {
   const Syntax verb = AddVerb(
       app, "wait", "Wait until tasks have ended and exit with their exit code",
       "  carma wait @ && echo trained\n"
-      "Exit code: that of the task, 128 + N after signal N, or 1 if the task has neither; for\n"
-      "several tasks, the highest code; 124 after --timeout.\n");
+      "Exit code: the task's own, 128 + N if signal N killed it, or 1 if it has neither; for\n"
+      "several tasks, the highest; 124 if --timeout expired.\n");
   verb.AddOption("tasks", "", flags->wait.tasks, std::string(kArraysHelp) + " (default: @)");
   verb.AddOption("--timeout", "SPAN", flags->timeout,
                  "give up after 90s, 15m, 2h … (a bare number is minutes)");
@@ -310,7 +313,7 @@ void AddGpus(Syntax app, Context& context) {
   auto flags = NewFlags<Flags>();
   const Syntax verb = AddVerb(
       app, "gpus", "List GPUs with their memory, activity and tasks",
-      "USED is measured, PROMISED is kept for tasks, FREE is left for a new task.\n"
+      "USED is measured, PROMISED is set aside for tasks, FREE is available to a new task.\n"
       "  carma gpus -w\n"
       "  carma gpus -v 0           everything known about GPU 0, with sources\n"
       "  carma gpus --history 6h   activity, memory and power; each line ends with its mean,\n"
@@ -319,11 +322,12 @@ void AddGpus(Syntax app, Context& context) {
                  "indices or UUIDs: 0, 0,2, 0-3, GPU-… (default: all)");
   verb.AddFlag("-v,--verbose", flags->gpus.verbose,
                "every metric with its source, tasks, other processes, alerts");
-  const Option history = verb.AddOption("--history", "[SPAN]", flags->history,
-                                        "history of the last hour, or of 90m, 6h, 7d …")
-                             .Values(0, 1);
+  const Option history =
+      verb.AddOption("--history", "[SPAN]", flags->history,
+                     "show history for SPAN, such as 90m, 6h or 7d (default: 1h)")
+          .Values(0, 1);
   verb.AddOption("--points", "N", flags->gpus.points,
-                 "with --history: at most N spans (default: 60)")
+                 "with --history: at most N intervals (default: 60)")
       .Needs(history)
       .Range(1, 2'000);
   verb.AddFlag("--csv", flags->gpus.csv, "with --history: comma-separated values").Needs(history);
@@ -350,19 +354,18 @@ void AddDrain(Syntax app, Context& context) {
   const Syntax verb =
       AddGpuChange(app, "drain", "Close GPUs to new tasks; running tasks continue",
                    "  carma drain 0,2 --reason 'new fan on Monday'\n"
-                   "  carma drain all --by 18:00     tasks save and leave by then\n"
-                   "  carma drain all --until-boot --wait    in a script, before the machine goes "
-                   "down\n"
-                   "Draining a GPU again keeps its reason and TIME unless new ones are given.\n",
+                   "  carma drain all --by 18:00     tasks save and stop by then\n"
+                   "  carma drain all --until-boot --wait    for scripts, before a shutdown\n"
+                   "Draining a GPU again keeps its reason and TIME unless you specify new ones.\n",
                    flags);
   verb.AddOption("--reason", "TEXT", flags->reason, "reason shown to waiting tasks");
-  verb.AddOption(
-      "--by", "TIME", flags->by,
-      "ask tasks to save, and requeue those left at TIME: 18:00, 2026-03-01T14:05, now+2hours");
+  verb.AddOption("--by", "TIME", flags->by,
+                 "ask tasks to save, and requeue those still running at TIME: 18:00, "
+                 "2026-03-01T14:05, now+2hours");
   verb.AddFlag("--until-boot", flags->until_boot,
                "with all: start no tasks until the next boot (--by defaults to "
                "slots.shutdown_notice from now)");
-  verb.AddFlag("--wait", flags->wait, "wait until the tasks have left");
+  verb.AddFlag("--wait", flags->wait, "wait until no tasks are left");
   verb.OnRun([&context, flags] { RunDrain(context, *flags); });
 }
 
@@ -380,10 +383,11 @@ void AddStatus(Syntax app, Context& context) {
     double timeout_s = 30;
   };
   auto flags = NewFlags<Flags>();
-  const Syntax verb = AddVerb(
-      app, "status", "Show the daemon's version, rules, tasks and problems",
-      "  carma status --wait      for scripts: until it answers and has searched for GPUs\n");
-  verb.AddFlag("--wait", flags->wait, "keep trying until carmad answers and has searched for GPUs");
+  const Syntax verb = AddVerb(app, "status", "Show the daemon's version, rules, tasks and problems",
+                              "  carma status --wait      for scripts: waits until it responds and "
+                              "has searched for GPUs\n");
+  verb.AddFlag("--wait", flags->wait,
+               "keep trying until carmad responds and has searched for GPUs");
   verb.AddOption("--timeout", "S", flags->timeout_s, "how long --wait keeps trying (default: 30)")
       .Range(0.0, 86'400.0);
   verb.OnRun([&context, flags] { RunStatus(context, flags->wait ? flags->timeout_s : 0); });
@@ -391,18 +395,19 @@ void AddStatus(Syntax app, Context& context) {
 
 void AddBackup(Syntax app, Context& context) {
   auto flags = NewFlags<BackupFlags>();
-  const Syntax verb = AddVerb(
-      app, "backup",
-      "Back up the database (queue, history, learned data) while the daemon is running",
-      "  carma backup /backup/              creates carma-YYYYMMDD-HHMMSS.db in it\n"
-      "  carma backup --force carma.db\n"
-      "For root and the user that carmad runs as. To restore it, see docs/server/operations.md.\n");
+  const Syntax verb =
+      AddVerb(app, "backup",
+              "Back up the database (queue, history, learned data) while the daemon is running",
+              "  carma backup /backup/              creates carma-YYYYMMDD-HHMMSS.db there\n"
+              "  carma backup --force carma.db\n"
+              "Only for root and the user that carmad runs as. To restore a backup, see\n"
+              "docs/server/operations.md.\n");
   verb.AddOption("target", "FILE", flags->target,
                  "the file to create, or the folder to create it in")
       .Required();
   verb.AddFlag("-f,--force", flags->force, "replace an existing file");
   verb.AddOption("--state-dir", "DIR", flags->state_dir,
-                 "the database in this folder (default: the daemon's)");
+                 "back up the database in this folder (default: the daemon's)");
   verb.OnRun([&context, flags] { RunBackup(context, *flags); });
 }
 
@@ -457,7 +462,7 @@ Program ServerProgram() {
       {"version", &AddVersion},
       {"demo", nullptr, "See CARMA at work on simulated GPUs: 60 tasks in under two minutes"},
       {"trace", nullptr, "Inspect, cut, generate, replay and export traces"},
-      {"simulate", nullptr, "Simulate this load under other policies, in seconds"},
+      {"simulate", nullptr, "Simulate this server's load under other policies, in seconds"},
       {"report", &AddReportCommand},
       {"config", &AddConfigCommand},
       {"init", &AddInitCommand},

@@ -58,8 +58,8 @@ Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
 std::string InputName(const std::string& path);
 
 struct SubmitFlags {
-  // The given options of task/describe/options.h with their values, in the given order. The value
-  // of a switch is empty.
+  // The options of task/describe/options.h that the user set, with their values, in order. The
+  // value of a switch is empty.
   std::vector<std::pair<std::string, std::string>> settings;
   // `carma run`: the task runs in the caller's terminal.
   struct Here {
@@ -79,7 +79,7 @@ struct SubmitFlags {
       sbatch;  // options of sbatch, for its stand-in within tasks: "--ntasks=4"
 };
 // Adds the options of task/describe/options.h, or only those for which `wants` returns true. The
-// values are collected in the given order. shown: whether the help shows the options.
+// values are collected in the order of the command line. shown: whether the help shows the options.
 void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr, bool shown = true);
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
@@ -132,7 +132,7 @@ struct ChangeFlags {
   std::string user;
   std::string name;    // only tasks with this name
   std::string states;  // only tasks in these states
-  // Only tasks of these arrays, each given by its first task.
+  // Only tasks of these arrays, each identified by its first task.
   std::vector<std::string> arrays;
 };
 // verb: "cancel", "hold", "release", "requeue".

@@ -208,7 +208,7 @@ task::CgroupBase AskCgroups(const DaemonFacts& daemon) {
   constexpr std::size_t kMaxText = 1 << 20;
   const Result<std::string> group = base::ReadFile(process + "/cgroup", kMaxText);
   const Result<std::string> mounts = base::ReadFile(process + "/mountinfo", kMaxText);
-  if (!group || !mounts) return {.reason = "the daemon's group is hidden"};
+  if (!group || !mounts) return {.reason = "the daemon's cgroup cannot be read"};
   task::CgroupBase place = task::ParseCgroupPlace(*group, *mounts);
   return status->uid == ::geteuid() ? task::PlaceForTasks(task::IfWritable(std::move(place)))
                                     : place;

@@ -19,8 +19,8 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 // Waits up to 20 s for a hanging driver. A call that still hangs is left running until the process
 // exits.
 DriverFacts AskDriver(const config::Settings& settings);
-// Returns the newest answers in a recording from another machine. Errors: those of ReadNamed() and
-// ParseRecording().
+// Returns the latest driver responses in a recording from another machine. Errors: those of
+// ReadNamed() and ParseRecording().
 Result<DriverFacts> AskRecording(const std::string& path);
 
 // The context size that estimates assume for a GPU type: the daemon's, or the built-in size if no

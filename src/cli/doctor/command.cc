@@ -1,5 +1,5 @@
 // `carma doctor`: checks the machine for everything that CARMA needs, and records the driver's
-// answers.
+// responses.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -172,7 +172,8 @@ void RunRecord(Context& context, const DoctorFlags& flags) {
   if (context.json) {
     Print(context, "{\"answers\":" + std::to_string(*answers) + "}\n");
   } else {
-    Print(context, "Recorded " + std::to_string(*answers) + " answers in " + flags.record + "\n");
+    Print(context,
+          "Recorded " + std::to_string(*answers) + " driver responses in " + flags.record + "\n");
   }
 }
 
@@ -183,14 +184,14 @@ void AddDoctorCommand(Syntax app, Context& context) {
       app.AddVerb("doctor", "Check the driver, the GPUs, permissions and the environment");
   verb.Footer(
       "  carma doctor\n"
-      "  carma doctor --record gpus.jsonl --seconds 60   # the driver's answers, once a second\n"
+      "  carma doctor --record gpus.jsonl --seconds 60   # the driver's responses, once a second\n"
       "  carma doctor --replay gpus.jsonl                # check the GPUs in a recording\n"
       "Exit code: 1 if something is bad, otherwise 0. Every verb also takes --json and --socket "
       "PATH.");
   auto flags = std::make_shared<DoctorFlags>();
   verb.AddOption("--config", "FILE", flags->config, "read this file instead of the default ones");
   const Option record = verb.AddOption("--record", "FILE", flags->record,
-                                       "record the driver's answers instead of checking");
+                                       "record the driver's responses instead of checking");
   verb.AddOption("--seconds", "", flags->seconds, "how many seconds to record")
       .Range(1, 86'400)
       .Needs(record)

@@ -145,7 +145,7 @@ TEST_F(DoctorCommand, RecordsAndReplays) {
   const std::string file = folder_ + "/r.jsonl";
   const Ran recorded = Doctor({"--record", file, "--seconds", "1"});
   EXPECT_EQ(recorded.exit_code, 0) << recorded.err;
-  EXPECT_THAT(recorded.out, HasSubstr("Recorded 1 answers"));
+  EXPECT_THAT(recorded.out, HasSubstr("Recorded 1 driver responses"));
   const auto recording = gpu::ParseRecording(*base::ReadFile(file, 1 << 20));
   ASSERT_TRUE(recording) << recording.error().message;
   EXPECT_EQ(recording->driver, "550.54.15");

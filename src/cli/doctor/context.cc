@@ -20,17 +20,21 @@ constexpr KnownCode kCodes[] = {
     {2, "its memory is in use by an unlisted process: see nvidia-smi on the host"},
     {46, "another process has exclusive use of this GPU: check Compute Mode in nvidia-smi -q"},
     {100, "CUDA sees no GPUs: check that /dev/nvidia* and /dev/nvidia-uvm exist and can be opened"},
-    {101, "CUDA does not find the GPU that NVML shows: do both libraries belong to one driver?"},
+    {101,
+     "CUDA does not find the GPU that NVML shows: check that both libraries are from the same "
+     "driver"},
     {802, "start the fabric manager (nvidia-fabricmanager): GPUs behind NVSwitch need it"},
-    {803, "libcuda and the loaded kernel driver have different versions: reboot, or reload it"},
+    {803,
+     "libcuda and the loaded kernel driver have different versions: reboot, or reload the kernel "
+     "driver"},
     {804, "libcuda is too new for this driver: remove the CUDA compatibility package"},
-    {999, "load the module nvidia-uvm (nvidia-modprobe -u), and see the kernel log (dmesg)"},
+    {999, "load the nvidia-uvm module (nvidia-modprobe -u), and see the kernel log (dmesg)"},
 };
 
 std::string RemedyOf(const gpu::ContextTrouble& trouble) {
   switch (trouble.kind) {
     case Kind::kNoLibrary:
-      return "install the driver's CUDA library; in a container NVIDIA_DRIVER_CAPABILITIES must "
+      return "install the driver's CUDA library; in a container, NVIDIA_DRIVER_CAPABILITIES must "
              "include compute";
     case Kind::kRefused: {
       const auto* const known = std::ranges::find(kCodes, trouble.cuda_code, &KnownCode::code);
@@ -67,7 +71,7 @@ std::string ConstantText(const AssumedContext& assumed) {
 
 std::string AssumedText(const AssumedContext& assumed) {
   return fmt::format(
-      "estimates count {} MiB with PyTorch and cuBLAS ({})", assumed.mib,
+      "estimates assume {} MiB, including PyTorch and cuBLAS ({})", assumed.mib,
       assumed.reason.empty() ? ConstantText(assumed) : base::Printable(assumed.reason, 200));
 }
 
@@ -84,11 +88,11 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   finding.level = Level::kWarn;
   finding.text += fmt::format(": {} MiB less than the bare context, so predictions are too low",
                               -libraries_mib);
-  finding.remedy = assumed.learns
-                       ? "run tasks with a summary: after five have finished, CARMA uses this "
-                         "server's value (docs/inside/estimators.md)"
-                       : "set estimate.history = true: after five tasks with a summary have "
-                         "finished, CARMA uses this server's value (docs/inside/estimators.md)";
+  finding.remedy =
+      assumed.learns ? "run tasks with a model summary: after five have finished, CARMA uses this "
+                       "server's value (docs/inside/estimators.md)"
+                     : "set estimate.history = true: after five tasks with a model summary have "
+                       "finished, CARMA uses this server's value (docs/inside/estimators.md)";
   return finding;
 }
 
@@ -119,8 +123,8 @@ std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpu
   if (silent == gpus.end()) return candidates;
   for (ContextCandidate& candidate : candidates) {
     if (candidate.obstacle.empty())
-      candidate.obstacle =
-          fmt::format("gpu {} does not respond, and CUDA may wait for it", silent - gpus.begin());
+      candidate.obstacle = fmt::format("gpu {} does not respond, and CUDA may hang waiting for it",
+                                       silent - gpus.begin());
   }
   return candidates;
 }
@@ -135,7 +139,7 @@ Finding CheckContext(const ContextFacts& facts) {
   }
   if (facts.cost) return Compare(type, *facts.cost, facts.assumed);
   return {"context", LevelOf(facts.cost.error().kind),
-          fmt::format("{}: no context can be measured on gpu {}: {}", type, facts.gpu,
+          fmt::format("{}: cannot measure a context on gpu {}: {}", type, facts.gpu,
                       base::Printable(facts.cost.error().text)),
           RemedyOf(facts.cost.error())};
 }

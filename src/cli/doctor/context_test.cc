@@ -34,7 +34,7 @@ TEST(DoctorContext, NothingIsMeasuredWhileAGpuDoesNotAnswer) {
       ContextCandidates({Gpu("A100", false), hung, Gpu("H100", true)});
   ASSERT_EQ(candidates.size(), 2u) << "the type of the hung GPU is unknown";
   EXPECT_EQ(candidates[0].gpu, 0u);
-  EXPECT_EQ(candidates[0].obstacle, "gpu 1 does not respond, and CUDA may wait for it");
+  EXPECT_EQ(candidates[0].obstacle, "gpu 1 does not respond, and CUDA may hang waiting for it");
   EXPECT_EQ(candidates[1].obstacle, "it is in use");
   GpuFacts lost = Gpu("A100", false);
   lost.reading = std::unexpected(gpu::ReadError(ErrorCode::kNotFound, "lost"));
@@ -57,7 +57,8 @@ TEST(DoctorContext, IsComparedWithTheEstimators) {
   const AssumedContext learned{.mib = 700, .taught_by = "A100", .tasks = 12};
   AssumedContext why = shipped;
   why.reason =
-      "as shipped: 2 of the finished models are small enough to reveal the constant, 5 are needed";
+      "as shipped: 2 of the finished models are small enough to reveal the constant, but 5 are "
+      "needed";
   const struct {
     const char* name;
     std::int64_t mib;
@@ -66,12 +67,12 @@ TEST(DoctorContext, IsComparedWithTheEstimators) {
     const char* text;
   } cases[] = {
       {"as shipped: the libraries are in it", 412, shipped, Level::kOk,
-       "1455 MiB with PyTorch and cuBLAS (as shipped)"},
+       "1455 MiB, including PyTorch and cuBLAS (as shipped)"},
       {"as shipped, less", 1'700, shipped, Level::kWarn, "245 MiB less than the bare context"},
       {"learned: the libraries are in it", 412, learned, Level::kOk,
        "(learned from 12 tasks on A100)"},
       {"the server gives the reason", 412, why, Level::kOk,
-       "(as shipped: 2 of the finished models are small enough to reveal the constant, 5 are "
+       "(as shipped: 2 of the finished models are small enough to reveal the constant, but 5 are "
        "needed)"},
       {"everything is learned", 700, learned, Level::kOk, "A100: 700 MiB (measured)"},
       {"learned under another driver", 900, learned, Level::kWarn, "predictions are too low"},
@@ -111,7 +112,7 @@ TEST(DoctorContext, ProblemsOfTasksAreBad) {
                                           .not_measured = "",
                                           .assumed = {}});
     EXPECT_EQ(finding.level, c.level);
-    EXPECT_EQ(finding.text, "H100: no context can be measured on gpu 3: x");
+    EXPECT_EQ(finding.text, "H100: cannot measure a context on gpu 3: x");
     EXPECT_THAT(finding.remedy, HasSubstr(c.remedy));
   }
 }

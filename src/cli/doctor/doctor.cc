@@ -133,7 +133,7 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
   }
   if (facts.gpus->empty()) {
     findings.push_back({"gpus", Level::kBad, "the driver lists no GPUs",
-                        "see lspci and the kernel log (dmesg) for NVRM lines"});
+                        "check lspci, and the kernel log (dmesg) for NVRM lines"});
   }
   for (std::size_t i = 0; i < facts.gpus->size(); ++i) {
     std::vector<Finding> of_gpu = CheckGpu(i, facts, settings);

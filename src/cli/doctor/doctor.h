@@ -4,12 +4,12 @@
 
 #include <cstddef>
 #include <expected>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
 #include "base/result.h"
 #include "cli/terminal.h"
 #include "config/settings.h"
@@ -62,7 +62,7 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
 // The last line names the worst level.
 std::string DoctorText(const std::vector<Finding>& findings, const Screen& screen);
 // {"worst":"warn","findings":[{"topic","level","text","remedy"}]}.
-base::Json FindingsJson(const std::vector<Finding>& findings);
+nlohmann::json FindingsJson(const std::vector<Finding>& findings);
 // The same with "gpus":[{"uuid","name","pci","activity":"gpm","counters":[names of activity
 // counters],"values":[names of other values]}],
 // "contexts":[{"gpu_type","gpu","measured_mib" or "not_measured","assumed_mib","taught_by"}]}.

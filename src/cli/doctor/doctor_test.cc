@@ -54,7 +54,7 @@ TEST(DoctorGpus, AHealthyGpuHasNoProblems) {
   ASSERT_EQ(findings.size(), 4u);
   EXPECT_THAT(findings[0].text, HasSubstr("driver 550.1, NVML 12.550.1, CUDA up to 12.4"));
   EXPECT_THAT(findings[1].text, HasSubstr("A100, 1000M of 39.6G in use, GPU-a"));
-  EXPECT_THAT(findings[2].text, HasSubstr("(GPM); a task joins others while"));
+  EXPECT_THAT(findings[2].text, HasSubstr("(GPM); a task may join others while"));
   EXPECT_THAT(findings[3].text, HasSubstr("not reported: "));
 }
 
@@ -122,7 +122,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
        Level::kWarn, "2 uncorrectable memory errors"},
       {"reset wanted",
        [](gpu::Reading& r, config::Settings&) { r.condition.recovery = RecoveryAction::kGpuReset; },
-       Level::kBad, "asks for a reset"},
+       Level::kBad, "asks for a GPU reset"},
       {"reboot wanted",
        [](gpu::Reading& r, config::Settings&) {
          r.condition.recovery = RecoveryAction::kNodeReboot;
@@ -138,7 +138,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
        Level::kBad, "traffic"},
       {"something new",
        [](gpu::Reading& r, config::Settings&) { r.condition.recovery = RecoveryAction::kOther; },
-       Level::kBad, "unknown to this version"},
+       Level::kBad, "that this version does not know"},
       {"prohibited",
        [](gpu::Reading& r, config::Settings&) {
          r.condition.compute_mode = ComputeMode::kProhibited;
@@ -208,7 +208,8 @@ TEST(DoctorGpus, ReportsInstancesAndTheLackOfWholeGpus) {
       mixed.back().text,
       "1 of 2 boards partitioned: 2 x 3g.20gb; one task each (collocation.share_mig = false)");
   settings.policy.share_mig = true;
-  EXPECT_THAT(CheckDriver(facts, settings).back().text, HasSubstr("by the same rules as GPUs"));
+  EXPECT_THAT(CheckDriver(facts, settings).back().text,
+              HasSubstr("under the same rules as whole GPUs"));
   (*facts.gpus)[2].reading->counters = gpu::CounterSource::kNone;
   const Finding uncounted = FirstTrouble(CheckDriver(facts, settings));
   EXPECT_EQ(uncounted.topic, "gpu 2");
@@ -236,7 +237,7 @@ TEST(DoctorGpus, AnUndescribedGpuIsBad) {
   EXPECT_THAT(none.remedy, HasSubstr("nvidia-smi -mig 0"));
   (*facts.gpus)[0].info.trouble = {"only the first is used", gpu::TroubleCause::kSharedMemory};
   EXPECT_EQ(FirstTrouble(CheckDriver(facts, {})).level, Level::kWarn);
-  // The result must not depend on the words of `trouble` alone.
+  // The result must depend on the cause, not on the wording of `trouble`.
   (*facts.gpus)[0].info.trouble = {"MIG is on but there are no instances"};
   EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }

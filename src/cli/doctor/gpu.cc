@@ -75,7 +75,7 @@ struct RecoveryAdvice {
   const char* remedy;
 };
 constexpr RecoveryAdvice kRecoveries[] = {
-    {RecoveryAction::kGpuReset, Level::kBad, "the driver asks for a reset of this GPU",
+    {RecoveryAction::kGpuReset, Level::kBad, "the driver asks for a GPU reset",
      "stop its processes and reset it: nvidia-smi -r"},
     {RecoveryAction::kNodeReboot, Level::kBad, "the driver asks for a reboot",
      "drain all GPUs and reboot"},
@@ -86,7 +86,7 @@ constexpr RecoveryAdvice kRecoveries[] = {
 };
 constexpr RecoveryAdvice kUnknownRecovery = {
     RecoveryAction::kOther, Level::kBad,
-    "the driver asks for a recovery action unknown to this version",
+    "the driver asks for a recovery action that this version does not know",
     "see nvidia-smi -q, and update CARMA"};
 
 struct XidAdvice {
@@ -97,7 +97,7 @@ struct XidAdvice {
 constexpr XidAdvice kXidAdvice[] = {
     {gpu::XidClass::kNews, Level::kOk, ""},
     {gpu::XidClass::kTask, Level::kWarn,
-     "a program's own fault: find the task that failed (carma list --state failed)"},
+     "caused by a program: find the task that failed (carma list --state failed)"},
     {gpu::XidClass::kContained, Level::kWarn, "reset it (nvidia-smi -r) when its tasks have ended"},
     {gpu::XidClass::kDevice, Level::kBad,
      "stop its processes and reset it (nvidia-smi -r); have it examined if this happens again"},
@@ -207,15 +207,16 @@ class GpuCheck {
 
   // DCGM does not help here, because its counters do not name their instance (docs/server/gpus.md).
   void NoActivityOfInstances() {
-    const std::string text = "SM activity of instances is not reported before Hopper";
+    const std::string text =
+        "GPUs older than Hopper do not report the SM activity of MIG instances";
     const core::PolicyConfig& policy = settings_.policy;
     if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
     if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory)
       return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
     // Utilisation is no substitute, because instances do not report it either.
-    Add(Level::kWarn, text + ": tasks do not share here, despite collocation.share_mig",
-        "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share by "
-        "memory alone");
+    Add(Level::kWarn, text + ": tasks do not share this instance, despite collocation.share_mig",
+        "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share "
+        "based on memory alone");
   }
 
   std::string Rule() const {
@@ -225,7 +226,7 @@ class GpuCheck {
     const bool by_streams = policy.sharing == core::SharingMethod::kStreams && !settings_.published;
     const char* const key = by_streams ? "collocation.streams_sm_cap" : "policy.sm_cap";
     if (!policy.sm_cap) return fmt::format("; not needed ({} = false)", key);
-    return fmt::format("; a task joins others while the mean over {} s is at most {:.0f} % ({})",
+    return fmt::format("; a task may join others while the mean over {} s is at most {:.0f} % ({})",
                        settings_.window.count() / 1'000, *policy.sm_cap * 100, key);
   }
 
@@ -296,7 +297,7 @@ class GpuCheck {
     if (unknown == 0) return;
     Add(Level::kWarn,
         fmt::format(
-            "the memory of {} of {} is not reported", unknown,
+            "memory use is not reported for {} of {}", unknown,
             processes.size() == 1 ? "1 process" : fmt::format("{} processes", processes.size())),
         "run carmad as root on the host, not in its own container; CARMA counts memory "
         "without a known owner against the GPU");
@@ -365,20 +366,20 @@ std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings&
   }
   const Division division = DivisionOf(*driver.gpus);
   if (division.profiles.empty()) return findings;
-  const char* const sharing = settings.policy.share_mig
-                                  ? "shared by the same rules as GPUs (collocation.share_mig)"
-                                  : "one task each (collocation.share_mig = false)";
+  const char* const sharing =
+      settings.policy.share_mig
+          ? "shared under the same rules as whole GPUs (collocation.share_mig)"
+          : "one task each (collocation.share_mig = false)";
   findings.push_back({"mig", Level::kOk,
                       fmt::format("{} of {} boards partitioned: {}; {}", division.boards.size(),
                                   division.boards.size() + division.whole,
                                   CountedProfiles(division.profiles), sharing),
                       ""});
   if (division.whole == 0) {
-    findings.push_back(
-        {"mig", Level::kWarn,
-         "every GPU is partitioned: multi-GPU tasks can never run, because instances cannot work "
-         "together",
-         "leave as many GPUs unpartitioned (nvidia-smi -mig 0) as such a task requests"});
+    findings.push_back({"mig", Level::kWarn,
+                        "every GPU is partitioned: multi-GPU tasks can never run, because a task "
+                        "cannot span instances",
+                        "leave enough GPUs unpartitioned (nvidia-smi -mig 0) for such a task"});
   }
   return findings;
 }

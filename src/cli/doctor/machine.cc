@@ -60,7 +60,7 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
   const std::string only =
       base::NamedLine(root + "/proc/driver/nvidia/params", "RmProfilingAdminOnly:");
   if (!is_root && only == "1") {
-    add(Level::kWarn, "performance counters are for administrators only",
+    add(Level::kWarn, "performance counters are restricted to administrators",
         "run carmad as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0");
   }
   const std::string control = root + "/dev/nvidiactl";
@@ -122,8 +122,8 @@ Finding CheckClock(const ClockFacts& clock) {
     return {"clock", Level::kWarn,
             fmt::format("the daemon's clock differs by {} s",
                         std::abs(*clock.daemon_ms - clock.now_ms) / 1'000),
-            "the clock was changed after carmad started, and carmad's own clock never goes back: "
-            "restart carmad"};
+            "restart carmad: the clock was changed after carmad started, and carmad's own clock "
+            "never goes back"};
   }
   if (!clock.synchronised) {
     return {"clock", Level::kWarn, now + ", not synchronised",
@@ -135,14 +135,14 @@ Finding CheckClock(const ClockFacts& clock) {
 Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types) {
   const std::string path = base::Printable(settings.estimate_profiles);
   const auto broken = [](const std::string& why) {
-    return Finding{"profiles", Level::kWarn, "estimate.profiles: " + base::Printable(why),
-                   "recreate it with carma profile, or set estimate.profiles = \"\": carmad "
-                   "works without it"};
+    return Finding{
+        "profiles", Level::kWarn, "estimate.profiles: " + base::Printable(why),
+        "recreate it with carma profile, or set estimate.profiles = \"\"; carmad works without it"};
   };
   const Result<std::string> text =
       base::ReadFile(settings.estimate_profiles, profile::kMaxProfilesBytes);
   if (!text && text.error().code == ErrorCode::kDenied)
-    return {"profiles", Level::kOk, path + ": no permission to read it, not checked", ""};
+    return {"profiles", Level::kOk, path + ": not checked (no permission to read it)", ""};
   if (!text) return broken(text.error().message);
   const auto profiles = profile::ParseProfiles(*text, settings.estimate_profiles);
   if (!profiles) return broken(profiles.error().message);
@@ -151,17 +151,18 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
   if (signed_lines == 0) {
     return {"profiles", Level::kWarn,
             fmt::format("{}: none of {} profiles has a signature", path, profiles->size()),
-            "measure your own commands (docs/server/profile.md): built-in workloads match no "
-            "user's task"};
+            "measure your own commands (docs/server/profile.md): built-in workloads do not match "
+            "users' tasks"};
   }
   const bool of_here = std::ranges::any_of(*profiles, [&](const profile::WorkloadProfile& each) {
     return !each.signature.empty() &&
            std::ranges::find(gpu_types, each.gpu_type) != gpu_types.end();
   });
   if (!gpu_types.empty() && !of_here) {
-    return {"profiles", Level::kWarn,
-            fmt::format("{}: nothing in it was measured on this server's GPUs", path),
-            "run carma profile here: of measurements on other GPUs, only the SM activity is used"};
+    return {
+        "profiles", Level::kWarn,
+        fmt::format("{}: none of its profiles was measured on this server's GPUs", path),
+        "run carma profile here; from measurements on other GPUs, only the SM activity is used"};
   }
   return {
       "profiles", Level::kOk,
@@ -179,9 +180,9 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
     findings.push_back({"notices", Level::kOk, "mail through " + shown, ""});
     if (!base::IsProgram(root + settings.notify_sendmail)) {
       findings.back() = {
-          "notices", Level::kWarn, "no mail can be sent: there is no program " + shown,
-          "install one that accepts mail like sendmail(8)" + InstallCommand(root, Missing::kMail) +
-              ", or remove mail from notify.allow"};
+          "notices", Level::kWarn, "mail cannot be sent: there is no program " + shown,
+          "install a program that accepts mail as sendmail(8) does" +
+              InstallCommand(root, Missing::kMail) + ", or remove mail from notify.allow"};
     }
   }
   if (allowed("webhook")) {
@@ -212,9 +213,10 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
          "install it, chmod +x it, and give it a first line such as #!/bin/sh");
   }
   if (settings.window < kFewSamples * settings.sample_period) {
-    warn(fmt::format("monitor.window of {} holds fewer than {} samples of {}: a pause between two "
-                     "steps looks like an idle GPU",
-                     Seconds(settings.window), kFewSamples, Seconds(settings.sample_period)),
+    warn(fmt::format(
+             "monitor.window of {} holds fewer than {} samples (one every {}): a pause between two "
+             "steps looks like an idle GPU",
+             Seconds(settings.window), kFewSamples, Seconds(settings.sample_period)),
          "a window of 30 s or more is usual");
   }
   if (settings.policy.stale_after < kFewSamples * settings.sample_period) {
@@ -257,10 +259,10 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
   // allows.
   if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
   return {{"settings", Level::kWarn,
-           fmt::format(
-               "monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be blamed",
-               base::Printable(settings.kernel_log), std::strerror(errno)),
-           "let carmad open the device, with CAP_SYSLOG (also in a container)"}};
+           fmt::format("monitor.kernel_log: cannot open {} ({}), so the wrong task may be blamed "
+                       "for a fault under MPS",
+                       base::Printable(settings.kernel_log), std::strerror(errno)),
+           "give carmad permission to open it, and CAP_SYSLOG (also in a container)"}};
 }
 
 namespace {
@@ -309,9 +311,9 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
   if (!daemon.status || daemon.gpus.empty() || driver.versions || driver.hangs) return {};
   if (daemon.status->driver != api::kDriverIsWell) return {};
   return {{"settings", Level::kWarn,
-           fmt::format("carmad reads {}, but this command finds none: their settings differ",
+           fmt::format("carmad found {}, but this command found none: their settings differ",
                        base::Counted(std::ssize(daemon.gpus), "GPU")),
-           "give this command carmad's settings: --config, or the CARMA_ variables"}};
+           "run this command with carmad's settings (--config or the CARMA_ variables)"}};
 }
 
 namespace {
@@ -324,7 +326,7 @@ Finding MemoryLimitsFinding(const api::StatusView& status) {
   } else if (status.memory_limits == "mps") {
     text = "enforced by MPS, for each process of a task";
   } else if (status.collocation.starts_with("mps:")) {
-    text += " (they are with collocation.mps_servers = \"gpu\")";
+    text += " (collocation.mps_servers = \"gpu\" enforces them)";
   }
   if (!status.no_memory_limits.empty())
     text += "; not by the kernel: " + base::Printable(status.no_memory_limits, 400);
@@ -337,7 +339,7 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Fi
   const Result<api::StatusView>& status = daemon.status;
   if (!status) {
     return {{"daemon", Level::kWarn, base::Printable(status.error().message),
-             "start carmad, or give its socket with --socket"}};
+             "start carmad, or name its socket with --socket"}};
   }
   std::vector<Finding> findings = {
       {"daemon", Level::kOk,
@@ -367,7 +369,7 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Fi
     warn(fmt::format("gpu {} {} no tasks: {}", gpus, each.gpus.size() == 1 ? "takes" : "take",
                      base::Printable(each.why)),
          each.down ? "carmad retries automatically; see gpu above and the daemon's log"
-                   : "once that is fixed: carma resume " + gpus);
+                   : "once that is fixed, run carma resume " + gpus);
   }
   return findings;
 }

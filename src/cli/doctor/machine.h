@@ -59,11 +59,11 @@ struct DaemonFacts {
   Result<api::StatusView> status;
   std::vector<api::GpuView> gpus;  // from the daemon; empty: no answer
   std::int64_t asked_ms = 0;       // time of this process when `status` arrived
-  // State of the simulated GPUs of carmad --simulate, which no configuration names. Empty for other
-  // GPUs.
+  // State folder of the GPUs that carmad --simulate simulates; no configuration names it. Empty for
+  // other GPUs.
   std::string simulated_state = {};
 };
-// told: earlier findings. What they report about settings is not repeated.
+// told: earlier findings; settings that they already report are not reported again.
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Finding>& told = {});
 // Warns if the daemon reads GPUs that this command does not find with its own settings.
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver);

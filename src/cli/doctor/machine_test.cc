@@ -153,7 +153,7 @@ TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNothing) {
   EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("nothing isolates their processes"));
   EXPECT_THAT(FirstMachineTrouble(Check()).remedy, Not(HasSubstr("root")));
   EXPECT_THAT(FirstMachineTrouble(CheckMps(root_, settings_, "/usr/bin", false, trial_)).remedy,
-              HasSubstr("only root's carma doctor can test"));
+              HasSubstr("only carma doctor run as root can test"));
   trial_ = Denied("that needs driver branch 580 or newer");
   EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstMachineTrouble(Check()).text,
@@ -181,7 +181,7 @@ TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; at most 48 processes"));
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is limited for tasks on one GPU"));
   settings_.mps_servers = task::MpsScope::kGpu;
-  EXPECT_THAT(Check()[0].text, HasSubstr("none above its task's promise and policy.margin"));
+  EXPECT_THAT(Check()[0].text, HasSubstr("each limited to its task's promise plus policy.margin"));
   settings_.mps_memory_limit = false;
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is not limited"));
   settings_.mps_control = "/opt/mps-control";
@@ -201,7 +201,7 @@ TEST_F(DoctorMps, NeedsAFolderThatOthersCannotWrite) {
   Put("/run/carma/mps/.keep", "");
   EXPECT_EQ(Worst(Check()), Level::kOk);
   ::chmod((root_ + "/run/carma/mps").c_str(), 0777);
-  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("is writable by others"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("is writable by other users"));
   settings_.mps_dir = "/run/carma/mps/.keep/mps";
   EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("is not a folder"));
   if (::geteuid() == 0) return;  // root may write everywhere
@@ -309,7 +309,7 @@ TEST_F(DoctorMachine, ChecksNotificationPrograms) {
   std::vector<Finding> findings = CheckNotices(root_, settings);
   ASSERT_EQ(findings.size(), 2u);
   EXPECT_THAT(findings[0].text,
-              HasSubstr("no mail can be sent: there is no program /usr/sbin/sendmail"));
+              HasSubstr("mail cannot be sent: there is no program /usr/sbin/sendmail"));
   EXPECT_THAT(findings[0].remedy, HasSubstr("notify.allow"));
   EXPECT_THAT(findings[1].text, HasSubstr("curl is not installed"));
   Put("/usr/sbin/sendmail", "", 0755);
@@ -430,8 +430,7 @@ TEST(Doctor, MemoryThatMpsDoesNotLimitHasARemedy) {
     return std::string();
   };
   EXPECT_EQ(text(),
-            "task limits are not enforced (they are with collocation.mps_servers = "
-            "\"gpu\")");
+            "task limits are not enforced (collocation.mps_servers = \"gpu\" enforces them)");
   daemon.status->collocation = "streams: at most 4 tasks";
   EXPECT_EQ(text(), "task limits are not enforced");
 }
@@ -468,7 +467,7 @@ TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
   daemon.status->troubles = {"GPU 1 accepts no new tasks: Xid 79: fell off the bus"};
   EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "a shared cause is shown once";
   EXPECT_EQ(FirstMachineTrouble(CheckDaemon(daemon)).remedy,
-            "once that is fixed: carma resume 1,2");
+            "once that is fixed, run carma resume 1,2");
   daemon.gpus[1].trouble += "; the driver does not answer";
   daemon.status->troubles.emplace_back("GPU 1: the driver does not answer");
   EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "both problems are reported with the GPU";

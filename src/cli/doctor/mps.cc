@@ -24,7 +24,7 @@ namespace {
 // root with protocol 3.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
-constexpr std::size_t kMaxFolders = 1'000;  // folders of users, or of one user's GPUs
+constexpr std::size_t kMaxFolders = 1'000;  // user folders, or GPU folders of one user
 
 // Finds the program as execvp would; empty if it is not found.
 std::string FindProgram(const std::string& root, const std::string& name,
@@ -121,7 +121,7 @@ class MpsCheck {
           fmt::format("an MPS control daemon that is not CARMA's (pid {}) serves {}: programs that "
                       "CARMA did not start share GPUs through it",
                       *pid, dir),
-          "stop it unless it is wanted: " +
+          "stop it unless you need it: " +
               (task::MpsSpeaksThree(*pid)
                    ? variable + " nvidia-cuda-mps-control -q"
                    : "echo quit | " + variable + " nvidia-cuda-mps-control") +
@@ -132,7 +132,7 @@ class MpsCheck {
   void NotUsed() {
     if (own_.living.empty()) return Add(Level::kOk, "not used (collocation.method)");
     Add(Level::kWarn, "collocation.method is not \"mps\", but " + OwnText(own_),
-        "older tasks keep them running; otherwise stop each one: echo quit | "
+        "they keep running while older tasks use them; otherwise stop each one: echo quit | "
         "CUDA_MPS_PIPE_DIRECTORY=" +
             base::Printable(settings_.mps_dir) + "/UID/GPU nvidia-cuda-mps-control");
   }
@@ -147,7 +147,7 @@ class MpsCheck {
               ": all tasks share GPUs through streams, without limits",
           settings_.simgpu_state.empty()
               ? "install the driver's MPS programs" + InstallCommand(root_, Missing::kMps) +
-                    ", or name the one to use with collocation.mps_control"
+                    ", or set collocation.mps_control to the one to use"
               : "set collocation.mps_control to the path of carma-simmps, which a simulated server "
                 "uses instead");
     } else {
@@ -161,7 +161,7 @@ class MpsCheck {
           "all users share one MPS server (collocation.mps_servers): nothing isolates their "
           "processes from each other, and a fault in one kills all of them on the same GPUs",
           std::string("set it to \"user\" unless all users trust each other") +
-              (is_daemon_user ? "" : "; only root's carma doctor can test whether it starts"));
+              (is_daemon_user ? "" : "; only carma doctor run as root can test whether it starts"));
     }
     Folder(is_daemon_user);
   }
@@ -175,7 +175,7 @@ class MpsCheck {
     if (!settings_.mps_memory_limit) return "memory is not limited (collocation.mps_memory_limit)";
     if (settings_.mps_servers != task::MpsScope::kGpu)
       return "memory is limited for tasks on one GPU (collocation.mps_servers)";
-    return "none above its task's promise and policy.margin";
+    return "each limited to its task's promise plus policy.margin";
   }
 
   // The remedy if the trial failed.
@@ -192,7 +192,7 @@ class MpsCheck {
       return Add(
           WithoutMps(),
           fmt::format(
-              "no control daemon can be used: {}: all tasks share GPUs through streams, without "
+              "no control daemon can be used ({}): all tasks share GPUs through streams, without "
               "limits",
               base::Printable(trial.error().message)),
           TrialRemedy(trial.error()));
@@ -237,7 +237,7 @@ class MpsCheck {
       return Add(Level::kBad, base::Printable(existing) + " is not a folder", remedy);
     if (existing == settings_.mps_dir && (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
       return Add(Level::kBad,
-                 shown + " is writable by others, so they could impersonate servers there",
+                 shown + " is writable by other users, so they could impersonate MPS servers there",
                  "chmod go-w " + shown);
     }
     if (is_daemon_user && ::access((root_ + existing).c_str(), W_OK | X_OK) != 0) {

@@ -1,5 +1,5 @@
 // Checks MPS (docs/server/collocation.md): whether CARMA can start its control daemons, which of
-// them are running, and whether other MPS daemons are.
+// them are running, and whether other MPS daemons are running.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@ using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
 
 // How tasks share a GPU with these settings. carmads_line: the method that carmad reports
-// ("streams: at most …"); empty if carmad is not running. For "auto", this line decides. Without
-// the line, the trial of MPS decides. Without either, the result is MPS, which "auto" prefers.
+// ("streams: at most …"); empty if carmad is not running. For "auto", the method comes from this
+// line or, without it, from the MPS trial. Without either, the result is MPS, which "auto" prefers.
 core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
                                   const MpsTrial& trial);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxReleaseFile = 64 * 1024;
 
 struct Packages {
-  std::string_view distribution;  // a word of ID or ID_LIKE; the first matching row counts
+  std::string_view distribution;  // a word of ID or ID_LIKE; the first matching row is used
   std::string_view install;
   std::array<std::string_view, 5> of;  // by Missing
 };

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "core/values/interference.h"
 
@@ -37,7 +38,7 @@ std::vector<Load> Beside(const Load& own, std::span<const double> activities) {
 }
 
 std::string SlowdownText(const std::vector<Load>& loads) {
-  return fmt::format("{:.2f} times as long under MPS, {:.2f} with streams",
+  return fmt::format("takes {:.2f} times as long under MPS, {:.2f} with streams",
                      SlowdownOf(SharingMethod::kMps, loads),
                      SlowdownOf(SharingMethod::kStreams, loads));
 }
@@ -76,7 +77,7 @@ std::string KnownText(const api::KnowledgeView& known, const ModelWork& model,
   const Load own = core::LoadOf(profile);
   if (!MindedBy(profile).empty()) {
     text += fmt::format(", s {:.3g}, p {:.3g}", own.sensitivity, own.pressure);
-    if (!profile.mps) text += " (by batch and layers)";
+    if (!profile.mps) text += " (estimated from batch and layers)";
   }
   if (known.iteration_ms) text += fmt::format(", {:.4g} ms an iteration", *known.iteration_ms);
   return text + "\n";

@@ -2,28 +2,28 @@
 // it shares a GPU.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "api/knowledge_view.h"
-#include "base/json.h"
 #include "estimate/activity_guess.h"
 
 namespace carma::cli {
 
 // What the task's model summary shows about its GPU activity.
 struct ModelWork {
-  std::optional<double> grain;                   // of its kernels (core/profile.h)
+  std::optional<double> grain;                   // grain of its kernels (core/profile.h)
   std::optional<estimate::ActivityGuess> guess;  // for a task that has not run
 };
 // Lines of text: SM activity when alone and its source, the iteration time, and the predicted
-// slowdown next to an identical task. If activities of neighbours are given, also the slowdown next
-// to those.
+// slowdown next to an identical task. If `beside` is not empty, also the slowdown next to tasks
+// with these activities.
 std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside);
 // The same facts as JSON (docs/use/api.md).
-base::Json ActivityJson(const api::KnowledgeView& known, const ModelWork& model,
-                        std::span<const double> beside);
+nlohmann::json ActivityJson(const api::KnowledgeView& known, const ModelWork& model,
+                            std::span<const double> beside);
 
 }  // namespace carma::cli

@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "base/json.h"
+
 namespace carma::cli {
 namespace {
 
@@ -26,17 +28,19 @@ TEST(ActivityText, ShowsTheActivityAndItsSource) {
   const std::string text = ActivityText(measured, {}, std::array{0.6, 0.3});
   EXPECT_THAT(text,
               HasSubstr("30 % when alone (by carma profile), s 1, p 0.25, 31.25 ms an iteration"));
-  EXPECT_THAT(text, HasSubstr("next to an identical task: 1.25 times as long under MPS"))
+  EXPECT_THAT(text, HasSubstr("next to an identical task: takes 1.25 times as long under MPS"))
       << "1 + s p";
-  EXPECT_THAT(text, HasSubstr("beside 60 % + 30 %: 1.90 times as long under MPS"))
+  EXPECT_THAT(text, HasSubstr("beside 60 % + 30 %: takes 1.90 times as long under MPS"))
       << "unknown neighbours slow it down by their activity";
 }
 
 TEST(ActivityText, UsesBatchAndLayersWithoutAMeasurement) {
   const api::KnowledgeView seen{.sm_active = 0.5, .profile_by = "runs"};
   const std::string text = ActivityText(seen, {.grain = 0.25, .guess = {}}, {});
-  EXPECT_THAT(text, HasSubstr("50 % when alone (by runs), s 1.08, p 0.348 (by batch and layers)"));
-  EXPECT_THAT(text, HasSubstr("next to an identical task: 1.37 times"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("50 % when alone (by runs), s 1.08, p 0.348 (estimated from batch and layers)"));
+  EXPECT_THAT(text, HasSubstr("next to an identical task: takes 1.37 times"));
   const base::Json json = ActivityJson(seen, {.grain = 0.25, .guess = {}}, {});
   EXPECT_EQ(json.at("sensitivity_by"), "layers");
   EXPECT_NEAR(json.at("sensitivity").get<double>(), 1.077, 0.001);
@@ -46,10 +50,9 @@ TEST(ActivityText, UsesBatchAndLayersWithoutAMeasurement) {
 
 TEST(ActivityText, BeforeTheFirstRunTheModelIsUsed) {
   const ModelWork work{.grain = {}, .guess = estimate::ActivityGuess{0.47, 0.1}};
-  EXPECT_THAT(
-      ActivityText({}, work, {}),
-      HasSubstr("SM activity: about 47 % when alone (from the model's multiply-adds; mean error "
-                "10 points)\n"));
+  EXPECT_THAT(ActivityText({}, work, {}),
+              HasSubstr("SM activity: about 47 % when alone (from the model's multiply-adds; mean "
+                        "error 10 points)\n"));
   const api::KnowledgeView seen{.sm_active = 0.3, .profile_by = "runs"};
   EXPECT_THAT(ActivityText(seen, work, {}), HasSubstr("30 % when alone (by runs)"));
   EXPECT_EQ(ActivityJson({}, work, {}).at("guessed_sm_active"), 0.47);

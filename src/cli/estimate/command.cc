@@ -1,4 +1,4 @@
-// `carma estimate`: shows every estimator's answer for a model or a task.
+// `carma estimate`: shows every estimator's prediction for a model or a task.
 #include <unistd.h>
 
 #include <algorithm>
@@ -134,16 +134,16 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
       std::vector<std::string> known;
       for (const estimate::EstimatorEntry& each : estimate::Estimators())
         known.emplace_back(each.name);
-      return Invalid("--estimator: '" + base::Printable(name, 40) + "': expected all or some of " +
-                     base::Join(known, ","));
+      return Invalid("--estimator: '" + base::Printable(name, 40) +
+                     "': expected all, or one or more of " + base::Join(known, ","));
     }
     chosen.push_back(entry);
   }
   return chosen;
 }
 
-// The summary of the script that was run. If no script was run, the summary in the named or found
-// file.
+// The summary of the script that was run or, if no script was run, the summary in the named or
+// found file.
 estimate::Summary SummaryOf(const EstimateFlags& flags,
                             const std::optional<Result<std::string>>& ran,
                             const task::TaskSpec& spec) {
@@ -224,7 +224,7 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   }
   if (!answered && !flags.run && WordsOfRun(context.words, "", "1")) {
     std::string remark =
-        "to read the model from the script's first step, without a GPU: carma estimate --run";
+        "to read the model from the script's first step without a GPU, run carma estimate --run";
     for (const std::string& word : context.words) remark += " " + ShellQuote(word);
     sheet.remarks.push_back(std::move(remark));
   }
@@ -235,7 +235,8 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
 
 void RunHfConfig(Context& context, const EstimateFlags& flags) {
   if (!flags.file.empty())
-    return context.Fail({ErrorCode::kInvalid, "estimate: expected a file or --hf-config"});
+    return context.Fail(
+        {ErrorCode::kInvalid, "estimate: expected either a file or --hf-config, not both"});
   TransformerFlags asked = flags.transformer;
   for (const auto& [name, value] :
        {std::pair("batch", &flags.batch), std::pair("optimizer", &flags.optimizer),
@@ -280,10 +281,9 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "      --gradient-checkpointing full\n"
       "FILE is a model summary (torchsummary, torchinfo, Keras, print(model), carma_summary.py),\n"
       "a script with #CARMA lines, a .rad file, a Python script or a configuration file for\n"
-      "axolotl, LLaMA-Factory, torchtune, torchtitan or TRL. A daemon adds its calibration and\n"
-      "history.\n"
-      "BOUND covers the share of tasks given by --coverage.\n"
-      "Exit code: 0 estimated, 1 no estimator has an answer, 2 the file cannot be read.\n"
+      "axolotl, LLaMA-Factory, torchtune, torchtitan or TRL. carmad, if running, adds its\n"
+      "calibration and history. BOUND covers the share of tasks set with --coverage.\n"
+      "Exit code: 0 estimated, 1 no estimate is possible, 2 the file cannot be read.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EstimateFlags>();
   verb.AddOption("file", "FILE", flags->file,
@@ -296,8 +296,9 @@ void AddEstimateCommand(Syntax app, Context& context) {
   add("--optimizer", flags->optimizer, "sgd, sgd-momentum, adam, adamw …", "NAME");
   add("--precision", flags->precision, "fp32, amp, bf16 …", "NAME");
   add("-G,--gpus", flags->gpus, "number of GPUs", "N");
-  add("--memory", flags->memory, "the memory you would state yourself", "SIZE");
-  add("--gpu-type", flags->gpu_type, "GPU as the driver names it (default: the server's)", "NAME");
+  add("--memory", flags->memory, "your own memory estimate, for comparison", "SIZE");
+  add("--gpu-type", flags->gpu_type, "GPU name reported by the driver (default: the server's)",
+      "NAME");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--weights", flags->weights,
       "folder with the gpumemnet weights (default: shipped); or how a transformer stores its "
@@ -311,7 +312,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
       .Values(1, 15)
       .OneWord()
       .Range(0.0, 1.0);
-  verb.AddFlag("--explain", flags->explain, "show the parts of each number, notes, calibration");
+  verb.AddFlag("--explain", flags->explain, "break down each number; show notes and calibration");
   verb.AddFlag("--run", flags->run,
                "run the given Python command to the end of its first step, without a GPU");
   verb.AddFlag("--reset-calibration", flags->reset,

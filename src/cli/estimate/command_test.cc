@@ -32,7 +32,8 @@ TEST_F(App, EstimateOfAScriptWithoutAModelNamesRun) {
       << ran.out;
 }
 
-// The interpreter is a stand-in that answers like the helper; the helper's own tests are in Python.
+// The interpreter is a stand-in that responds like the helper; the helper's own tests are in
+// Python.
 TEST_F(App, EstimateRunsAScriptAndFallsBackWithOneLine) {
   const std::string python = daemon_.dir() + "/python3";
   const auto answer = [&](const std::string& text) {

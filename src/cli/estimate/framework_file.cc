@@ -32,7 +32,8 @@ bool MayBeTraining(std::string_view path) {
 Result<std::vector<std::string>> CommandOfFile(const std::string& path, std::string_view text) {
   using Words = std::vector<std::string>;
   const auto refuse = [&](std::string_view framework, std::string_view usage) {
-    return Invalid("{}: {}'s configuration names no model: {}", path, framework, usage);
+    return Invalid("{}: {} configuration files do not name a model; use {}", path, framework,
+                   usage);
   };
   if (path.ends_with(".py")) return Words{"python3", path};
   if (path.ends_with(".toml") && text.find("[training]") != std::string_view::npos)

@@ -1,4 +1,4 @@
-// Recognises training configuration files that are given without a command.
+// Recognises training configuration files that are passed without a command.
 #pragma once
 
 #include <string>

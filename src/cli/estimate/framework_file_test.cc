@@ -37,7 +37,8 @@ TEST(FrameworkFile, OtherFilesAreLeftAlone) {
 TEST(FrameworkFile, ReportsAMissingModel) {
   const auto accelerate = CommandOfFile("f.yaml", "distributed_type: FSDP\n");
   ASSERT_FALSE(accelerate);
-  EXPECT_THAT(accelerate.error().message, HasSubstr("accelerate's configuration names no model"));
+  EXPECT_THAT(accelerate.error().message,
+              HasSubstr("accelerate configuration files do not name a model"));
   const auto deepspeed = CommandOfFile("d.json", R"({"zero_optimization": {"stage": 3}})");
   ASSERT_FALSE(deepspeed);
   EXPECT_THAT(deepspeed.error().message, HasSubstr("--deepspeed"));

@@ -85,7 +85,7 @@ Result<std::string> RunScript(const Words& command, const std::string& gpus) {
   request.limit = kLimit;
   const task::RunResult ran = CARMA_TRY(task::RunBounded(request));
   if (ran.exit_code == 0 && ran.signal == 0) return ran.output;
-  if (ran.late) return Unavailable("the script did not exit");
+  if (ran.late) return Unavailable("the script did not exit in time");
   const std::string end = ran.signal != 0 ? "was killed by signal " + std::to_string(ran.signal)
                                           : "exited with " + std::to_string(ran.exit_code);
   std::string_view said = ran.signal != 0 ? "" : base::Trim(ran.errors);

@@ -127,7 +127,7 @@ std::string CoverageText(const Answer& answer) {
   return answer.coverage > 0 ? fmt::format("{:.4g} %", answer.coverage * 100) : "-";
 }
 
-// The first warning, or the reason why there is no answer. Only --explain shows the rest.
+// The first warning, or the reason why there is no estimate. Only --explain shows the rest.
 std::string NoteText(const Opinion& opinion) {
   if (!opinion.answer) return base::Printable(opinion.answer.error().message, kShown);
   const std::vector<std::string>& warnings = opinion.answer->warnings;
@@ -136,7 +136,7 @@ std::string NoteText(const Opinion& opinion) {
   return base::Printable(warnings.front(), kShown) + more;
 }
 
-// Whether "auto" uses the answer of another estimator that is also shown.
+// Whether "auto" uses the estimate of another estimator that is also shown.
 bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::string& method) {
   return opinion.estimator != method &&
          std::ranges::any_of(sheet.opinions, [&](const Opinion& each) {
@@ -181,12 +181,12 @@ std::string PromiseLine(const EstimateSheet& sheet) {
 
 std::string CalibrationLine(const EstimateSheet& sheet) {
   const estimate::Site& site = sheet.site;
-  if (!sheet.knowledge) return "as shipped: no daemon answered";
+  if (!sheet.knowledge) return "as shipped: no daemon responded";
   if (!sheet.knowledge->learns) return "as shipped: the daemon does not learn (estimate.history)";
   const std::string reason = base::Printable(site.reason, kShown);
   if (site.taught_by.empty()) return reason.empty() ? "as shipped" : reason;
   return fmt::format(
-      "{}; constant {:+.0f} MiB; {} on {}, of which a factor of {:.3f} covers {:.4g} %{}", reason,
+      "{}; constant {:+.0f} MiB; {} on {}, a factor of {:.3f} covers {:.4g} % of them{}", reason,
       site.context_shift_mib, base::Counted(site.tasks, "task"),
       base::Printable(site.taught_by, 80), site.Factor(sheet.question->coverage, 1),
       sheet.question->coverage * 100,
@@ -265,7 +265,7 @@ std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen&
   if (sheet.knowledge || sheet.work.guess) {
     out += ActivityText(sheet.knowledge.value_or(api::KnowledgeView{}), sheet.work, sheet.beside);
   } else if (!sheet.beside.empty()) {
-    out += "--beside is ignored: nothing is known about the task's SM activity\n";
+    out += "--beside is ignored, because the task's SM activity is unknown\n";
   }
   return explain ? out + Details(sheet) : out;
 }

@@ -16,7 +16,7 @@
 
 namespace carma::cli {
 
-// One estimator's answer for the task.
+// One estimator's result for the task.
 struct Opinion {
   std::string estimator;
   Result<estimate::Answer> answer;

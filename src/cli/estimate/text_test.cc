@@ -37,7 +37,7 @@ class EstimateTextTest : public ::testing::Test {
     answer.warnings = {"assumed fp32", "assumed one GPU"};
     sheet_.opinions.push_back({"auto", answer});
     sheet_.opinions.push_back(
-        {"history", NotFound("this training has not run on this server before")});
+        {"history", NotFound("this training job has not run on this server before")});
   }
   void AddDaemon() {
     sheet_.knowledge.emplace();
@@ -58,8 +58,8 @@ TEST_F(EstimateTextTest, OneLinePerEstimatorWithItsReason) {
               AllOf(HasSubstr("resnet.txt: ResNet?[31m: torchinfo, 3 rows, 25.6 M parameters"),
                     HasSubstr("batch 32, adam, precision not given, 1 GPU, A100\n"),
                     HasSubstr("assumed fp32 (+1)"),
-                    HasSubstr("this training has not run on this server before"), HasSubstr("8.0G"),
-                    HasSubstr("10.0G"), HasSubstr("90 %")));
+                    HasSubstr("this training job has not run on this server before"),
+                    HasSubstr("8.0G"), HasSubstr("10.0G"), HasSubstr("90 %")));
   EXPECT_THAT(text, AllOf(Not(HasSubstr("context")), Not(HasSubstr("would promise"))));
   sheet_.optimizer = "Adam";
   EXPECT_THAT(EstimateText(sheet_, false, {}), HasSubstr("batch 32, adam, "));
@@ -73,7 +73,7 @@ TEST_F(EstimateTextTest, ExplainingShowsTermsNotesAndCalibration) {
   EXPECT_THAT(EstimateText(sheet_, true, {}),
               AllOf(HasSubstr("1.7G  context\n"), HasSubstr("6.3G  kept for backward\n"),
                     HasSubstr("note: assumed one GPU\n"), HasSubstr("note: inputs were inferred\n"),
-                    HasSubstr("calibration: as shipped: no daemon answered\n")));
+                    HasSubstr("calibration: as shipped: no daemon responded\n")));
   AddDaemon();
   EXPECT_THAT(EstimateText(sheet_, true, {}), HasSubstr("calibration: as shipped\n"));
   sheet_.site = {.gpu_type = "A100",
@@ -81,10 +81,11 @@ TEST_F(EstimateTextTest, ExplainingShowsTermsNotesAndCalibration) {
                  .tasks = 12,
                  .context_shift_mib = -1'180,
                  .ratios = std::vector<double>(12, 1.25),
-                 .reason = "learned from 12 small models: 3 % mean error"};
-  EXPECT_THAT(EstimateText(sheet_, true, {}),
-              AllOf(HasSubstr("learned from 12 small models: 3 % mean error; constant -1180 MiB"),
-                    HasSubstr("mixed with the shipped values until 30 tasks")));
+                 .reason = "learned from 12 small models, with a mean error of 3 %"};
+  EXPECT_THAT(
+      EstimateText(sheet_, true, {}),
+      AllOf(HasSubstr("learned from 12 small models, with a mean error of 3 %; constant -1180 MiB"),
+            HasSubstr("mixed with the shipped values until 30 tasks")));
   sheet_.knowledge->learns = false;
   EXPECT_THAT(EstimateText(sheet_, true, {}), HasSubstr("does not learn"));
 }
@@ -103,7 +104,8 @@ TEST_F(EstimateTextTest, JsonHasAllFacts) {
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ((*json)["estimates"][0]["point_mib"], 8'192);
   EXPECT_EQ((*json)["estimates"][0]["terms"][0]["name"], "context");
-  EXPECT_EQ((*json)["estimates"][1]["error"], "this training has not run on this server before");
+  EXPECT_EQ((*json)["estimates"][1]["error"],
+            "this training job has not run on this server before");
   EXPECT_EQ((*json)["model"]["params"], 25'557'032);
   EXPECT_EQ((*json)["precision"], nullptr);
   EXPECT_FALSE((*json)["calibration"]["daemon"].get<bool>());

@@ -105,8 +105,8 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
       fmt::format("{}: {}, {}, {:.1f} M parameters, {:.1f} M trained\n",
                   base::Printable(file, 4096), config.family, base::Counted(config.layers, "layer"),
                   estimate.parameters / 1e6, estimate.trained_parameters / 1e6);
-  text += fmt::format("{} x {} tokens per GPU and step; highest at {}\n\n", plan.batch,
-                      plan.sequence, PhaseText(estimate.phase));
+  text += fmt::format("{} x {} tokens per GPU and step; peak: {}\n\n", plan.batch, plan.sequence,
+                      PhaseText(estimate.phase));
   Table parts({{"PART"}, {"SIZE", true}});
   for (const auto& [name, mib] : NamedParts(estimate)) {
     if (mib > 0 || std::string_view(name) != "beside")
@@ -122,10 +122,11 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
   };
   add("needed", estimate.needed, "allocated by PyTorch");
   add("reserved", estimate.reserved, "including its allocator's cache");
-  add("shown", estimate.shown, "as nvidia-smi shows it: what to request per GPU");
+  add("shown", estimate.shown, "as nvidia-smi shows it; request this much per GPU");
   text += sums.Text(Screen{});
-  text += fmt::format("\nFor the GPU that needs the most; BOUND covers {:g} % of such runs.\n",
-                      100 * estimate.coverage);
+  text +=
+      fmt::format("\nFor the GPU that needs the most memory; BOUND covers {:g} % of such runs.\n",
+                  100 * estimate.coverage);
   for (const std::string& warning : estimate.warnings) text += "note: " + warning + "\n";
   return text;
 }

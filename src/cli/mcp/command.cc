@@ -52,7 +52,7 @@ void Serve(Context& context, bool changes) {
 void AddMcpCommand(Syntax app, Context& context) {
   auto changes = std::make_shared<bool>(false);
   const Syntax verb = app.AddVerb(
-      "mcp", "Serve AI agents: the Model Context Protocol over standard input and output");
+      "mcp", "Serve AI agents through the Model Context Protocol over standard input and output");
   verb.Footer(
       "Tools: list, gpus, show, explain, logs, preview, estimate; with --allow-changes also\n"
       "submit and cancel. Each tool runs carma once, with the user's permissions.\n"

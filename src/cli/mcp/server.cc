@@ -42,8 +42,8 @@ Json Object(Json properties, Json required = Json::array()) {
 }
 
 Json OfTask() {
-  return Object({{"task", Text("task number: 42; 40_3: index 3 of array 40; @: the caller's last "
-                               "task (for cancel, its array)")}},
+  return Object({{"task", Text("task number: 42, 40_3 (index 3 of array 40) or @ (the caller's "
+                               "last task; for cancel, its array)")}},
                 {"task"});
 }
 Json OfLogs() {
@@ -53,13 +53,12 @@ Json OfLogs() {
                 {"task"});
 }
 Json OfList() {
-  return Object(
-      {{"state",
-        Text("tasks in these states, such as running,queued,failed,oom; all: also ended tasks")},
-       {"user", Text("only tasks of this user")},
-       {"name", Text("only tasks with this name")},
-       {"account", Text("only tasks of this account")},
-       {"class", Text("only tasks of this class")}});
+  return Object({{"state", Text("only tasks in these states, such as running,queued,failed,oom; "
+                                "all: include ended tasks")},
+                 {"user", Text("only tasks of this user")},
+                 {"name", Text("only tasks with this name")},
+                 {"account", Text("only tasks of this account")},
+                 {"class", Text("only tasks of this class")}});
 }
 Json OfNothing() {
   return Object(Json::object());
@@ -69,8 +68,8 @@ Json OfSubmission() {
                   {{"type", "array"},
                    {"items", {{"type", "string"}}},
                    {"description",
-                    "program and arguments, run without a shell; or a script that starts with #!, "
-                    "and arguments"}}},
+                    "a program and its arguments, run without a shell, or a script that starts "
+                    "with #! and its arguments"}}},
                  {"options",
                   {{"type", "object"},
                    {"description",
@@ -185,7 +184,7 @@ Result<Words> EstimateWords(const Json& arguments) {
   for (const std::string& word : words) {
     if (word == "--") break;
     if (word.starts_with("--run") || word.starts_with("--reset"))
-      return Invalid("words: {} is not allowed here: it runs or changes something", word);
+      return Invalid("words: {} is not allowed here, because it runs or changes something", word);
   }
   words.insert(words.begin(), "estimate");
   return words;
@@ -200,7 +199,8 @@ constexpr std::array kTools{
          &VerbOfTask<kExplain>},
     Tool{"logs", "Print the last lines of a task's output (default: 100)", &OfLogs, &LogsWords},
     Tool{"preview",
-         "Dry run of a submission: accepted or not, predicted memory, whether it could start now",
+         "Dry run of a submission: whether it would be accepted and could start now, and its "
+         "predicted memory",
          &OfSubmission, &PreviewWords},
     Tool{"estimate", "Predict the GPU memory of a training run from a model summary or a script",
          &OfEstimate, &EstimateWords},

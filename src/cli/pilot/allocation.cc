@@ -69,15 +69,14 @@ Result<Unit> CheckPlace(const config::Environment& environment, const std::strin
   if (job.empty()) return Unit{};
   if (!environment.contains("SLURMD_NODENAME")) {
     return Invalid(
-        "this is not a node of job {}: expected 'srun carma pilot', or 'carma pilot' in a batch "
-        "script",
+        "this is not a node of job {}; run 'srun carma pilot', or 'carma pilot' in a batch script",
         job);
   }
   const bool step = environment.contains("SLURM_STEP_ID");
   const std::int64_t nodes = NumberOf(environment, "SLURM_JOB_NUM_NODES").value_or(1);
   if (step || nodes <= 1) return Unit{};
   return Invalid(
-      "job {} has {} nodes, but a pilot serves one: start one on each, under its own name: srun "
+      "job {} has {} nodes, but a pilot serves one; start a pilot with its own name on each: srun "
       "--ntasks-per-node=1 sh -c 'carma pilot --name NAME-$SLURM_NODEID'",
       job, nodes);
 }
@@ -87,8 +86,8 @@ Result<Unit> CheckGpus(const Allocation& allocation) {
   const std::string whose =
       allocation.job.empty() ? "this environment" : fmt::format("job {}", allocation.job);
   return Invalid(
-      "{} has no GPU in CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS: expected a job that requests GPUs "
-      "(--gres=gpu:2), or --gpus LIST",
+      "{} has no GPU in CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS; request GPUs for the job "
+      "(--gres=gpu:2), or use --gpus LIST",
       whose);
 }
 

@@ -15,15 +15,15 @@ namespace carma::cli {
 
 struct Allocation {
   std::string job;  // Slurm's job number; empty: not in a job
-  // Names for daemon.gpus; empty: not given, which outside a job means the whole machine.
+  // Names for daemon.gpus. Empty: unspecified, which outside a job means the whole machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;
   std::optional<std::int64_t> memory_mib;
   std::optional<base::Time> ends;  // on this machine's clock
 };
 
-// The GPUs come from CUDA_VISIBLE_DEVICES, whose indices count within a device cgroup, or else from
-// Slurm's variables for the step or the job. named_gpus: the user names the GPUs, so the
+// The GPUs come from CUDA_VISIBLE_DEVICES, whose indices are relative to the device cgroup, or else
+// from Slurm's variables for the step or the job. named_gpus: the user names the GPUs, so the
 // environment need not. Errors: kInvalid, with what to do instead: not on a node of the job,
 // several nodes, no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);

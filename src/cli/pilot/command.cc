@@ -28,14 +28,15 @@ void AddPilotCommand(Syntax app, Context& context) {
   verb.Footer(
       "In a batch script, without administrator privileges:\n"
       "  carma pilot ./submit-all.sh            runs the script, then its tasks\n"
-      "  carma pilot --once --name sweep ./submit-all.sh   only the first pilot runs it; the next\n"
-      "                                         continues with the waiting tasks\n"
+      "  carma pilot --once --name sweep ./submit-all.sh   only the first pilot runs it; later\n"
+      "                                         ones continue with the waiting tasks\n"
       "  carma pilot --until-empty              runs only tasks already waiting\n"
-      "Uses only the GPUs, cores and memory of the job. Before the job ends, tasks are asked to\n"
-      "save and wait for the next pilot with that name. Inside the job, 'carma' finds this pilot.\n"
-      "SIGUSR1 (sbatch --signal): the end is near. SIGTERM: the end comes within 15 s.\n"
+      "Uses only the job's GPUs, cores and memory. Before the job ends, tasks are asked to save;\n"
+      "they then wait for the next pilot with the same name. Inside the job, 'carma' finds this\n"
+      "pilot. SIGUSR1 (sbatch --signal) announces the end of the job; SIGTERM stops the pilot\n"
+      "within 15 s.\n"
       "Exit code: the command's if it failed; 75 if tasks are waiting for the next pilot, 3 if\n"
-      "tasks have failed, 0 if all is done; 1 or 2 if the pilot could not serve.\n"
+      "tasks have failed, 0 if all are done; 1 or 2 if the pilot could not serve.\n"
       "Every verb also takes --json.");
   verb.AddOption("--name", "NAME", flags->name,
                  "name of the pilot's database; simultaneous pilots need different names");
@@ -45,14 +46,14 @@ void AddPilotCommand(Syntax app, Context& context) {
                  "indices or UUIDs of GPUs (default: the job's GPUs)");
   const Option until =
       verb.AddOption("--until", "TIME", flags->until,
-                     "when the pilot ends: 18:00, +4h (default: when the job ends)");
+                     "when the pilot exits: 18:00, +4h (default: when the job ends)");
   AddSpan(verb, "--for", flags->length, "how long the pilot runs: 4h, 90m").Excludes(until);
   AddSpan(
       verb, "--notice", flags->notice,
       "how long before the end to ask tasks to checkpoint, and to stop starting tasks without a\n"
-      "time limit (default: slots.notice, at most a quarter of the time)");
+      "time limit (default: slots.notice, at most a quarter of the pilot's time)");
   verb.AddFlag("--until-empty", flags->until_empty,
-               "end as soon as nothing is running and no waiting task can start");
+               "exit as soon as nothing is running and no waiting task can start");
   verb.AddFlag("--once", flags->once,
                "run the command only with a new database; later pilots with the same name skip it");
   verb.AddFlag("--beside", flags->beside,

@@ -40,7 +40,7 @@ using base::Time;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The reason in this pilot's drains and reservations, so that the next pilot recognises them.
+// The reason for this pilot's drains and reservations, by which the next pilot recognises them.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
@@ -141,7 +141,7 @@ class Pilot {
     if (!allocation_.ends) return Unit{};
     const Duration left = *allocation_.ends - SystemTime();
     if (left <= Duration{0})
-      return Invalid("the end is in the past: {}", base::FormatTime(*allocation_.ends));
+      return Invalid("the end time {} is in the past", base::FormatTime(*allocation_.ends));
     if (!flags_.notice) notice_ = std::min(notice_, left / kNoticeShare);
     empty_by_ = *allocation_.ends - std::min(grace_ + kSpare, left / kNoticeShare);
     return Unit{};
@@ -375,7 +375,7 @@ class Pilot {
     const Called<api::StatusView> status = GetStatus(context_.client());
     if (!status) return;
     if (RunningTasks(status->value) > 0)
-      Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
+      Say("the pilot will exit soon: tasks must checkpoint and stop by {}", base::FormatTime(by));
     CloseGpus(context_.client(), gpus_, kEndOfAllocation);
     for (const std::string& gpu : gpus_) {
       // The daemon refuses a time in the past, so the earliest deadline is now.
@@ -389,7 +389,7 @@ class Pilot {
   // kills the daemon.
   void TakeDaemonEnd() {
     if (leave_by_ || restarts_++ == kMostRestarts) {
-      if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad ended repeatedly"});
+      if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad exited repeatedly"});
       over_ = true;
       return;
     }
@@ -439,7 +439,8 @@ class Pilot {
     if (failed > 0) Say("{} failed", base::Counted(failed, "task"));
     if (waiting > 0) {
       Say("{} for the next pilot named {}",
-          base::Counted(waiting, "task") + (waiting == 1 ? " waits" : " wait"), flags_.name);
+          base::Counted(waiting, "task") + (waiting == 1 ? " is waiting" : " are waiting"),
+          flags_.name);
       return kExitTasksWait;
     }
     return failed > 0 ? kExitTasksFailed : 0;
@@ -458,7 +459,7 @@ class Pilot {
   double time_scale_ = 1;                 // speed of the daemon's clock
   std::optional<std::int64_t> began_ms_;  // on the daemon's clock
   std::optional<Time> empty_by_;          // when the tasks must be gone, before the end
-  std::optional<Time> leave_by_;          // deadline given to the tasks
+  std::optional<Time> leave_by_;          // deadline set for the tasks
   std::optional<Time> told_to_end_;       // when the first signal asked the pilot to end
   pid_t command_ = 0;
   int command_code_ = 0;

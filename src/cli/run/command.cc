@@ -28,21 +28,24 @@ void AddRunCommand(Syntax app, Context& context) {
   };
   auto pty = std::make_shared<Flags>();
   const Syntax verb = app.AddVerb(
-      "run", "Wait for GPUs, then run a command here, with this terminal, stdin and signals");
+      "run",
+      "Wait for GPUs, then run a command in this terminal (stdin and signals are passed through)");
   verb.Footer(
       "Waits like any task, then runs in this terminal and exits with the command's exit code.\n"
       "  carma run --gpu-mem 12G -- python3 train.py\n"
       "  carma run -G 2 -- torchrun --nproc-per-node 2 train.py\n"
       "  zcat data.gz | carma run ./score > result      pipes go to the task\n"
-      "Ctrl-C goes to the task, or removes it from the queue. The task keeps running while carmad\n"
-      "is down, and gets SIGHUP when this program exits. After running out of GPU memory it "
-      "restarts\n"
-      "here, unless its input is a pipe or a file. --output FILE keeps a copy of its output.\n");
+      "Ctrl-C interrupts the task, or removes it from the queue. The task keeps running while\n"
+      "carmad is down, and gets SIGHUP when this program exits. After running out of GPU memory,\n"
+      "it restarts here unless its input is a pipe or a file. --output FILE keeps a copy of its\n"
+      "output.\n");
   auto flags = AddRunOptions(verb);
   const Option always =
       verb.AddFlag("--pty", pty->pty,
                    "give the task its own terminal (default: if stdin and stdout are terminals)");
-  verb.AddFlag("--no-pty", pty->no_pty, "no terminal; use this program's streams").Excludes(always);
+  verb.AddFlag("--no-pty", pty->no_pty,
+               "do not allocate a terminal; use this program's standard streams")
+      .Excludes(always);
   verb.OnRun([&context, flags, pty, verb] {
     flags->submit.settings = GivenOptions(verb);
     if (pty->pty || pty->no_pty) flags->terminal = pty->pty;
@@ -68,16 +71,17 @@ void AddShellCommand(Syntax app, Context& context) {
 }
 
 void AddSshCommand(Syntax app, Context& context) {
-  const Syntax verb = app.AddVerb(
-      "ssh", "Run an ssh server inside a task, over stdin and stdout, as an editor's ProxyCommand");
+  const Syntax verb = app.AddVerb("ssh",
+                                  "Run an ssh server inside a task, over stdin and stdout, for use "
+                                  "as an editor's ProxyCommand");
   verb.Footer(
       "In ~/.ssh/config on your own machine:\n"
       "  Host gpu\n"
       "    ProxyCommand ssh SERVER carma ssh -G 1 --gpu-mem 12G --time 8h\n"
-      "Then 'ssh gpu', or VS Code Remote, is inside a task, with its GPUs, limits and "
-      "environment.\n"
-      "The task ends with the connection, and the connection with the task. Keys come from\n"
-      "~/.ssh/authorized_keys. Needs OpenSSH's sshd on the server; see docs/use/notebooks.md.\n");
+      "Then 'ssh gpu' and VS Code Remote run inside a task with its GPUs, limits and environment.\n"
+      "The task ends when the connection closes, and the connection closes when the task ends.\n"
+      "Keys are read from ~/.ssh/authorized_keys. Requires OpenSSH's sshd on the server; see\n"
+      "docs/use/notebooks.md.\n");
   auto flags = AddRunOptions(verb);
   verb.OnRun([&context, flags, verb] {
     flags->submit.settings = GivenOptions(verb);

@@ -50,7 +50,7 @@ class Runner {
   // Runs until the task has ended for good, and sets the exit code.
   void Run(std::uint64_t id) {
     id_ = id;
-    Tell("task {} is submitted", id_);
+    Tell("task {} has been submitted", id_);
     while (!over_) {
       pollfd fds[] = {{listener_.fd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
       const int ready = ::poll(fds, std::size(fds), static_cast<int>(look_.count()));
@@ -114,7 +114,7 @@ class Runner {
     const Called<api::TaskView> before = GetTask(context_.client(), id_);
     if (before && before->value.reason == "Held") return CaughtSignals::Stop();
     const auto held = ChangeTask(context_.client(), id_, "hold");
-    if (!held) return Tell("not stopped: {}", held.error().message);
+    if (!held) return Tell("not suspended: {}", held.error().message);
     Tell("task {} is held until this command continues (fg)", id_);
     const pid_t guard = StartGuard();
     CaughtSignals::Stop();

@@ -27,7 +27,7 @@ namespace {
 using base::Json;
 
 constexpr int kGuardS = 5;
-// A carmad that restarts or is being upgraded is back within this time.
+// A carmad that is restarting or being upgraded is back within this time.
 constexpr std::chrono::seconds kRestart{60};
 constexpr std::chrono::milliseconds kAgain{250};
 constexpr std::size_t kMaxText = 4 << 20;
@@ -44,7 +44,7 @@ std::string NodeName() {
 Result<std::string> NodeHere(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
-  // Gives up early, because without a slurm.conf scontrol would try for a minute.
+  // Gives up early, because without a slurm.conf scontrol would keep trying for a minute.
   const std::string aliases =
       base::OutputOf({"scontrol", "show", "aliases"}, kMaxText, std::chrono::seconds(3));
   return OnlyNode(aliases, base::ShortHostName());
@@ -182,9 +182,8 @@ void RunGuard(Context& context, bool always) {
 void RunEpilog(Context& context) {
   const std::string job = base::GetEnv("SLURM_JOB_ID");
   if (!base::ParseInt(job))
-    return context.Fail({ErrorCode::kInvalid,
-                         "expected SLURM_JOB_ID, as Slurm sets it for "
-                         "epilogs"});
+    return context.Fail(
+        {ErrorCode::kInvalid, "SLURM_JOB_ID is not set, but Slurm sets it for epilogs"});
   const std::string target = "/v1/leases?job=" + job;
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
@@ -221,15 +220,16 @@ void AddSlurmCommand(Syntax app, Context& context) {
   };
   add("config", "Print the lines that Slurm's configuration needs for this server")
       .OnRun([&context, node] { RunConfig(context, *node); });
-  add("check", "Check plug-in, counts and prolog; exit code 1 if something is bad")
+  add("check", "Check the plug-in, counts and prolog; exit code 1 if something is bad")
       .OnRun([&context, node] { RunCheck(context, *node); });
   auto always = std::make_shared<bool>(false);
   const Syntax guard =
-      verb.AddVerb("guard", "In a prolog: fail unless carmad answers within a minute");
-  guard.AddFlag("--always", *always, "also for jobs without plug-in options");
+      verb.AddVerb("guard", "In a prolog: fail unless carmad responds within a minute");
+  guard.AddFlag("--always", *always, "also check for jobs without plug-in options");
   guard.OnRun([&context, always] { RunGuard(context, *always); });
-  verb.AddVerb("epilog", "In an epilog: end the leases that the job has left behind")
-      .OnRun([&context] { RunEpilog(context); });
+  verb.AddVerb("epilog", "In an epilog: end the leases that the job left behind").OnRun([&context] {
+    RunEpilog(context);
+  });
 }
 
 }  // namespace carma::cli

@@ -31,7 +31,7 @@ std::int64_t GibOf(const api::GpuView& gpu) {
 Finding CheckCarmad(const SlurmFacts& facts) {
   if (facts.gpus)
     return {"carmad", Level::kOk,
-            fmt::format("answers at {}; {} GiB of {} for tasks", facts.socket,
+            fmt::format("responds at {}; {} GiB on {} for tasks", facts.socket,
                         UsableGib(*facts.gpus), base::Counted(std::ssize(*facts.gpus), "GPU")),
             ""};
   return {"carmad", Level::kBad, facts.gpus.error().message,
@@ -55,7 +55,7 @@ Finding CheckPlugin(const SlurmFacts& facts) {
   if (!line.required)
     return {topic, Level::kWarn,
             "optional in plugstack.conf: if it cannot be loaded, jobs run without a lease",
-            "use required on nodes; optional is for hosts that only submit"};
+            "use 'required' on nodes; 'optional' is for hosts that only submit jobs"};
   if (!line.socket.empty() && line.socket != facts.socket)
     return {topic, Level::kWarn,
             fmt::format("connects to {}, but this carmad listens at {}", line.socket, facts.socket),
@@ -68,13 +68,13 @@ Finding CheckCount(const SlurmFacts& facts) {
   const std::optional<std::int64_t> count = CarmaCount(gres);
   if (!count)
     return {"gres", Level::kBad,
-            fmt::format("Slurm counts no GPU memory on node {} (Gres={})", facts.node, gres),
+            fmt::format("Slurm does not track GPU memory on node {} (Gres={})", facts.node, gres),
             "add carma to GresTypes and to the node's Gres (carma slurm config)"};
   if (!facts.gpus) return {"gres", Level::kOk, fmt::format("carma:{}", *count), ""};
   const std::int64_t usable = UsableGib(*facts.gpus);
   if (*count == usable) return {"gres", Level::kOk, fmt::format("carma:{}", *count), ""};
   const Level level = *count > usable ? Level::kBad : Level::kWarn;
-  return {"gres", level, fmt::format("Slurm counts {} GiB, the GPUs have {}", *count, usable),
+  return {"gres", level, fmt::format("Slurm counts {} GiB, but the GPUs have {}", *count, usable),
           fmt::format("Gres=carma:{} for node {}", usable, facts.node)};
 }
 
@@ -83,11 +83,12 @@ Finding CheckDevices(const SlurmFacts& facts) {
   if (!gpus) return {"devices", Level::kOk, "Slurm allocates no GPUs on this node", ""};
   return {
       "devices", Level::kWarn,
-      "Slurm also allocates GPUs on this node: CARMA treats such jobs as other programs' processes",
-      "remove gpu from the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
+      "Slurm also allocates GPUs on this node: CARMA treats processes on them as those of other "
+      "programs",
+      "remove gpu from the node's Gres, or let job_submit.lua keep rejecting --gres=gpu"};
 }
 
-// Whether the file may call carma. Also true for an unreadable file, whose text is empty.
+// Whether the file might call carma. Also true for an unreadable file, whose text is empty.
 bool MayCallCarma(const std::string& text) {
   return base::Trim(text).empty() || text.find("carma") != std::string::npos;
 }
@@ -107,7 +108,7 @@ Finding CheckProlog(const SlurmFacts& facts) {
             "run carma slurm guard in it"};
   const std::string parameters = ValueOf(facts.config, "SchedulerParameters");
   if (!HasWord(parameters, "nohold_on_prolog_fail"))
-    return {"prolog", Level::kWarn, "jobs that find carmad down stay held",
+    return {"prolog", Level::kWarn, "jobs that start while carmad is down stay held",
             "SchedulerParameters=nohold_on_prolog_fail"};
   return {"prolog", Level::kOk, prolog, ""};
 }
@@ -131,8 +132,8 @@ Finding CheckSubmission(const SlurmFacts& facts) {
             "add the lines that carma slurm config prints"};
   if (HasWord(plugins, "lua")) return {"submission", Level::kOk, "JobSubmitPlugins=" + plugins, ""};
   return {"submission", Level::kWarn, "--carma-mem is not counted without job_submit.lua",
-          "JobSubmitPlugins=lua with the file that carma slurm config names, or --gres=carma:N "
-          "for each job"};
+          "set JobSubmitPlugins=lua (carma slurm config names the file), or use --gres=carma:N per "
+          "job"};
 }
 
 // Warns if Slurm fills one node after another, which is its default. A job that waits on a full
@@ -224,7 +225,7 @@ std::vector<Finding> CheckSlurm(const SlurmFacts& facts) {
   std::vector<Finding> findings{CheckCarmad(facts), CheckPlugin(facts)};
   if (facts.config.empty()) {
     findings.push_back({"slurm", Level::kBad, "scontrol does not respond: is slurmctld running?",
-                        "run this command where scontrol show config works"});
+                        "run this command on a host where scontrol show config works"});
     return findings;
   }
   for (const auto& check : {CheckCount, CheckSpreading, CheckDevices, CheckProlog, CheckEpilog,

@@ -42,9 +42,9 @@ struct PluginLine {
 
 struct SlurmFacts {
   std::string node;
-  std::string socket;  // of the carmad that answered
+  std::string socket;  // socket of the carmad that responded
   Result<std::vector<api::GpuView>> gpus;
-  // Output of `scontrol show config` and `scontrol -o show node`; empty: no answer.
+  // Output of `scontrol show config` and `scontrol -o show node`; empty: no response.
   std::map<std::string, std::string> config, node_config;
   // Output of `scontrol -o show partition` for each partition of the node, by name.
   std::map<std::string, std::map<std::string, std::string>> partitions;

@@ -26,7 +26,7 @@ constexpr std::int64_t kOutputLines = 500;
 // The last lines of a task's output, read with the caller's own permissions. Empty if the caller
 // may not read them.
 std::string EndOfOutput(const api::TaskView& task, std::int64_t lines) {
-  constexpr std::int64_t kMostOfLine = 4096;  // a progress bar that is redrawn is one line
+  constexpr std::int64_t kMostOfLine = 4096;  // a progress bar that redraws itself is one long line
   OutputReader reader(task.stdout_path);
   if (!reader.Open() || !reader.SkipToLast(lines, lines * kMostOfLine)) return "";
   char* text = nullptr;
@@ -102,7 +102,7 @@ class Top {
       data_.page = TaskFacts(task->value, data_.server.now_ms);
     } else {
       const std::string text = EndOfOutput(task->value, kOutputLines);
-      data_.page = text.empty() ? "Nothing to read in " + task->value.stdout_path : text;
+      data_.page = text.empty() ? "No output in " + task->value.stdout_path : text;
     }
   }
 

@@ -222,19 +222,19 @@ std::vector<std::string> Wrapped(const std::string& text, int columns) {
 
 constexpr std::string_view kHelp =
     "Up, Down, PgUp, PgDn, Home, End   choose a task\n"
-    "Enter   its details               e   why it waits, or runs where it does\n"
+    "Enter   its details               e   why it is waiting, or runs where it does\n"
     "l       the end of its output     c   cancel it (asks first)\n"
     "h       hold it, or release it\n"
     "\n"
     "s       sort: queue, user, memory, time\n"
     "/       show only tasks with this text in their name, user, state or reason\n"
     "u       only mine                 a   ended tasks, too\n"
-    "g       GPUs on or off\n"
+    "g       show or hide the GPUs\n"
     "q, Esc  back, or quit\n"
     "\n"
-    "In a GPU's bar, | is memory in use and : is promised beyond that. Small bars show its\n"
-    "SM activity over the last 15 minutes. MEM of a task: used and promised, ~predicted while it\n"
-    "waits, the peak at the end.";
+    "In a GPU's bar, | is memory in use and : is memory promised beyond that. Small bars show its\n"
+    "SM activity over the last 15 minutes. MEM: a task's used and promised memory, ~predicted\n"
+    "while it is waiting, and the peak once it has ended.";
 
 // The number of GPUs to show while leaving room for tasks. The first line of the screen always has
 // the totals of all GPUs.
@@ -278,7 +278,7 @@ std::string PageTitle(const TopState& state) {
     case TopPage::kFacts:
       return fmt::format("Task {}", state.selected);
     case TopPage::kExplanation:
-      return fmt::format("Why task {} waits or runs where it does", state.selected);
+      return fmt::format("Why task {} is waiting or runs where it does", state.selected);
     case TopPage::kOutput:
       return fmt::format("End of task {}'s output", state.selected);
     default:

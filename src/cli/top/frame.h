@@ -64,7 +64,7 @@ struct TopWish {
   std::uint64_t task = 0;
 };
 
-// The first styles are the colours of cli/terminal.h, with the same numbers.
+// The first styles are the colours of cli/terminal.h, with the same values.
 enum class TopStyle { kPlain, kGood, kWaiting, kBad, kFaint, kTitle, kSelected };
 static_assert(static_cast<int>(TopStyle::kFaint) == static_cast<int>(Colour::kFaint));
 struct TopPiece {

@@ -41,9 +41,10 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
                               Cpus(need.cpus), host.cpus));
   }
   if (host.cpus > 0 && need.own_cpus && need.cpus > host.cores) {
-    return refuse(Fit::kNever, ReasonCode::kCpus,
-                  fmt::format("The task asks for {} of its own, but this server has {}.",
-                              Cpus(need.cpus), host.cores));
+    return refuse(
+        Fit::kNever, ReasonCode::kCpus,
+        fmt::format("The task asks for {} as dedicated cores, but this server has only {}.",
+                    Cpus(need.cpus), host.cores));
   }
   if (host.memory_mib > 0 && need.memory_mib > host.memory_mib) {
     return refuse(Fit::kNever, ReasonCode::kHostMemory,
@@ -53,16 +54,17 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
   }
   if (host.cpus > 0 && need.cpus > host.free_cpus) {
     return refuse(Fit::kNotNow, ReasonCode::kCpus,
-                  fmt::format("The task asks for {}, but {} of {} are free{}.", Cpus(need.cpus),
-                              host.free_cpus, host.cpus, KeptFor(host)));
+                  fmt::format("The task asks for {}, but only {} of {} are free{}.",
+                              Cpus(need.cpus), host.free_cpus, host.cpus, KeptFor(host)));
   }
   if (host.cpus > 0 && need.own_cpus && need.cpus > host.free_cores) {
-    return refuse(Fit::kNotNow, ReasonCode::kCpus,
-                  fmt::format("The task asks for {} of its own, but {} are unassigned.",
-                              Cpus(need.cpus), host.free_cores));
+    return refuse(
+        Fit::kNotNow, ReasonCode::kCpus,
+        fmt::format("The task asks for {} as dedicated cores, but only {} are unassigned.",
+                    Cpus(need.cpus), host.free_cores));
   }
   return refuse(Fit::kNotNow, ReasonCode::kHostMemory,
-                fmt::format("The task asks for {} of main memory, but {} of {} is free{}.",
+                fmt::format("The task asks for {} of main memory, but only {} of {} is free{}.",
                             base::FormatMib(need.memory_mib), base::FormatMib(host.free_memory_mib),
                             base::FormatMib(host.memory_mib), KeptFor(host)));
 }

@@ -41,7 +41,7 @@ void LaunchTrouble::Works(Time launched) {
 
 std::string LaunchTrouble::Text() const {
   if (!on()) return "";
-  return fmt::format("Task starts are failing ({}); one is tried every {}.",
+  return fmt::format("Tasks are failing to start ({}); one start is attempted every {}.",
                      base::Printable(why_, 300), base::FormatSpan(kTrialEvery));
 }
 

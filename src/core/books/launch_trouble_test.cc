@@ -45,7 +45,8 @@ TEST(LaunchTrouble, FailuresOfDifferentTasksAreTheMachinesFaultAndDoNotCount) {
   EXPECT_EQ(trouble.Failed(AtSecond(4), Launched(3), "no descriptors"),
             (std::map<TaskId, int>{{TaskId{1}, 2}, {TaskId{2}, 1}, {TaskId{3}, 0}}));
   EXPECT_TRUE(trouble.on());
-  EXPECT_EQ(trouble.Text(), "Task starts are failing (no descriptors); one is tried every 0:10.");
+  EXPECT_EQ(trouble.Text(),
+            "Tasks are failing to start (no descriptors); one start is attempted every 0:10.");
   EXPECT_EQ(trouble.NextTrial(), AtSecond(14));
   EXPECT_FALSE(trouble.MayTry(AtSecond(13)));
   EXPECT_TRUE(trouble.MayTry(AtSecond(14)));

@@ -1,5 +1,5 @@
-// Keeps account of GPU memory: what is promised to each task, what samples show, and what other
-// processes use.
+// Tracks GPU memory: what is promised to each task, what samples show, and what other processes
+// use.
 #pragma once
 
 #include <cstdint>

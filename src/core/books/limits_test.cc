@@ -156,7 +156,7 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
               HasSubstr("1 of 2 allowed tasks are waiting or running, and 2"));
   EXPECT_THAT(refused({.gpus = 5, .user = "bob"}, 1), HasSubstr("it needs 5"));
   EXPECT_THAT(refused({.user = "bob", .time_limit = Duration{7'201'000}}, 1),
-              HasSubstr("asks for 2:00:01, and a task may take at most 2:00:00"));
+              HasSubstr("asks for 2:00:01, but a task may run for at most 2:00:00"));
   EXPECT_THAT(refused({.user = "bob", .qos = "closed"}, 1), HasSubstr("class closed"));
   EXPECT_EQ(limits.LongestFor({.user = "bob"}), Duration{7'200'000});
 }

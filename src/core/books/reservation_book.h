@@ -51,7 +51,7 @@ class ReservationBook {
   std::span<const ReservedPeriod* const> On(GpuIndex gpu) const;
   // The reservations that admit the task (IsFor).
   std::vector<ReservationId> Of(const TaskRequest& request) const;
-  // The GPUs, in order, of those reservations in `own` that are now in force.
+  // The GPUs of the reservations in `own` that are now in force, in order.
   std::vector<GpuIndex> GpusFor(std::span<const ReservationId> own, Time now) const;
   // The state of all periods, without ReservationStatus::others.
   std::vector<ReservationStatus> Standings() const;
@@ -63,8 +63,8 @@ class ReservationBook {
   // Incremented whenever a GPU becomes reserved for different users.
   std::uint64_t changes() const { return changes_; }
 
-  // The periods that got fewer GPUs than requested, because too few exist or other periods have
-  // reserved them. Valid after Settle.
+  // The periods that got fewer GPUs than requested, because the server has too few or other periods
+  // have reserved them. Valid after Settle.
   std::vector<ReservedPeriod> TooFew() const;
 
  private:
@@ -81,8 +81,8 @@ class ReservationBook {
     ByName users, accounts, classes;
   };
   void Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus, const Look& look);
-  // Whether another reservation has the GPU at the same time as `by`, considering only the first
-  // `among` slots.
+  // Whether another reservation holds the GPU at the same time as `by`. Only the first `among`
+  // slots are considered.
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 

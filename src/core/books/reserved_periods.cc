@@ -76,8 +76,8 @@ std::optional<std::string> WhyNotAll(const std::vector<ReservedPeriod>& periods,
   });
   if (few == after.end()) return std::nullopt;
   return fmt::format(
-      "reservation {} of {} for {}, starting {}, would not get its GPUs: too few GPUs exist, or "
-      "other reservations have them",
+      "reservation {} of {} for {}, starting {}, would not get its GPUs: there are not enough "
+      "GPUs, or other reservations hold them",
       few->booking.id, WhichOf(few->booking), WhomFor(few->booking), base::FormatTime(few->from));
 }
 

@@ -18,8 +18,8 @@ std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time
                                       const base::Calendar& calendar);
 
 // Why these periods conflict, as a sentence; empty: no conflict. A period conflicts if it gets
-// fewer GPUs than requested, because too few exist or another period has them. If `newcomer` is
-// set, conflicts that exist without that reservation are ignored.
+// fewer GPUs than requested, because the server has too few or another period has reserved them. If
+// `newcomer` is set, conflicts that exist without that reservation are ignored.
 std::optional<std::string> WhyNotAll(const std::vector<ReservedPeriod>& periods, Time now,
                                      std::span<const GpuInfo> gpus,
                                      std::optional<ReservationId> newcomer = {});

@@ -5,8 +5,8 @@
 namespace carma::core {
 namespace {
 
-// A task's memory counts as settled this long after it last rose, because frameworks allocate
-// during the first steps.
+// A task's memory counts as settled once it has not risen for this long. Until then it may still
+// rise, because frameworks allocate memory during the first steps.
 constexpr Duration kStandsStill{15'000};
 
 }  // namespace

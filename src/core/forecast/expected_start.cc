@@ -117,7 +117,7 @@ class Line {
   // Total remaining work on a pool's GPUs.
   struct Work {
     Duration todo{};
-    std::size_t endless = 0;  // GPUs that might be held for ever
+    std::size_t endless = 0;  // GPUs that might be held forever
   };
 
   static std::size_t TakenOf(const ExpectedTask& task, const std::vector<bool>& pool) {

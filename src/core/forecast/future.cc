@@ -12,7 +12,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kNotThere = -kNever;
 constexpr double kOfMeanEnd = 0.5;
-// Less remaining work than this is a rounding error.
+// Remaining work below this is a rounding error and counts as done.
 constexpr double kDoneS = 1e-6;
 
 struct Run {

@@ -8,10 +8,9 @@ namespace carma::core {
 namespace {
 
 constexpr double kNoEnd = std::numeric_limits<double>::infinity();
-// Less remaining work than this is a rounding error.
+// Remaining work below this is a rounding error and counts as done.
 constexpr double kRoundingS = 1e-6;
-// Maximum number of times that the simulation checks whether a task fits. All these checks together
-// take a few milliseconds.
+// Maximum number of fit checks in one simulation. Together they take a few milliseconds.
 constexpr int kMostLooks = 100'000;
 
 class Play {

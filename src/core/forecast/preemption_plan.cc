@@ -11,7 +11,7 @@ namespace carma::core {
 namespace {
 
 // A GPU's SM activity after one task has joined (sign 1) or left (-1). Under MPS, activities do not
-// add up: one task of 80 % shows as 80 %, but two such tasks show as 95 %.
+// add up: one task with 80 % activity shows as 80 %, but two such tasks show as 95 %.
 double ActivityWith(const PolicyConfig& config, double all, int sign, double one) {
   if (config.sharing != SharingMethod::kMps) return std::clamp(all + sign * one, 0.0, 1.0);
   constexpr double kFull = 0.9999;
@@ -125,8 +125,7 @@ bool PreemptionPlan::Take(const Need& need) {
   return true;
 }
 
-// Chooses as many GPUs as needed so that as few tasks as possible must leave, and returns these
-// tasks.
+// Chooses enough GPUs such that as few tasks as possible must leave, and returns those tasks.
 std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {

@@ -83,7 +83,7 @@ constexpr RuleQuantity kQuantities[] = {
     {"gain", "how much the task would add to `work`", Of<[](const Asked& at) {
        return at.gpu.compute * (With(at.config, at.need, at.gpu).delivered - at.gpu.delivered);
      }>},
-    {"slowdown", "predicted run time of the task on the GPU, as a multiple of its run time alone",
+    {"slowdown", "predicted run time of the task on the GPU, relative to running alone",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).newcomer; }>},
     {"slowest", "the highest `slowdown` of any task on the GPU",
      Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).slowest; }>},

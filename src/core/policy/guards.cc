@@ -10,9 +10,9 @@
 namespace carma::core {
 namespace {
 
-// Memory that the driver and the MPS server can hold on a GPU without tasks. It must not keep a
-// task that needs the whole GPU waiting for ever. v2 of the original system subtracts the same
-// amount.
+// Memory that the driver and the MPS server can hold on a GPU without tasks. Without this
+// allowance, a task that needs the whole GPU might wait forever. v2 of the original system
+// subtracts the same amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
 // Allows for rounding errors, so that ten shares of 0.1 count as a whole GPU.
 constexpr double kShareRounding = 1e-9;
@@ -93,15 +93,16 @@ bool CheckMig(const Question& q) {
   if (q.need.gpus > 1) {
     return Refuse(q, Fit::kNever, ReasonCode::kMigInstance, [&] {
       return fmt::format(
-          "GPU {} is a MIG instance: it cannot work together with the other {} that the task asks "
+          "GPU {} is a MIG instance, which cannot be combined with the other {} that the task asks "
           "for.",
           q.gpu.index, Count(q.need.gpus - 1, "GPU", "GPUs"));
     });
   }
   if (q.config.share_mig || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
-    return fmt::format("GPU {} is a MIG instance, which takes one task at a time, and has {}.",
-                       q.gpu.index, WhoIsThere(q.gpu));
+    return fmt::format(
+        "GPU {} is a MIG instance, which takes one task at a time, and it already has {}.",
+        q.gpu.index, WhoIsThere(q.gpu));
   });
 }
 
@@ -137,10 +138,11 @@ bool CheckBooked(const Question& q) {
         fmt::format("{} from {} to {} (reservation {}{})", whom, base::FormatTimeIso(period->from),
                     base::FormatTimeIso(period->to), booking.id, why);
     if (!q.need.runs_at_most) {
-      return fmt::format("{}; a task without a time limit starts there no later than {} before.",
-                         when, base::FormatSpan(q.config.booking_lead));
+      return fmt::format(
+          "{}; a task without a time limit must start at least {} before the reservation.", when,
+          base::FormatSpan(q.config.booking_lead));
     }
-    return fmt::format("{}; the task may run for {}.", when,
+    return fmt::format("{}; the task may run for up to {}.", when,
                        base::FormatSpan(*q.need.runs_at_most));
   });
 }
@@ -157,7 +159,7 @@ bool CheckReserve(const Question& q) {
 bool CheckExclusivity(const Question& q) {
   if (q.gpu.exclusive_task) {
     return NotNow(q, ReasonCode::kExclusive,
-                  [&] { return fmt::format("An exclusive task holds GPU {}.", q.gpu.index); });
+                  [&] { return fmt::format("GPU {} is held by an exclusive task.", q.gpu.index); });
   }
   if (!q.need.exclusive || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
@@ -178,7 +180,7 @@ bool CheckIdle(const Question& q) {
 bool CheckTaskCount(const Question& q) {
   if (q.gpu.tasks < q.config.max_tasks_per_gpu) return true;
   return NotNow(q, ReasonCode::kTasksPerGpu, [&] {
-    return fmt::format("GPU {} has {}, as many as allowed.", q.gpu.index,
+    return fmt::format("GPU {} already has {}, the maximum allowed.", q.gpu.index,
                        Count(q.gpu.tasks, "task", "tasks"));
   });
 }
@@ -194,7 +196,8 @@ bool CheckSettled(const Question& q) {
   if (q.gpu.settled || q.gpu.Idle() || IsJudgedByGain(q)) return true;
   return NotNow(q, ReasonCode::kWarmUp, [&] {
     return fmt::format(
-        "The samples of GPU {} do not yet show the task that started there last{}.", q.gpu.index,
+        "Samples from GPU {} do not yet include the task most recently started there{}.",
+        q.gpu.index,
         q.gpu.settles_by
             ? fmt::format("; they will by {} at the latest", base::FormatTimeIso(*q.gpu.settles_by))
             : "");
@@ -252,7 +255,7 @@ bool CheckMemory(const Question& q) {
       std::max(*expected_mib + q.config.margin_mib, q.need.retry_free_mib);
   if (wanted_mib <= gpu.free_mib) return true;
   return NotNow(q, ReasonCode::kGpuMemory, [&] {
-    return fmt::format("The task needs {} free ({} and the margin), but GPU {} has {}{}.",
+    return fmt::format("The task needs {} free ({} plus the margin), but GPU {} has {}{}.",
                        base::FormatMib(wanted_mib), base::FormatMib(*expected_mib), gpu.index,
                        base::FormatMib(gpu.free_mib), MemoryHolders(gpu));
   });
@@ -285,7 +288,7 @@ bool CheckActivity(const Question& q) {
   }
   if (*gpu.sm_active <= *q.config.sm_cap) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
-    return fmt::format("SM activity of GPU {} is {} %, above the cap of {} %.", gpu.index,
+    return fmt::format("GPU {} has {} % SM activity, above the cap of {} %.", gpu.index,
                        Percent(*gpu.sm_active), Percent(*q.config.sm_cap));
   });
 }
@@ -307,7 +310,7 @@ bool CheckTurns(const Question& q) {
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
         "GPU {} is {} % used, and this task would take turns with the tasks there (other users' or "
-        "multi-GPU tasks); it may join below {} %, or after waiting {}.",
+        "multi-GPU tasks); it may join once use is below {} %, or after it has waited {}.",
         gpu.index, Percent(use), Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
   });
 }
@@ -337,14 +340,14 @@ bool CheckThroughput(const Question& q) {
     return NotNow(q, ReasonCode::kSlowdown, [&] {
       if (alone) {
         return fmt::format(
-            "On GPU {}, a MIG instance, it would take {:.1f} times as long as on a whole GPU, more "
-            "than the task allows.",
+            "On GPU {}, a MIG instance, it would take {:.1f} times as long as on a whole GPU, "
+            "which is more than the task allows.",
             gpu.index, with.newcomer);
       }
       return fmt::format(
-          "Next to the {} on GPU {}, it would take {:.1f} times as long as when running alone, and "
-          "the slowest task there {:.1f} times as long; at least one of them does not allow "
-          "that{}.",
+          "Alongside the {} on GPU {}, it would take {:.1f} times as long as when running alone, "
+          "and the slowest task there {:.1f} times as long; at least one of them has a lower "
+          "slowdown limit{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest,
           with.doubt > 1 ? fmt::format(" (until all of them have been measured, the delay may be "
@@ -359,8 +362,8 @@ bool CheckThroughput(const Question& q) {
   if (gain >= *q.config.min_gain * own) return true;
   return NotNow(q, ReasonCode::kGain, [&] {
     return fmt::format(
-        "Next to the {} on GPU {}, it would add {} % of its own activity; at least {} % is "
-        "required.",
+        "Alongside the {} on GPU {}, it would add throughput worth {} % of its own activity; at "
+        "least {} % is required.",
         Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index,
         Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
   });

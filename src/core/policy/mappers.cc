@@ -109,7 +109,7 @@ constexpr MapperValues kByWorkValues{.sm_cap = 0.95,
                                      .pass_limit = Duration{7'200'000}};
 
 constexpr std::array kMappers{
-    MapperEntry{kNeverSharing, "", "lowest-numbered idle GPU; no task ever shares one",
+    MapperEntry{kNeverSharing, "", "lowest-numbered idle GPU; GPUs are never shared",
                 &Make<FirstFit>, MapperValues{}, /*shares=*/false},
     MapperEntry{"round-robin", "rr", "GPUs in turn", &Make<RoundRobin>},
     MapperEntry{"magm", "most-free-memory", "most free memory", &Make<MostFreeMemory>},

@@ -103,7 +103,7 @@ Result<Unit> ValidateSpans(const PolicyConfig& config) {
   }
   if (config.plateau_after &&
       !(*config.plateau_after > Duration{0} && *config.plateau_after <= kMaxSpan)) {
-    return Invalid("plateau_after: {} s is not above 0 s and at most a year",
+    return Invalid("plateau_after: {} s is out of range; expected more than 0 s and at most a year",
                    base::Seconds(*config.plateau_after));
   }
   return Unit{};
@@ -131,7 +131,7 @@ Result<Unit> Validate(const PolicyConfig& config) {
   if (FindMapper(config.mapper) == nullptr)
     return Invalid("mapper: unknown policy '{}', expected one of {}", config.mapper, MapperNames());
   if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
-    return Invalid("mapper: \"score\" needs policy.score");
+    return Invalid("mapper: \"score\" requires policy.score to be set");
   if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1))
     return Invalid("sm_cap: {} is not a fraction above 0 and at most 1", *config.sm_cap);
   for (const MibField& field :
@@ -149,7 +149,8 @@ Result<Unit> Validate(const PolicyConfig& config) {
     return Invalid("max_slowdown: {} is not between 1 and {}", *config.max_slowdown, kMostSlowdown);
   }
   if (!(config.floor_share >= 0 && config.floor_share < 1))
-    return Invalid("floor_share: {} is not a fraction from 0 to below 1", config.floor_share);
+    return Invalid("floor_share: {} is not a fraction of at least 0 and below 1",
+                   config.floor_share);
   if (Result<Unit> sound = Validate(config.slots); !sound) return sound;
   return ValidateCounts(config);
 }

@@ -106,7 +106,7 @@ struct PolicyConfig {
   // A task without a time limit is not placed on a GPU if a reservation begins there within this
   // time.
   Duration booking_lead{std::chrono::hours(4)};
-  bool share_mig = false;  // a MIG instance takes several tasks, like a GPU
+  bool share_mig = false;  // MIG instances may hold several tasks, as GPUs do
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
   // Cores and memory promised per GPU to a task that does not request any; 0: not counted.
@@ -173,7 +173,7 @@ struct Need {
   // The GPUs that the task's request allows; null: any. Computed once per task and shared by all
   // Needs of the task.
   std::shared_ptr<const GpuChoice> choice;
-  bool linked = false;  // all its GPUs must be connected with each other
+  bool linked = false;  // all its GPUs must be connected to each other
   // The task's time limit and the reservations that admit it. Used to check reserved GPUs.
   std::optional<Duration> runs_at_most;
   std::vector<ReservationId> own_reservations;
@@ -185,8 +185,8 @@ struct Need {
 Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                       const Profile& profile);
 
-// The same task on a part of a GPU that has the share `compute` of the GPU's SMs
-// (GpuView::compute). The task keeps the part busier than it would keep a whole GPU. It takes
+// The same task on a part of a GPU (a MIG instance) that has the fraction `compute` of the GPU's
+// SMs (GpuView::compute). The task keeps the part busier than it would keep a whole GPU. It takes
 // longer if it needs more SMs than the part has.
 Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute);
 inline Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {
@@ -223,10 +223,10 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
                                       const GpuView& gpu);
 
 // Runs all guards in the following order: the task's own choice, health, MIG, drain, reservations,
-// recovery reserve, exclusivity, idle GPUs, tasks per GPU, the machine's cores, memory, settling,
-// SM activity, tasks that take turns, declared shares of SMs, slowdown, gain, the site rule. The
-// first guard that refuses decides. The verdict is kNever only if waiting cannot help. A GPU
-// without tasks or foreign processes is never too busy, and margin and floor are waived on it. If
+// recovery holds, exclusivity, idle GPUs, tasks per GPU, idle CPU cores, memory, settling, SM
+// activity, tasks that take turns, declared shares of SMs, slowdown, gain, the site rule. The first
+// guard that refuses decides. The verdict is kNever only if waiting cannot help. A GPU without
+// tasks or foreign processes is never too busy, and margin and floor are waived on it. If
 // waive_on_idle is off, they are waived only for tasks with idle_gpu or exclusive.
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);

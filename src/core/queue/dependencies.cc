@@ -69,8 +69,9 @@ bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks) {
 std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks) {
   for (const Dependency& dependency : task.request->dependencies) {
     if (IsMet(task, dependency, tasks) == Met::kYes) continue;
-    return Reason{ReasonCode::kDependency, fmt::format("Waits for task {} to {}.", dependency.task,
-                                                       WhatItWaitsFor(dependency.kind))};
+    return Reason{ReasonCode::kDependency,
+                  fmt::format("Waiting for task {} to {}.", dependency.task,
+                              WhatItWaitsFor(dependency.kind))};
   }
   return std::nullopt;
 }

@@ -19,8 +19,8 @@ namespace {
 
 // Look-ahead is used for at most this many tasks.
 constexpr std::size_t kLongestLine = 48;
-// Mappers that score by added work subtract this from the score of a task whose line exceeds its
-// fair share by the usage of the whole server.
+// How much mappers that score by added work subtract from the score of a task if the usage of its
+// line exceeds its fair share by that of the whole server.
 constexpr double kExcessCosts = 1;
 // A multiplier that spreads consecutive numbers over the hash table.
 constexpr std::size_t kScatter = 0x9e3779b97f4a7c15;
@@ -151,8 +151,8 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, state.gpus.links))};
-  // In fair order the user with the least usage must not wait for the sake of total throughput. Nor
-  // is anything simulated under site rules, because they may depend on other users' tasks.
+  // In fair order the user with the least usage must not wait for the sake of total throughput.
+  // Nothing is simulated under site rules either, because they may depend on other users' tasks.
   if (state.config.lookahead == 0 || state.config.order == QueueOrder::kFair ||
       HasOwnRules(state.config))
     return by_score;
@@ -252,7 +252,7 @@ void Rate(const State& state, Group& group, const LineUp& line) {
   group.score = ScoreOf(group, state.gpus.links) - kExcessCosts * line.Excess(group.line);
 }
 
-// opened: for each GPU, whether it might now take a task of Passes::unplaceable.
+// opened: for each GPU, whether it might now take one of the tasks in Passes::unplaceable.
 void ScoreFirst(const State& state, Group& group, const std::vector<GpuView>& views,
                 const std::vector<bool>& opened, const LineUp& line) {
   for (std::size_t gpu = 0; gpu < views.size(); ++gpu) {

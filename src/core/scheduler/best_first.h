@@ -6,7 +6,7 @@
 
 namespace carma::core {
 
-// opened: for each GPU, whether it might now take a task of Passes::unplaceable.
+// opened: for each GPU, whether it might now take one of the tasks in Passes::unplaceable.
 void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector<bool>& opened,
                     PassLine& pass);
 

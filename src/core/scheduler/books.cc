@@ -19,7 +19,7 @@ std::optional<std::string> CheckHolderLines(const State& state, LineKind kind) {
   const WaitingLine& main = state.queue.Main(kind);
   std::size_t in_holder_lines = 0;
   for (const auto& [key, line] : main.holders) {
-    if (line.tasks.empty()) return fmt::format("the line of {} is empty", line.user);
+    if (line.tasks.empty()) return fmt::format("the queue of user {} is empty", line.user);
     for (const QueueKey& each : line.tasks) {
       if (LineKindOf(state.tasks.at(each.task).request) != kind)
         return fmt::format("task {} is in a queue of the wrong kind", each.task);
@@ -27,7 +27,7 @@ std::optional<std::string> CheckHolderLines(const State& state, LineKind kind) {
     in_holder_lines += line.tasks.size();
   }
   if (in_holder_lines != main.size) {
-    return fmt::format("{} tasks in the main line, but {} in the lines of its users", main.size,
+    return fmt::format("the main queue has {} tasks, but its users' queues have {}", main.size,
                        in_holder_lines);
   }
   return std::nullopt;
@@ -125,7 +125,7 @@ std::optional<std::string> CheckQueue(const State& state) {
       continue;
     }
     if (place.has_value() != (task.state == TaskState::kQueued)) {
-      return fmt::format("task {} is {} and {} in the queue", id, TaskStateName(task.state),
+      return fmt::format("task {} is {} but {} in the queue", id, TaskStateName(task.state),
                          place ? "is" : "is not");
     }
     if (!place) continue;
@@ -148,7 +148,7 @@ std::optional<std::string> CheckQueue(const State& state) {
   std::size_t noted = 0;
   for (const auto& [id, task] : state.tasks) noted += state.lives.count(Number(id));
   if (noted != state.lives.size())
-    return fmt::format("there are notes about {} tasks that do not exist",
+    return fmt::format("there are records of {} tasks that do not exist",
                        state.lives.size() - noted);
   if (auto wrong = CheckArrays(state)) return wrong;
   // Tasks may be unsorted only if a wake-up for the next step was requested.
@@ -182,7 +182,7 @@ std::optional<std::string> CheckTimers(const State& state) {
     if (task.kind != KindId{}) ++of_known_kind;
   }
   if (of_known_kind != state.lessons.tasks()) {
-    return fmt::format("{} tasks are of a known kind, but the lessons count {}", of_known_kind,
+    return fmt::format("{} tasks are of a known kind, but {} are counted", of_known_kind,
                        state.lessons.tasks());
   }
   std::size_t told = 0;

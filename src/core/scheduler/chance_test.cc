@@ -1,5 +1,5 @@
-// Feeds random events to the scheduler. Its records must stay consistent, and equal histories must
-// give equal actions.
+// Feeds random events to the scheduler. Its records must stay consistent, and identical histories
+// must produce identical actions.
 #include "core/scheduler/scheduler.h"
 
 #include <gtest/gtest.h>

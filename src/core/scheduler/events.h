@@ -17,12 +17,12 @@ namespace carma::core {
 
 // ---- events ----
 
-// The server's GPUs. Comes once, before all other events. The list may differ from the list before
-// a restart; the shell has already translated the placements of restored tasks.
+// The server's GPUs. Sent once, before all other events. The list may differ from the list before a
+// restart; the shell has already translated the placements of restored tasks.
 struct GpusDiscovered {
   std::vector<GpuInfo> gpus;
 };
-// The machine's cores and memory available to tasks. Comes before the tasks and again after each
+// The machine's cores and memory available to tasks. Sent before the tasks and again after each
 // change. Without this event, cores and memory are not counted.
 struct HostDiscovered {
   HostInfo host;
@@ -42,7 +42,7 @@ struct TaskRestored {
   TaskRecord record;
 };
 // A finished attempt from an earlier run of the daemon. Its usage counts toward shares and limits.
-// Comes before the tasks of that run.
+// Sent before the tasks of that run.
 struct AttemptRestored {
   Taken taken;
 };
@@ -68,7 +68,7 @@ struct HostSampled {
 struct ProgressSeen {
   std::vector<std::pair<TaskId, Duration>> left;
 };
-// The probe's verdict on a GPU or its driver: hung, lost, or with impossible readings. The GPU
+// The probe's verdict on a GPU or its driver: hung, lost, or reporting impossible values. The GPU
 // stays closed until an event with `healthy` follows.
 struct GpuHealthChanged {
   GpuIndex gpu{};
@@ -91,23 +91,23 @@ struct LaunchFailed {
   // The daemon exited before the launch began. The task is retried immediately, and no failure is
   // counted.
   bool interrupted = false;
-  // The machine is certainly at fault, because the daemon itself got no descriptor, process or
-  // memory.
+  // The machine is certainly at fault, because the daemon itself could not get a file descriptor, a
+  // process or memory.
   bool exhausted = false;
-  // True if a lease's process exists but did not take its GPUs, for example because it is
+  // True if a lease's process exists but did not start using its GPUs, for example because it is
   // suspended, or if the user was not found, perhaps because a directory server is down. The task
   // waits again, any number of times, with growing delays.
   bool waits = false;
 };
-// The sharing method of this attempt, chosen by the shell. It is recorded with the task. Comes
+// The sharing method of this attempt, chosen by the shell. It is recorded with the task. Sent
 // between StartTask and TaskStarted.
 struct SharingChosen {
   TaskId id{};
   int attempt = 0;
   Sharing sharing;
 };
-// A running task has not used its GPUs since `since`, or has begun to use them again (empty).
-// PolicyConfig::idle_action decides what to do.
+// A running task has not used its GPUs since `since`, or has begun to use them again (`since` is
+// empty). PolicyConfig::idle_action decides what to do.
 struct TaskIdle {
   TaskId id{};
   int attempt = 0;
@@ -132,8 +132,8 @@ struct HoldRequested {
 struct ReleaseRequested {
   TaskId id{};
 };
-// Requeues the task so that it starts from the beginning. A running task is stopped first. Final
-// tasks come as TaskRestored instead.
+// Requeues the task so that it starts from the beginning. A running task is stopped first. For
+// final tasks, TaskRestored is sent instead.
 struct RequeueRequested {
   TaskId id{};
 };
@@ -199,8 +199,7 @@ using Event =
 
 // ---- actions, to be performed in order, after they have been stored durably ----
 
-// The task's record changed and must be stored. Comes before the action that results from the
-// change.
+// The task's record changed and must be stored. Precedes the action that results from the change.
 struct TaskChanged {
   TaskRecord record;
   bool moved = false;  // its state has changed since it was last stored
@@ -229,14 +228,14 @@ struct StopTask {
   friend bool operator==(const StopTask&, const StopTask&) = default;
 };
 // The task's time limit is near (TaskRequest::signal_before), so its process must get the warning
-// signal. This action comes only once, even if the daemon restarts.
+// signal. Emitted only once, even if the daemon restarts.
 struct WarnTask {
   TaskId id{};
   int attempt = 0;
   friend bool operator==(const WarnTask&, const WarnTask&) = default;
 };
 // The task must leave its GPUs soon (Attempt::leaves_by), so its processes must get the checkpoint
-// signal. This action comes again after a restart, because a second signal does no harm.
+// signal. Emitted again after a restart, because a second signal does no harm.
 struct AskToSave {
   TaskId id{};
   int attempt = 0;
@@ -248,7 +247,7 @@ struct WakeAt {
   Time when{};
   friend bool operator==(const WakeAt&, const WakeAt&) = default;
 };
-// An attempt has released its GPUs, and its usage must be stored. Comes once for each attempt,
+// An attempt has released its GPUs, and its usage must be stored. Emitted once for each attempt,
 // before the TaskChanged of its task.
 struct AttemptEnded {
   TaskId id{};

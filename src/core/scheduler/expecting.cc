@@ -45,7 +45,7 @@ bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine&
 }
 
 // Whether the task can return to the queue with its full time limit. With kInOrder, a task whose
-// time slice has ended goes behind all tasks of at least its priority.
+// time slice has ended goes behind all tasks whose priority is at least as high.
 bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& line) {
   const bool in_order = line.pass == Pass::kInOrder;
   const bool before_some = PriorityOf(state.config, task.request) > line.lowest;
@@ -290,7 +290,7 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   }
   const auto about = LikelyOf(state, at, line, most);
 
-  // A mapper with look-ahead may leave GPUs empty if this makes all tasks end earlier.
+  // A mapper with look-ahead may leave GPUs empty if all tasks finish earlier as a result.
   const bool may_wait = state.mapper_entry->chooses_task && state.config.lookahead > 0 &&
                         state.config.order == QueueOrder::kFifo;
   std::map<TaskId, ExpectedStart> starts;

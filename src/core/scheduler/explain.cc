@@ -27,9 +27,9 @@ struct Closed {
   Verdict verdict;
 };
 
-// Merges sentences that differ only in the GPU's number: "each of GPUs 0-3". GPUs whose tasks
-// started together settle at times that are only milliseconds apart, so the merged sentence
-// contains the latest time.
+// Merges sentences that differ only in the GPU number: "each of GPUs 0-3". GPUs whose tasks started
+// together settle at times that are only milliseconds apart, so the merged sentence contains the
+// latest time.
 std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
   struct Group {
     std::string_view before, after;
@@ -81,7 +81,7 @@ Verdict VerdictOnPart(const State& state, const TaskRecord& task, const GpuView&
 
 // before: a sentence about something that all GPUs together lack; may be empty.
 Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
-  // GPUs that are always too small do not explain why the task waits, unless every GPU is too
+  // GPUs that are too small for the task do not explain why it waits, unless all GPUs are too
   // small.
   std::vector<const Closed*> telling;
   for (const Closed& each : closed) {
@@ -148,9 +148,9 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
     return request.account ? fmt::format("account {}", *request.account) : UserOf(request);
   };
   return {ReasonCode::kFairShare,
-          fmt::format("Task {} of {} goes first: {:.1f} weighted GPU hours used, against {:.1f} of "
-                      "{} (half-life {}; running tasks count as if they ran {} longer).",
-                      first, whose(other), hours(other), hours(task.request), whose(task.request),
+          fmt::format("Task {0} of {1} goes first: {1} has used {2:.1f} weighted GPU hours, {3} "
+                      "{4:.1f} (half-life {5}; running tasks count as if they ran {6} longer).",
+                      first, whose(other), hours(other), whose(task.request), hours(task.request),
                       base::FormatSpan(state.config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
@@ -167,7 +167,7 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.heads.passed.task != task.id || !state.config.pass_limit) return "";
   const Time from = state.heads.passed.since + *state.config.pass_limit;
   if (at >= from || (TimesPassed(state) == 0 && FirstOnly(state))) return "";
-  return fmt::format(" GPUs are kept for it from {} on.", base::FormatTimeIso(from));
+  return fmt::format(" GPUs will be kept for it from {} on.", base::FormatTimeIso(from));
 }
 
 Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
@@ -188,9 +188,9 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   }
   const auto fitting = static_cast<int>(open.size());
   if (fitting < wanted) {
-    return Summary(closed, wanted > 1
-                               ? fmt::format("Needs {} GPUs, but {} can take it. ", wanted, fitting)
-                               : "");
+    return Summary(
+        closed,
+        wanted > 1 ? fmt::format("Needs {} GPUs, but only {} can take it. ", wanted, fitting) : "");
   }
   if (fitting > 0 && not_first.size() == open.size()) {
     return Summary(not_first,
@@ -200,7 +200,7 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   }
   if (wanted > 1 && state.gpus.links.ChooseFor(NeedNow(state, task), std::move(open)).empty()) {
     return {ReasonCode::kNotLinked,
-            fmt::format("Needs {} GPUs that are connected with each other (NVLink); {} could take "
+            fmt::format("Needs {} GPUs that are connected to each other (NVLink); {} could take "
                         "it, but no {} of them are connected.",
                         task.request->gpus, fitting, task.request->gpus)};
   }
@@ -208,7 +208,8 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   if (state.launch_trouble.on()) return {ReasonCode::kMachineTrouble, state.launch_trouble.Text()};
   if (state.passes.waiting_pays && task.queue == QueueKind::kMain) {
     return {ReasonCode::kPriority,
-            "It could start, but all tasks end earlier if it waits for the next task to end."};
+            "It could start now, but all tasks will finish earlier if it waits for the next task "
+            "to end."};
   }
   return state.rules->WhyNotYet(task, at);
 }
@@ -233,9 +234,9 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
       task.queue == QueueKind::kMain ? Line(state, kind).Pop() : std::nullopt;
   if (task.queue == QueueKind::kMain && state.config.backfill > 1) {
     if (!IsLookedAt(state, task) && !(with_gpus && HasPlaceBeside(state, task, at))) {
-      return {ReasonCode::kPriority, fmt::format("Only the first {} tasks of the queue may start "
-                                                 "now (policy.backfill).",
-                                                 state.config.backfill)};
+      return {ReasonCode::kPriority,
+              fmt::format("Only the first {} tasks in the queue may start now (policy.backfill).",
+                          state.config.backfill)};
     }
   } else if (!with_gpus || state.rules->HeadOnly(task.queue)) {
     const bool crashed = task.queue == QueueKind::kRecovery;
@@ -248,8 +249,8 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
   Reason reason = ReasonAtHead(state, task, at);
   if (const int times = TimesPassed(state); state.heads.passed.task == task.id && times > 0) {
     reason.text.Edit() +=
-        fmt::format(" {} task{} started before it since it became first in line ({}).", times,
-                    times == 1 ? "" : "s", base::FormatTimeIso(state.heads.passed.since));
+        fmt::format(" {} task{} started ahead of it since it reached the head of the queue ({}).",
+                    times, times == 1 ? "" : "s", base::FormatTimeIso(state.heads.passed.since));
   }
   if (with_gpus) reason.text.Edit() += WhatIsKeptFor(state, task, at);
   return reason;
@@ -289,9 +290,10 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
       if (task.not_before && *task.not_before == EarliestStart(task)) {
         // The task's own output is removed here, because PublicText can no longer do so once the
         // code is kBackoff.
-        return {ReasonCode::kBackoff, fmt::format("Waits until {} before its {} attempt. {}", until,
-                                                  task.attempt->number > 0 ? "next" : "first",
-                                                  PublicText(task.reason.code, *task.reason.text))};
+        return {ReasonCode::kBackoff,
+                fmt::format("Waiting until {} before its {} attempt. {}", until,
+                            task.attempt->number > 0 ? "next" : "first",
+                            PublicText(task.reason.code, *task.reason.text))};
       }
       return {ReasonCode::kBeginTime, fmt::format("May not start before {}.", until)};
     }
@@ -299,9 +301,9 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
       return state.rules->WhyNotYet(task, at);
     case Place::kArray:
       return {ReasonCode::kArrayLimit,
-              fmt::format(
-                  "{0} tasks of its array may run at once, and {0} are running or next in line.",
-                  task.request->array_limit)};
+              fmt::format("At most {0} tasks of its array may run at once, and {0} are already "
+                          "running or next in line.",
+                          task.request->array_limit)};
     case Place::kUnfit:
       return NeverFits(state, task.request, task.estimate).value_or(Reason{});
     case Place::kEligible:

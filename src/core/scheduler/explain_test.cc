@@ -1,4 +1,4 @@
-// Tests the reasons of waiting tasks where the exact sentence matters.
+// Tests the reasons shown for waiting tasks in cases where the exact wording matters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,10 +56,10 @@ class KeptGpus : public ::testing::Test {
 TEST_F(KeptGpus, AreAnnouncedInTheReasonOfTheHeadAndThenNamed) {
   Begin(9);
   EXPECT_THAT(Reason(2, Time{kOneMinute}),
-              EndsWith(" GPUs are kept for it from 1970-01-01T00:11:00.000Z on."));
+              EndsWith(" GPUs will be kept for it from 1970-01-01T00:11:00.000Z on."));
   Look(Time{11 * kOneMinute});
   EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), EndsWith(" GPU 0 is kept for it."));
-  EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), Not(HasSubstr("started before it")));
+  EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), Not(HasSubstr("started ahead of it")));
   Submit(Time{12 * kOneMinute}, 3);
   EXPECT_THAT(Reason(3, Time{12 * kOneMinute}), Not(HasSubstr("kept for it")));
 }
@@ -95,7 +95,7 @@ TEST(PassedHead, KeepsItsCountIfTheHeadsOfTwoUsersAlternate) {
   EXPECT_EQ(submit(4, 2, 1'000), TaskId{3}) << "the second user uses more now";
   EXPECT_EQ(submit(5, 3, 30'000), TaskId{2});
   EXPECT_THAT(*scheduler.ReasonFor(TaskId{2}, Time{Duration{5}}).text,
-              HasSubstr("2 tasks started before it"));
+              HasSubstr("2 tasks started ahead of it"));
 }
 
 TEST(WarmUp, IsExplainedOnceForAllGpus) {
@@ -126,8 +126,8 @@ TEST(WarmUp, IsExplainedOnceForAllGpus) {
   sample(later);
   ASSERT_EQ(scheduler.ReasonFor(TaskId{3}, later).code, ReasonCode::kWarmUp);
   const std::string text = *scheduler.ReasonFor(TaskId{3}, later).text;
-  EXPECT_THAT(text, HasSubstr("The samples of each of GPUs 0-1 do not yet show the task that "
-                              "started there last; they will by "));
+  EXPECT_THAT(text, HasSubstr("Samples from each of GPUs 0-1 do not yet include the task most "
+                              "recently started there; they will by "));
   EXPECT_THAT(text.substr(text.find("latest")), Not(HasSubstr("samples"))) << text;
 }
 

@@ -43,7 +43,7 @@ bool GpusTake(const State& state, const TaskRecord& task) {
 HostView HostFor(const State& state, TaskId task, Time at) {
   const std::optional<TaskId> kept = HostKeptFor(state, at);
   // The task that GPUs are kept for may also use the kept cores and memory. Otherwise it could wait
-  // for ever for these cores while the other task waits for the kept GPUs.
+  // forever for these cores while the other task waits for the kept GPUs.
   if (!kept || *kept == task || state.recovery_hold.task() == task)
     return state.machine.books.View();
   return state.machine.books.ViewWithout(*kept,
@@ -57,7 +57,7 @@ bool HostTakes(const State& state, TaskId task, const HostNeed& need) {
 Choice WithoutGpus(const State& state, const TaskRecord& task) {
   const HostView view = HostFor(state, task.id, state.now);
   if (view.cpus == 0) return {.why = "It needs no GPU."};
-  return {.why = fmt::format("It needs no GPU: {} of {} CPUs free, {} of {} of memory.",
+  return {.why = fmt::format("It needs no GPU: {} of {} CPUs and {} of {} of memory are free.",
                              view.free_cpus, view.cpus, base::FormatMib(view.free_memory_mib),
                              base::FormatMib(view.memory_mib))};
 }
@@ -72,7 +72,7 @@ HostShare ShareFor(const State& state, const TaskRecord& task,
   return state.machine.books.ShareFor(HostNeedOf(state.config, task.request), near);
 }
 
-// If a task must wait, tasks behind it may start first, as among tasks with GPUs.
+// If a task must wait, tasks behind it may start first, as in the queue of tasks with GPUs.
 void StartWithoutGpus(State& state) {
   const WaitingLine& waiting = state.queue.Main(LineKind::kWithoutGpus);
   if (waiting.empty()) state.heads.without_gpus = {};

@@ -24,7 +24,7 @@ double DoneS(const State& state, TaskId task);
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
 // What the ending attempt has shown about the task's profile.
 Profile SeenOf(const State& state, const TaskRecord& task);
-// The task's current profile, including lessons of its kind.
+// The task's current profile, including lessons about its kind.
 Profile ProfileNow(const State& state, const TaskRecord& task);
 // Fills in which GPUs the task may use and which reservations admit it.
 void AddWhere(const State& state, const TaskRequest& request,

@@ -40,8 +40,8 @@ std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time
 Limits::Wants WantsOf(const State& state, const TaskRecord& task);
 Limits::Wants WantsOf(const State& state, const Need& need);
 bool IsLimited(const State& state, const TaskRecord& task);
-// The time since which the task has been waiting as a head of its queue. In fair order the heads
-// alternate. Each keeps its own waiting time, which starts over when the task is held.
+// The time at which the task became a head of its queue. In fair order the heads alternate, and
+// each keeps its own waiting time, which starts over when the task is held.
 Time HeadSince(State& state, TaskId id);
 // How many other tasks have overtaken the head of the main queue since HeadSince.
 int TimesPassed(const State& state);
@@ -52,8 +52,7 @@ void NoteHead(State& state, PassLine& pass);
 // Changes whenever another task might have become the head.
 std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// Whether no GPU has become more suitable, since the snapshot, for the tasks that were considered
-// then.
+// True if no GPU has become more suitable since the snapshot for the tasks considered then.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
 // For each GPU, whether it might now take a task that did not fit on any GPU at the time of the
 // snapshot.

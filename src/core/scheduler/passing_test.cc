@@ -1,5 +1,5 @@
 // Checks, under random loads and with every mapper, that no task at the head of the queue can be
-// passed for ever.
+// passed forever.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -30,7 +30,7 @@ std::string GpuList(const std::vector<Placement>& placement) {
   return text;
 }
 
-// The reason if a task cannot have `wanted` GPUs because some GPUs are divided into MIG instances.
+// The reason if a task cannot have `wanted` GPUs because MIG is enabled on some GPUs.
 std::optional<Reason> NeverTogether(const State& state, int wanted) {
   const auto instances =
       std::ranges::count_if(state.gpus.all, [](const GpuState& gpu) { return gpu.info.mig; });
@@ -38,10 +38,9 @@ std::optional<Reason> NeverTogether(const State& state, int wanted) {
   if (wanted < 2 || instances == 0 || wanted <= whole) return std::nullopt;
   return Reason{
       ReasonCode::kMigInstance,
-      fmt::format("The task asks for {} GPUs that work together; this server has {} whole "
-                  "GPU{} and {} MIG instance{}, which only work{} alone.",
-                  wanted, whole, whole == 1 ? "" : "s", instances, instances == 1 ? "" : "s",
-                  instances == 1 ? "s" : "")};
+      fmt::format("The task asks for {} GPUs; this server has {} whole GPU{} and {} MIG "
+                  "instance{}, which cannot be combined with other GPUs.",
+                  wanted, whole, whole == 1 ? "" : "s", instances, instances == 1 ? "" : "s")};
 }
 
 std::int64_t ClaimOf(const State& state, const TaskRecord& task, GpuIndex gpu, Part part) {
@@ -270,7 +269,7 @@ std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
     if (!need.linked || !state.gpus.links.ChooseFor(need, std::move(could)).empty())
       return std::nullopt;
     return Reason{ReasonCode::kNotLinked,
-                  fmt::format("The task needs {} GPUs that are connected with each other (NVLink); "
+                  fmt::format("The task needs {} GPUs that are connected to each other (NVLink); "
                               "no {} of the GPUs that it may use are connected.",
                               request.gpus, request.gpus)};
   }
@@ -299,10 +298,10 @@ Choice Chosen(const State& state, const TaskRecord& task, const std::vector<GpuV
     const ThroughputEstimate with =
         ThroughputOf(first.residents, &newcomer, SaturationOf({}, state.config.sharing));
     choice.why += fmt::format(
-        " Expected to add {:.2f} to the GPU's work of {:.2f} and to take {:.1f} times as long as "
-        "alone{}.",
+        " Expected to add {:.2f} to the GPU's throughput of {:.2f} and to take {:.1f} times as "
+        "long as when running alone{}.",
         with.delivered - first.delivered, first.delivered, with.newcomer,
-        task.profile->sm_active ? "" : ", if it uses the GPU as tasks usually do");
+        task.profile->sm_active ? "" : ", assuming typical GPU use");
   }
   if (best.size() > 1 && choice.placement[1].claim_mib < choice.placement[0].claim_mib) {
     choice.why += fmt::format(" It is promised {} on GPU {} and {} on each of its other GPUs.",
@@ -358,7 +357,7 @@ std::optional<Choice> ChooseByPolicy(State& state, const TaskRecord& task,
 void Start(State& state, TaskRecord& task, Choice choice) {
   HostShare share = ShareFor(state, task, choice.placement);
   if (const std::string promised = TextOf(share); !promised.empty())
-    choice.why += fmt::format(" The server keeps {} for it.", promised);
+    choice.why += fmt::format(" The server reserves {} for it.", promised);
   state.queue.NoteStart(task, state.now);
   state.queue.Remove(task.id);
   state.EditLife(task.id).restored = false;

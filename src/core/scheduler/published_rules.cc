@@ -22,7 +22,7 @@ namespace {
 constexpr Duration kThesisScan{5'000};
 constexpr Duration kThesisPause{30'000};
 constexpr Duration kThesisPublish{92'000};
-// November 2025: a round takes one second of sleep plus the run time of its commands.
+// November 2025: a round consists of one second of sleep plus the time that its commands take.
 constexpr Duration kV2Round{3'000};
 // The version of November 2025 subtracts this from the free memory of every GPU.
 constexpr std::int64_t kV2LessFreeMib = 512;
@@ -72,9 +72,10 @@ class Loop : public Rules {
   bool HeadOnly(QueueKind) const override { return true; }
   Reason WhyNotYet(const TaskRecord& task, Time at) const override {
     if (Overlooks(task))
-      return {ReasonCode::kPacing, "Crashed; the published recovery scan has not found it yet."};
+      return {ReasonCode::kPacing,
+              "Crashed; waiting for the next recovery scan of the published rules."};
     return {ReasonCode::kPacing,
-            fmt::format("The published rules pause and continue in {} s.",
+            fmt::format("The published rules are pausing; they continue in {} s.",
                         base::Seconds(std::max(due_.value_or(Time{}) - at, Duration{0})))};
   }
 

@@ -90,8 +90,7 @@ void Recover(State& state, TaskRecord& task, Reason reason, std::int64_t tried_m
   reason.text.Edit() +=
       task.retry_on_idle_gpu
           ? fmt::format(" Retry {} of {} on an idle GPU.", task.ooms, task.request->max_recoveries)
-          : fmt::format(" Retry {} of {} where {} is free.", task.ooms,
-                        task.request->max_recoveries,
+          : fmt::format(" Retry {} of {} once {} is free.", task.ooms, task.request->max_recoveries,
                         base::FormatMib(task.retry_free_mib.value_or(0)));
   state.Enqueue(task, QueueKind::kRecovery, std::move(reason));
 }

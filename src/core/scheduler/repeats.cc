@@ -33,7 +33,7 @@ void NoteRequeue(State& state, const TaskRecord& task) {
 
 void PauseRequeued(State& state, TaskRecord& task) {
   if (!Pauses(state, task)) return;
-  task.reason.text = fmt::format("Requeued within a minute of its start, {} times in a row.",
+  task.reason.text = fmt::format("Requeued within a minute of starting, {} times in a row.",
                                  state.LifeOf(task.id).repeats);
 }
 
@@ -45,8 +45,8 @@ void PauseSubmitted(State& state, TaskRecord& task, TaskId by) {
   state.EditLife(task.id).repeats = repeats;
   if (!Pauses(state, task)) return;
   task.reason = {ReasonCode::kBackoff,
-                 fmt::format("Task {} submitted it within a minute of its start, and it is number "
-                             "{} in a chain of such tasks.",
+                 fmt::format("Task {} submitted it within a minute of starting; it is number {} in "
+                             "a chain of such tasks.",
                              by, repeats)};
 }
 

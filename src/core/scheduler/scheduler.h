@@ -61,7 +61,7 @@ struct Explanation {
   std::vector<GpuVerdict> gpus;      // only while the task is queued and needs GPUs
   std::optional<HostVerdict> host;   // only while it is queued and after HostDiscovered
   std::optional<std::size_t> ahead;  // tasks before it in its queue; only while it is queued
-  // Memory that a queued task requests instead of its estimate, because of lessons of its kind.
+  // Memory that a queued task requests instead of its estimate, because of lessons about its kind.
   std::optional<std::int64_t> taught_mib;
 };
 
@@ -78,8 +78,8 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   // Handles one event and returns what the shell must do, in order. `now` must never decrease.
-  // Events about unknown tasks or older attempts have no effect. Equal histories give equal
-  // actions.
+  // Events about unknown tasks or older attempts have no effect. Identical histories produce
+  // identical actions.
   std::vector<Action> Handle(Time now, const Event& event);
 
   // Handles several simultaneous events and decides once, after the last event. A batch of

@@ -175,8 +175,9 @@ struct Heads {
   Passed passed;
   int overtakes = 0;        // number of tasks that have overtaken a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
-  // A head of the main queue that waits only for the machine's cores and memory, and whether it is
-  // still the head. Tasks in front of it may use the cores and memory kept for it.
+  // A task that was at the head of the main queue and lacks only CPU cores and main memory. The
+  // flag says whether it is still the head; tasks now ahead of it may use the cores and memory kept
+  // for it.
   Passed short_of_host;
   bool short_of_host_first = false;
   Passed without_gpus;  // the head of the queue without GPUs, while it waits
@@ -258,7 +259,7 @@ struct Choice {
 struct Scheduler::State : LineUp::Host {
   explicit State(PolicyConfig policy);
 
-  void UseMapper();  // makes the mapper that `config` names
+  void UseMapper();  // creates the mapper that `config` names
 
   PolicyConfig config;
   std::unique_ptr<Mapper> mapper;

@@ -170,9 +170,9 @@ void State::On(const ReservationsChanged& event) {
 }
 
 void State::On(const PolicyChanged& event) {
-  CARMA_CHECK(event.policy.pacing == config.pacing, "changing the pacing needs a new core");
+  CARMA_CHECK(event.policy.pacing == config.pacing, "changing the pacing requires a new core");
   CARMA_CHECK(Shares(event.policy) == Shares(config),
-              "tasks that run alone were promised to stay alone");
+              "a running core cannot start or stop sharing GPUs");
   const PolicyConfig before = std::exchange(config, event.policy);
   if (event.ended) limits.ForgetEnded();
   FollowEntitlements(*this);

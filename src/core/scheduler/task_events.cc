@@ -21,8 +21,8 @@ std::string Told(std::string_view what, const std::string& detail) {
   return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
 }
 
-// The detail is usually a complete text ("exit code 1: ValueError: …"). If it is empty, the text is
-// built here.
+// The detail is usually a complete text ("exit code 1: ValueError: …"). Only if it is empty is a
+// text built here.
 Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kGpuFault)
     return {ReasonCode::kGpuFault, Told("Failed because of a fault on its GPU", exit.detail)};
@@ -40,9 +40,9 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 }
 
 void RequeueVictim(State& state, TaskRecord& task) {
-  const std::string why = "Failed because of a fault in a neighbour or in the MPS server";
-  // A task with neither requeue nor retries must not be started again. For example, the server
-  // cannot start a lease's process.
+  const std::string why = "Failed because of a fault in a neighbouring task or in the MPS server";
+  // A task with neither requeue nor retries must not be restarted. An example is a lease, whose
+  // process the server cannot start.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {
@@ -55,7 +55,7 @@ void RequeueVictim(State& state, TaskRecord& task) {
   state.Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
 }
 
-// Gives retries back to tasks whose launches failed because of the machine.
+// Refunds retries to tasks whose launches failed because of the machine.
 void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   for (const auto& [id, failures] : innocent) {
     TaskRecord* task = state.Held(id);
@@ -213,7 +213,7 @@ void State::On(const LaunchFailed& event) {
     ++task->launch_failures;
     task->not_before = now + RetryBackoff(task->launch_failures);
     return Enqueue(*task, task->queue,
-                   {ReasonCode::kLaunchFailed, fmt::format("Waits again: {}.", event.text)});
+                   {ReasonCode::kLaunchFailed, fmt::format("Waiting again: {}.", event.text)});
   }
   Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
   if (event.retryable) {

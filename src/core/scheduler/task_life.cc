@@ -57,7 +57,7 @@ void NoteChoice(State& state, const TaskRecord& task) {
 
 void State::Move(TaskRecord& task, TaskState to) {
   CARMA_CHECK(IsLegalStep(task.state, to),
-              fmt::format("task {}: illegal step {} -> {} in its attempt {}", task.id,
+              fmt::format("task {}: illegal transition {} -> {} in attempt {}", task.id,
                           TaskStateName(task.state), TaskStateName(to), task.attempt->number));
   task.state = to;
   out.moved.insert(task.id);

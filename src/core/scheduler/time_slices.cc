@@ -43,18 +43,18 @@ Reason ReasonToLeave(const State& state, const TaskRecord& task) {
   switch (task.attempt->notice_cause) {
     case StopCause::kPreempted:
       return {ReasonCode::kPreempted,
-              fmt::format("Made room for {}, whose class preempts.", other)};
+              fmt::format("Made room for {}, whose class may preempt other tasks.", other)};
     case StopCause::kDrained:
       if (state.closing) return ReasonOfShutdown(state, task);
       return {ReasonCode::kDraining,
               task.attempt->leaves_by
-                  ? fmt::format("Its GPU had to be empty by {}.",
+                  ? fmt::format("Its GPU had to be vacated by {}.",
                                 base::FormatTimeIso(*task.attempt->leaves_by))
-                  : "It was asked to checkpoint because its GPU had to be emptied."};
+                  : "It was asked to checkpoint because its GPU had to be vacated."};
     default:
       return {
           ReasonCode::kTimeSlot,
-          fmt::format("Its time slice of {} was over, and {} was waiting for its place.",
+          fmt::format("Its time slice of {} was over, and {} was waiting to take its place.",
                       base::FormatSpan(state.config.slots.length ? TurnOf(state.config.slots, task)
                                                                  : Duration{0}),
                       other)};
@@ -78,13 +78,15 @@ std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.request->checkpoint_signal) {
     if (task.cut_off == 1) return "";
     return fmt::format(
-        " It was sent {1} {0} times but did not exit, so it repeats what it has not saved.",
+        " It was sent {1} {0} times but did not exit, so it will repeat any work that it has not "
+        "saved.",
         task.cut_off, CheckpointSignal(state.config.slots, task.request));
   }
   if (!state.config.slots.length || !TakesTurns(state.config.slots, task))
-    return " It is not known to checkpoint and starts over.";
-  return fmt::format(" It is not known to checkpoint and starts over; its next time slice is {}.",
-                     base::FormatSpan(TurnOf(state.config.slots, task)));
+    return " It is not known to checkpoint, so it starts over.";
+  return fmt::format(
+      " It is not known to checkpoint, so it starts over; its next time slice lasts {}.",
+      base::FormatSpan(TurnOf(state.config.slots, task)));
 }
 
 bool MustBeEmpty(const State& state, GpuIndex gpu) {
@@ -300,7 +302,7 @@ void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
   if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
-// The record that the task was asked is kept, because the task might still respond by saving.
+// The notice stays recorded, because the task might still respond to it by saving.
 void CancelPreemption(State& state, TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   state.preemptions.leaving.erase(task.id);
@@ -311,7 +313,7 @@ Reason ReasonOfLeaving(const State& state, const TaskRecord& task) {
   const auto whom = state.preemptions.room_for.find(task.id);
   std::string why;
   if (whom != state.preemptions.room_for.end()) {
-    why = fmt::format(": task {} is waiting for its place", whom->second);
+    why = fmt::format(", because task {} is waiting to take its place", whom->second);
   } else if (state.closing) {
     why = fmt::format(", because the server is {}", state.closing->why);
   }
@@ -328,8 +330,8 @@ bool GoesOnLater(const State& state, const TaskRecord& task) {
   const Attempt& attempt = task.attempt;
   if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
   if (!SaysItSaved(state.config.slots, task.request, task.exit)) return false;
-  // Without a checkpoint notice, a death by signal does not show that the task saved. Many programs
-  // that cannot checkpoint are killed by the warning signal before their time limit.
+  // Without a checkpoint notice, being killed by a signal does not show that the task saved. Many
+  // programs that cannot checkpoint are killed by the warning signal before their time limit.
   return attempt.slot_notice || task.exit->signal == 0;
 }
 
@@ -337,7 +339,7 @@ void EndSaved(State& state, TaskRecord& task) {
   ++task.checkpoints;
   if (task.attempt->slot_notice) return GoOnLater(state, task, ReasonToLeave(state, task));
   task.reason = {ReasonCode::kTimeLimit,
-                 fmt::format("Saved before its time limit of {}, to continue later.",
+                 fmt::format("Checkpointed before its time limit of {}; it will continue later.",
                              base::FormatSpan(task.request->time_limit.value_or(Duration{0})))};
   NoteRequeue(state, task);
   PauseRequeued(state, task);
@@ -463,7 +465,7 @@ void EmptyServer(State& state) {
 // A task that must not be requeued is lost with the machine, as if it had received no notice.
 Reason ReasonOfShutdown(const State& state, const TaskRecord& task) {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
-          fmt::format("It had to leave by {} because the server is {}.",
+          fmt::format("It had to exit by {} because the server is {}.",
                       base::FormatTimeIso(state.closing->empty_by), state.closing->why)};
 }
 

@@ -40,7 +40,7 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
   const Need need = scheduler.NeedOfNew(request, estimate);
   int fitting = 0;
   std::vector<GpuLinks::Candidate> open;
-  Trial trial{Fit::kNotNow, {ReasonCode::kResources, "too few GPUs can take it now"}};
+  Trial trial{Fit::kNotNow, {ReasonCode::kResources, "not enough GPUs can take it now"}};
   for (const GpuView& gpu : scheduler.Gpus(now)) {
     const Verdict verdict = CheckGuards(scheduler.config(), need, gpu);
     if (verdict.fit == Fit::kFits) {
@@ -52,7 +52,8 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
   }
   if (fitting < request.gpus) return trial;
   if (need.linked && GpuLinks(scheduler.GpuInfos()).ChooseFor(need, std::move(open)).empty())
-    return {Fit::kNotNow, {ReasonCode::kNotLinked, "the GPUs that can take it are not connected"}};
+    return {Fit::kNotNow,
+            {ReasonCode::kNotLinked, "the GPUs that can take it are not connected to each other"}};
   return {};
 }
 

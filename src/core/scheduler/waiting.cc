@@ -57,8 +57,8 @@ void SortIn(State& state, TaskRecord& task) {
 void SortWaiting(State& state) {
   state.dependencies.Register(state.tasks);
   for (const TaskId id : state.queue.Due(state.now)) state.unsorted.insert(id);
-  // A task whose dependency can never be met ends here. Its end may decide the dependencies of
-  // other tasks.
+  // A task whose dependency can never be met ends here, which may resolve the dependencies of other
+  // tasks.
   for (std::size_t sorted = 0; !state.unsorted.empty() && sorted < kMostSorted; ++sorted) {
     const TaskId id = *state.unsorted.begin();
     state.unsorted.erase(state.unsorted.begin());

@@ -6,11 +6,11 @@
 
 namespace carma::core {
 
-// Gives unsorted tasks their places in the queue. Takes several steps if there are many tasks.
+// Assigns unsorted tasks their places in the queue. Takes several steps if there are many tasks.
 void SortWaiting(State& state);
 // Calls Queue::Put for a task that might have changed since it was last considered.
 void PutInQueue(State& state, const TaskRecord& task, Place place, Time due, Time waits_since);
-// Gives the task's place in its array to the next task of the array.
+// Passes the task's place in its array on to the array's next task.
 void LeaveArray(State& state, const TaskRecord& task);
 Time EarliestStart(const TaskRecord& task);
 // The next time at which the queue order can change without an event. Empty: never.

@@ -89,15 +89,15 @@ bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
 
 // The form that each word of a rule must have. Used in messages.
 constexpr std::pair<std::string_view, std::string_view> kForms[] = {
-    {"user", "one user=ada, or user=*"},
-    {"account", "one account=vision, or account=*"},
-    {"qos", "one qos=interactive, or qos=*"},
+    {"user", "a single user like user=ada, or user=*"},
+    {"account", "a single account like account=vision, or account=*"},
+    {"qos", "a single class like qos=interactive, or qos=*"},
     {"running", "a number like running=4"},
     {"gpus", "a number like gpus=2"},
     {"cpus", "a number like cpus=32"},
     {"queued", "a number like queued=1000"},
     {"length", "a time span with a unit, like length=12h"},
-    {"gpu_hours", "hours in a time span like gpu_hours=200/7d"},
+    {"gpu_hours", "hours per time span, like gpu_hours=200/7d"},
     {"memory", "a size like memory=80G"},
     {"host_memory", "a size like host_memory=256G"},
 };

@@ -46,8 +46,8 @@ TEST(Entitlement, ErrorsNameTheExpectedForm) {
   for (const auto& [text, expected] :
        {std::pair("running=-1", "a number like running=4, got 'running=-1'"),
         std::pair("user=* running", "a number like running=4, got 'running'"),
-        std::pair("gpu_hours=5", "hours in a time span like gpu_hours=200/7d, got 'gpu_hours=5'"),
-        std::pair("gpu_hours=5/7", "hours in a time span like"),
+        std::pair("gpu_hours=5", "hours per time span, like gpu_hours=200/7d, got 'gpu_hours=5'"),
+        std::pair("gpu_hours=5/7", "hours per time span, like"),
         std::pair("user=* length=5", "a time span with a unit, like length=12h, got 'length=5'"),
         std::pair("user=a user=b running=1", "one user in a rule, got 'user=a user=b running=1'"),
         std::pair("user=ada running=1 running=5", "one running in a rule, got 'user=ada running="),

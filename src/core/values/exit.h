@@ -18,7 +18,7 @@ enum class StopCause {
   kIdle,
   kTimeSlot,   // its time slice was over while other tasks waited
   kPreempted,  // a task of a preempting class needed the GPU
-  kDrained,    // its GPU had to be empty
+  kDrained,    // its GPU had to be vacated
 };
 inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
     {StopCause::kNone, "none"},

@@ -22,8 +22,8 @@ struct GpuInfo {
   std::string type;               // "A100-40GB" …, for messages
   std::int64_t total_mib = 0;     // as the driver reports it
   std::int64_t reserved_mib = 0;  // the driver's own share, never available to processes
-  // Whether this is a MIG instance. It takes no task that uses several GPUs, and by default only
-  // one task at a time (PolicyConfig::share_mig).
+  // Whether this is a MIG instance. It cannot run a task that uses several GPUs, and by default it
+  // takes only one task at a time (PolicyConfig::share_mig).
   bool mig = false;
   double compute = 1;  // share of a whole GPU's SMs; below 1 for a MIG instance
   // Training speed relative to a reference GPU type that is the same for all of the server's GPUs:

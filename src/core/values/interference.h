@@ -29,8 +29,8 @@ inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
 // The SM activity and sensitivity assumed for an unknown task. Its pressure equals its activity.
 inline constexpr double kUsualActivity = 0.6;
 inline constexpr double kUsualSensitivity = 0.8;
-// The load of a task under MPS: measured values if available, else values derived from the activity
-// and grain of its kernels if both are known, else the assumed values.
+// The load of a task under MPS: measured values if available; otherwise values derived from the
+// activity and kernel grain if both are known; otherwise the assumed values.
 Load LoadOf(const Profile& profile);
 
 // Parameters fitted to two measured A100 runs, Lucid's pairs and the dissertation's anchors.

@@ -27,7 +27,7 @@ struct MpsParameters {
 // If the number of layers is unknown: s = 0.787 * sqrt(u) * (128 / batch)^0.740, p = 1.757 * u^2 *
 // (batch / 128)^0.658; if the batch size is unknown, 64 is assumed. Transformers: s = 0.485, p =
 // 0.649 * u. Fitted on one measured run of 58 tasks of ten architectures; docs/inside/simulator.md
-// has the errors for architectures that were left out of the fit.
+// has the errors for architectures that were held out of the fit.
 MpsParameters GuessMps(double sm_active, const TaskTraits& traits);
 
 // The kernel size g of a convolutional network whose batch size and layer count are known, clamped

@@ -55,7 +55,7 @@ struct Reservation {
   Time from{};  // start of the first period
   Duration length{};
   Repeat repeat = Repeat::kOnce;
-  std::optional<Time> until;  // no repetition begins later; empty: repeats for ever
+  std::optional<Time> until;  // no repetition begins later; empty: repeats forever
   std::string why;
 
   static void VisitFields(auto& field, auto& booking) {
@@ -68,9 +68,10 @@ struct Reservation {
           "empty, no task may.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
     field("gpus", booking.on_gpus,
-          "The reserved GPUs; if count is set, the GPUs to choose from; empty: all.", kGpuNames);
-    field("gpu_type", booking.gpu_type, "GPUs whose model name contains this: a100 …",
-          {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
+          "The reserved GPUs or, if count is set, the GPUs to choose from; empty: all GPUs.",
+          kGpuNames);
+    field("gpu_type", booking.gpu_type, "GPUs whose model name contains this text, such as a100.",
+          {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "part of a GPU name"});
     field("count", booking.count, "How many GPUs; null: all.", {.low = 1, .high = kMaxGpus});
     field("from_ms", booking.from, "Start of the first period (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .required = true});

@@ -35,7 +35,7 @@ struct Dependency {
           {.low = 1, .required = true, .expected = "a task number from 1"});
     field("kind", dependency.kind, "How the other task must end before this task may start.");
     field("known_final", dependency.known_final,
-          "Final state of that task if the daemon no longer holds it; set by the daemon.",
+          "Final state of that task if the daemon no longer has a record of it; set by the daemon.",
           {.expected = "a final task state"});
   }
   friend bool operator==(const Dependency&, const Dependency&) = default;
@@ -107,38 +107,41 @@ struct TaskRequest {
   int array_limit = 0;
 
   static void VisitFields(auto& field, auto& task) {
-    field("gpus", task.gpus, "GPUs requested, all on one server; 0: cores and memory only.",
+    field("gpus", task.gpus,
+          "Number of GPUs, all on one server; 0: the task uses only CPU cores and memory.",
           {.low = 0, .high = kMaxGpus});
     field("memory_mib", task.memory_mib, "Expected peak memory per GPU, as stated by the user.",
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
-    field("cpus", task.cpus, "Server cores reserved for the task.", {.low = 1, .high = kMaxCpus});
+    field("cpus", task.cpus, "CPU cores of the server reserved for the task.",
+          {.low = 1, .high = kMaxCpus});
     field("host_memory_mib", task.host_memory_mib,
-          "Main memory of the server reserved for the task; the task may not use more.",
+          "Main memory reserved for the task; it may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
     field("own_cpus", task.own_cpus,
-          "Dedicated cores: they do not change, and no other task may use them.",
+          "Whether the cores are dedicated: they do not change, and no other task may use them.",
           {.unless_empty = true});
-    field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this: a100 …",
-          {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
+    field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this text, such as a100.",
+          {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "part of a GPU name"});
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
           "Only GPUs with at least this much memory in total.", {.low = 1, .high = kMaxMemoryMib});
-    field("on_gpus", task.on_gpus, "Only these GPUs.", kGpuNames);
-    field("not_on_gpus", task.not_on_gpus, "Not on these GPUs.", kGpuNames);
-    field("linked_gpus", task.linked_gpus, "Only GPUs that are connected with each other (NVLink).",
+    field("on_gpus", task.on_gpus, "The only GPUs that the task may use.", kGpuNames);
+    field("not_on_gpus", task.not_on_gpus, "GPUs that the task may not use.", kGpuNames);
+    field("linked_gpus", task.linked_gpus, "Only GPUs that are connected to each other (NVLink).",
           {.unless_empty = true});
     field("exclusive", task.exclusive, "No other task may use its GPUs.");
     field("sm_share", task.sm_share,
-          "At most this share of each GPU's SMs, if the sharing method can enforce it (MPS).",
+          "Maximum share of each GPU's SMs, enforced only by sharing methods that can do so (MPS).",
           {.least = kMinSmShare, .most = 1, .expected = "a fraction from 0.01 to 1"});
     field("max_slowdown", task.max_slowdown,
-          "Maximum predicted slowdown, relative to running alone: the task is placed, and "
-          "neighbours are added to it, only within this limit.",
+          "Maximum predicted slowdown, relative to running alone; checked when the task is placed "
+          "and when neighbours are added.",
           {.least = 1, .most = kMostSlowdown, .expected = "a number from 1 to 1000"});
     field("priority", task.priority,
-          "Tasks with a higher value start first; only administrators may raise it above 0.",
+          "Tasks with a higher value start first; only administrators may set it above 0.",
           {.low = -kMaxPriority, .high = kMaxPriority});
     field("account", task.account, "Account to which the task's GPU usage is charged.", kShareName);
-    field("qos", task.qos, "The task's class (a configured class): interactive …", kShareName);
+    field("qos", task.qos, "The task's class, one of the configured ones, such as interactive.",
+          kShareName);
     field("time_limit_s", task.time_limit, "The task is stopped after running this long.",
           {.low = 1,
            .high = kMaxTimeLimit.count(),
@@ -159,10 +162,11 @@ struct TaskRequest {
     field("no_slots", task.no_slots, "Whether the task may keep running when its time slice ends.",
           {.unless_empty = true});
     field("checkpoint_signal", task.checkpoint_signal,
-          "Signal that asks the task to save its work before it is stopped and requeued: USR1 …",
+          "Signal that asks the task to save its work before it is stopped and requeued, such as "
+          "USR1.",
           {.max_bytes = 16, .fits = base::IsSignalName, .expected = "a signal name such as USR1"});
     field("held", task.held, "Submitted on hold.");
-    field("array_limit", task.array_limit, "Maximum number of array tasks running at once.",
+    field("array_limit", task.array_limit, "Maximum number of the array's tasks running at once.",
           {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});
   }
   friend bool operator==(const TaskRequest&, const TaskRequest&) = default;

@@ -33,7 +33,7 @@ TEST_F(WaitingJobsTest, ShowsTheReasonAndTheSlurmNode) {
   const auto watched = Watch();
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
   EXPECT_EQ(Read("asked"),
-            "update JobId=10_3 AdminComment=carma: waits on gpu07 for GPUs: (WarmUp) a\n");
+            "update JobId=10_3 AdminComment=carma: waiting for GPUs on gpu07: (WarmUp) a\n");
 }
 
 TEST_F(WaitingJobsTest, KeepsCommentsByPeople) {

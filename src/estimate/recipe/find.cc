@@ -61,7 +61,7 @@ class Finder {
   }
 
  private:
-  // Keeps only the last word of each name, because earlier words are overridden.
+  // Keeps only the last word with each name, because it overrides the earlier ones.
   void KeepTheLast() {
     TrainingWords last;
     for (task::TrainingWord& word : best_.words) {
@@ -129,7 +129,8 @@ class Finder {
         framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
     std::string path = StatedConfig();
     if (path.empty() && is_megatron)
-      return Note("Megatron's options describe the model; pass its config.json with --hf-config");
+      return Note(
+          "the model is described only by Megatron options; pass its config.json with --hf-config");
     if (path.empty() && meaning.model.empty()) {
       if (surely) Note("the training settings do not name a model");
       return;
@@ -209,7 +210,7 @@ class Finder {
     meaning.model_from = plan.model_from;
     meaning.words = std::move(plan.words);
     if (meaning.model.empty())
-      return Note("the training settings do not name a folder with the model's files");
+      return Note("the training settings do not name the folder that contains the model's files");
     const std::string path = ConfigOf(meaning, folder, true, meaning.words);
     if (path.empty()) return;
     AddAllocator(command, meaning.words);
@@ -386,7 +387,8 @@ class Finder {
   Result<std::string> Read(const std::string& path, std::size_t max_bytes) {
     const bool readable = path.starts_with('/') && path.size() <= kMaxPathBytes &&
                           base::IsUtf8(path) && !base::HasControls(path);
-    if (!readable || ++files_ > kMaxTrainingFiles) return NotFound("a file that cannot be read");
+    if (!readable || ++files_ > kMaxTrainingFiles)
+      return NotFound("{}: the file cannot be read", base::Printable(path, 200));
     return read_(path, max_bytes);
   }
 

@@ -22,7 +22,7 @@ struct TrainingFound {
 using FileReader =
     std::function<Result<std::string>(const std::string& path, std::size_t max_bytes)>;
 
-// Reads the task's script or command as text; nothing is executed. With `read` it reads the files
+// Reads the task's script or command as text; nothing is executed. `read` is used for the files
 // that the command refers to: training configurations, and the model's config.json in its folder or
 // in the Hugging Face cache. If a script starts several training runs, the run that needs the most
 // memory is used. Reads at most kMaxTrainingFiles files of up to kMaxConfigBytes each.

@@ -211,12 +211,14 @@ TEST_F(FindTrainingTest, AddsLengthsAndTrlsDefaultCheckpointing) {
 }
 
 TEST_F(FindTrainingTest, IgnoresPreferenceTrainingsThatAreNotModelled) {
-  EXPECT_THAT(Script("python run_ppo.py --model small --lr 1\n").notes,
-              ElementsAre(HasSubstr("train.sh:2: run_ppo.py: preference training is not")));
+  EXPECT_THAT(
+      Script("python run_ppo.py --model small --lr 1\n").notes,
+      ElementsAre(HasSubstr("train.sh:2: run_ppo.py: this kind of preference training is not")));
   files_["/lab/ppo.yaml"] = "model_name_or_path: small\nstage: ppo\nlearning_rate: 1\n";
   const TrainingFound found = Script("llamafactory-cli train ppo.yaml\n");
   EXPECT_THAT(found.words, IsEmpty());
-  EXPECT_THAT(found.notes, ElementsAre("ppo.yaml:2: stage: preference training is not modelled"));
+  EXPECT_THAT(found.notes,
+              ElementsAre("ppo.yaml:2: stage: this kind of preference training is not modelled"));
 }
 
 TEST_F(FindTrainingTest, ReadsPreferenceTrainingsOfKnownModels) {

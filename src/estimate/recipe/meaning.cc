@@ -95,7 +95,8 @@ class Reader {
     if (name == "dpo" || name == "grpo") Add("objective", name, *kind);
     if (name == "grpo") AddNumber("rollout-share", {"vllm_gpu_memory_utilization"});
     if (std::ranges::find(kKinds, name) == std::end(kKinds)) return false;
-    meaning_.not_modelled = fmt::format("{}: preference training is not modelled", PlaceOf(*kind));
+    meaning_.not_modelled =
+        fmt::format("{}: this kind of preference training is not modelled", PlaceOf(*kind));
     return true;
   }
 
@@ -227,8 +228,7 @@ class Reader {
     return list;
   }
 
-  // Sets `bits` to the width of quantised weights, and returns the setting that states it. Null if
-  // the weights are not quantised.
+  // Returns the setting that quantises the weights, and sets `bits` to their width. Null if none.
   const Setting* Quantised(int& bits) const {
     if (const Setting* yes =
             said_.Yes({"load_in_4bit", "use_4bit", "load_4bit", "use_qlora", "qlora"})) {

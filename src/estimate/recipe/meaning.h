@@ -1,5 +1,5 @@
-// Translates the settings of all supported frameworks into words that determine a training job's
-// memory.
+// Translates the settings of all supported frameworks into the TrainingWords that determine a
+// training job's memory.
 #pragma once
 
 #include <string>

@@ -40,8 +40,8 @@ std::string WeightIndexBeside(std::string_view config_path);
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where);
 
 // Words from files in the folder of `config_path`: the size of the weights, and the length to which
-// the tokenizer truncates texts. Stated words take precedence over these words. read: returns a
-// file's text. Missing or malformed files are ignored.
+// the tokenizer truncates texts. Words that the task states take precedence over these. read:
+// returns a file's text. Missing or malformed files are ignored.
 TrainingWords ReadBeside(const std::string& config_path, const TransformerConfig& config,
                          const std::function<Result<std::string>(const std::string& path)>& read);
 

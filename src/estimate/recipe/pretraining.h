@@ -1,5 +1,5 @@
-// Converts the settings of pretraining programs into words of a plan. Torchtitan's settings come
-// from a TOML file and from options named like its keys ("--training.seq_len 8192"). Megatron-LM's
+// Converts the settings of pretraining programs into TrainingWords. Torchtitan's settings come from
+// a TOML file and from options named like its keys ("--training.seq_len 8192"). Megatron-LM's
 // scripts and NeMo state the model's sizes instead of naming a model.
 #pragma once
 
@@ -28,7 +28,7 @@ struct TorchtitanPlan {
 // parallelism if there is tensor parallelism.
 TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings);
 
-// Whether these are Megatron settings, judging by their names for the splits and sizes of a model.
+// Whether these are Megatron settings, judging by their names for model sizes and parallelism.
 bool IsOfMegatron(const std::vector<Setting>& settings);
 
 // Copies NeMo's settings (model.micro_batch_size, trainer.devices) to Megatron's names. Each copy

@@ -163,7 +163,7 @@ class PythonReader {
     if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
     if (std::ranges::find(kCalls, name) == kCalls.end()) return;
     // Only calls to a model's from_pretrained are relevant. Tokenizers and processors have a
-    // function of this name too.
+    // function with this name too.
     const bool fetches = name == "from_pretrained";
     if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
     if (fetches && dotted.starts_with("Fast")) Emit(std::string(kUnsloth), "true", line);

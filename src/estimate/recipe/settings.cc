@@ -12,7 +12,7 @@
 namespace carma::estimate {
 namespace {
 
-constexpr std::size_t kMaxKeyBytes = 200;  // for a single level
+constexpr std::size_t kMaxKeyBytes = 200;  // for each level of nesting
 
 std::string Below(const std::string& prefix, std::string_view key) {
   key = key.substr(0, kMaxKeyBytes);
@@ -175,7 +175,8 @@ class YamlReader {
   // Reads all lines with at least this indentation. Returns the index of the line after them.
   std::size_t ReadBlock(const std::string& prefix, std::size_t at, std::size_t indent, int depth) {
     if (depth > kMaxSettingDepth) {
-      Complain(lines_[at].number, fmt::format("expected at most {} levels", kMaxSettingDepth));
+      Complain(lines_[at].number,
+               fmt::format("expected at most {} levels of nesting", kMaxSettingDepth));
       return lines_.size();
     }
     while (at < lines_.size() && lines_[at].indent >= indent && !mistake_) {
@@ -265,7 +266,7 @@ class YamlReader {
     brackets.Add(text);
     while (!brackets.Closed()) {
       if (++at == lines_.size()) {
-        Complain(first, "expected closing brackets or quotes");
+        Complain(first, "brackets or quotes are not closed");
         return lines_.size();
       }
       text += '\n';
@@ -301,7 +302,8 @@ class YamlReader {
 
   void ReadFlowValue(const std::string& prefix, std::string_view text, std::size_t& at, int depth) {
     if (depth > kMaxSettingDepth)
-      return Complain(flow_line_, fmt::format("expected at most {} levels", kMaxSettingDepth));
+      return Complain(flow_line_,
+                      fmt::format("expected at most {} levels of nesting", kMaxSettingDepth));
     if (text[at] == '{') return ReadFlowMapping(prefix, text, at, depth);
     if (text[at] == '[') return ReadFlowList(prefix, text, at, depth);
     const std::string value = Unquoted(FlowScalar(text, at, ",]}\n"));
@@ -406,7 +408,7 @@ Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string
   if (!json->is_object()) return Invalid("{}: expected an object", where);
   JsonFlattener flattener(where);
   if (!flattener.Flatten("", *json, 0)) {
-    return Invalid("{}: expected at most {} settings in {} levels", where, kMaxSettings,
+    return Invalid("{}: expected at most {} settings and {} levels of nesting", where, kMaxSettings,
                    kMaxSettingDepth);
   }
   return flattener.Take();

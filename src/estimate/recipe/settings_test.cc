@@ -42,11 +42,11 @@ TEST(Yaml, ReportsTheLineOfAMistake) {
   EXPECT_EQ(Told(ReadYaml("a: 1\n\tb: 2\n", "f.yaml")),
             "f.yaml:2: expected spaces for indentation, not tabs");
   EXPECT_EQ(Told(ReadYaml("a:\nb: [1,\n  2\n", "f.yaml")),
-            "f.yaml:2: expected closing brackets or quotes");
+            "f.yaml:2: brackets or quotes are not closed");
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
   EXPECT_EQ(Told(ReadYaml(deep + std::string(100, ' ') + "b: 1", "f")),
-            "f:34: expected at most 32 levels");
+            "f:34: expected at most 32 levels of nesting");
   EXPECT_FALSE(ReadYaml("a: " + std::string(100, '['), "f"));
   EXPECT_FALSE(ReadYaml("a: " + std::string(100, '[') + std::string(100, ']'), "f"));
 }

@@ -10,7 +10,8 @@
 namespace carma::estimate {
 namespace {
 
-// Limits the expanded text, because variables that contain variables could grow without bound.
+// Limits the expanded text, because variables that contain other variables could expand without
+// bound.
 constexpr std::size_t kMaxExpandedBytes = 4 << 20;
 
 bool IsNameStart(char c) {
@@ -330,7 +331,7 @@ class ShellReader {
     return {{args_[number - 1], true}};
   }
 
-  // all: each value becomes a word of its own. Otherwise, as in a shell, only the first value is
+  // all: each value becomes a separate word. Otherwise, as in a shell, only the first value is
   // used.
   void Put(const std::vector<ShellWord>& values, bool quoted, bool all, Fields& fields) {
     bool first = true;

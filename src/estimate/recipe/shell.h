@@ -17,7 +17,7 @@ struct ShellWord {
 
 struct ShellCommand {
   std::vector<ShellWord> words;                 // at least one; without redirections
-  std::map<std::string, std::string> settings;  // exported, or set by NAME=value in front of it
+  std::map<std::string, std::string> settings;  // exported, or set as NAME=value COMMAND
   std::string folder;                           // set by an earlier `cd`; empty: no `cd`
   int line = 0;                                 // line of the first word, from 1
 };

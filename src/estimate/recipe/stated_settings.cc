@@ -62,7 +62,7 @@ std::optional<bool> TruthOf(std::string_view value) {
 }
 
 std::string PlaceOf(const Setting& setting) {
-  // These keys are CARMA's own and do not occur in a file.
+  // These are CARMA's own keys, which do not occur in files.
   if (setting.key == kTrainerKind || setting.key == kUnsloth) return setting.from;
   // The source of an option already contains its name.
   return setting.from.contains("--") ? setting.from : setting.from + ": " + setting.key;

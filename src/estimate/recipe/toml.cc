@@ -138,7 +138,7 @@ class TomlReader {
       if (mistake_) return std::unexpected(*mistake_);
     }
     if (!pending.empty() || long_quote_ != 0)
-      Complain("the last list, table or text is not closed");
+      Complain("the last list, table or string is not closed");
     if (mistake_) return std::unexpected(*mistake_);
     return std::move(settings_);
   }
@@ -182,11 +182,12 @@ class TomlReader {
   void Add(const std::string& key, std::string_view value) {
     if (value.empty()) return Complain("expected a value");
     if (IsQuote(value.front()) && EndOfQuoted(value, 0) != value.size())
-      return Complain("expected one quoted string");
+      return Complain("expected a single quoted string");
     if (value.front() == '{' && value.back() == '}') {
       for (const std::string_view part : PartsOf(value.substr(1, value.size() - 2))) {
         const std::size_t equals = FindPlain(part, '=');
-        if (equals == std::string_view::npos) return Complain("expected key = value in a table");
+        if (equals == std::string_view::npos)
+          return Complain("expected key = value in an inline table");
         Add(Below(key, part.substr(0, equals)), base::Trim(part.substr(equals + 1)));
       }
       return;

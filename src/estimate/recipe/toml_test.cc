@@ -43,9 +43,9 @@ TEST(Toml, ReportsTheLineOfAMistake) {
       {"a = 1\nno key\n", "f:2: expected [table], key = value or a comment"},
       {"[open\n", "f:1: expected [table], key = value or a comment"},
       {"a =\n", "f:1: expected a value"},
-      {"a = \"x\n", "f:1: expected one quoted string"},
-      {"\na = [1,\n2\n", "f:4: the last list, table or text is not closed"},
-      {"a = { b }\n", "f:1: expected key = value in a table"},
+      {"a = \"x\n", "f:1: expected a single quoted string"},
+      {"\na = [1,\n2\n", "f:4: the last list, table or string is not closed"},
+      {"a = { b }\n", "f:1: expected key = value in an inline table"},
   };
   for (const auto& each : cases) EXPECT_EQ(TomlText(ReadToml(each.text, "f")), each.expected);
 }

@@ -16,8 +16,8 @@ enum class CorrectsReading { kBeforeSizes, kAfterSizes };
 struct ReadingCorrection {
   std::string_view name;
   std::string_view model;     // the model that needs it
-  std::string_view evidence;  // ratio of counted to exact bytes, without -> with it; or a source
-  CorrectsReading when;       // before or after an input is chosen by size
+  std::string_view evidence;  // ratio of counted to exact bytes, before -> after; or a source
+  CorrectsReading when;       // runs before or after an input is chosen by size
   // input: the newest tensor (kBeforeSizes), or the tensor chosen by size. Returns `input` if no
   // correction is needed; kNobody stays kNobody.
   int (*source)(Graph& graph, Row& row, int input);
@@ -31,7 +31,7 @@ struct KeptCorrection {
   std::string_view name;
   std::string_view model;
   std::string_view evidence;
-  Step step;  // kind of row that it checks
+  Step step;  // kind of row that the correction checks
   void (*add)(const Graph& graph, const Row& row, Kept& kept);
 };
 std::span<const KeptCorrection> KeptCorrections();

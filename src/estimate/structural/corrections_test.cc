@@ -93,7 +93,7 @@ std::vector<KeptExample> KeptExamples() {
        List({Module("BatchNorm2d", kMaps, kMaps, 8), Module("BatchNorm2d", kMaps, kMaps, 8),
              Module("Conv3d", Of({-1, 1, 8, 8, 4}), Of({-1, 2, 8, 8, 4}), 100)}),
        512},
-      {"gate of half width",
+      {"half-width gate",
        List({kNorm, Module("Linear", kWords, kHidden, 288), Module("GELU", kHidden, kHidden),
              Module("LayerNorm", Of({-1, 10, 16}), Of({-1, 10, 16}), 32),
              Module("Linear", Of({-1, 16, 10}), Of({-1, 16, 10}), 110),
@@ -182,7 +182,7 @@ class ReadingCorrectionTest : public ::testing::TestWithParam<ReadingCorrection>
 
 TEST_P(ReadingCorrectionTest, FindsTheInputOfItsModel) {
   const ReadingCorrection& correction = GetParam();
-  // Corrections that need more than one example input have tests of their own below.
+  // Corrections that need more than one example input have their own tests below.
   if (correction.name == "TensorFlow-style padding") return;
   if (correction.name == "gated feed-forward") return;
   if (correction.name == "slices in steps") return;

@@ -16,7 +16,7 @@ class FakeTensor : public Estimator {
     if (question.layers == nullptr) return NotFound("there is no model summary");
     const model::LayerList& layers = *question.layers;
     if (!question.batch) return NotFound("the batch size is unknown");
-    if (!layers.saved && LacksShapes(layers)) return NotFound("the summary gives no shapes");
+    if (!layers.saved && LacksShapes(layers)) return NotFound("the summary shows no shapes");
     const auto batch = static_cast<double>(*question.batch);
     double kept = 0;
     if (layers.saved) {
@@ -30,8 +30,9 @@ class FakeTensor : public Estimator {
     answer.terms = {{"parameters", 4 * static_cast<double>(layers.params) / kMib},
                     {"kept for backward", kept / kMib}};
     answer.point_mib = answer.bound_mib = RoundMib(answer.terms[0].mib + answer.terms[1].mib);
-    answer.warnings.emplace_back(layers.saved ? "kept bytes, counted by a dry run"
-                                              : "kept bytes by rule, without a dry run");
+    answer.warnings.emplace_back(
+        layers.saved ? "kept bytes were counted by a dry run"
+                     : "kept bytes are estimated by rule, because no dry run counted them");
     return answer;
   }
 };

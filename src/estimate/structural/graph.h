@@ -3,7 +3,7 @@
 // A summary lists modules in the order they finish. If the size fits, a row reads the newest
 // tensor. Otherwise it reads an earlier tensor (a branch, a shortcut) or the result of code between
 // the modules (a sum, a product, a concatenation, attention; docs/inside/estimators.md, "Functional
-// code"). Where sizes are misleading, a named correction decides (corrections.h).
+// code"). Where sizes are misleading, a named correction takes precedence (corrections.h).
 #pragma once
 
 #include "estimate/structural/rows.h"
@@ -13,7 +13,7 @@
 namespace carma::estimate {
 
 struct Graph {
-  Rows types;  // owns what the rows point to
+  Rows types;  // owns the rules that the rows point to
   std::vector<Row>& rows() { return types.rows; }
   const std::vector<Row>& rows() const { return types.rows; }
   Trail trail;                 // all tensors, and whether a backward pass needs them

@@ -27,8 +27,7 @@ Kind KindOf(const Layer& layer) {
   return model::IsOperation(layer) ? Kind::kOperation : Kind::kContainer;
 }
 
-// Caches one rule per type. A model has few types, and most rows have a type that was used
-// recently.
+// Caches one rule per type. A model has few types, and most rows have a recently used type.
 class Rules {
  public:
   explicit Rules(std::deque<TypeRule>& rules) : rules_(rules) {}

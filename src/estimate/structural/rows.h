@@ -18,7 +18,7 @@ namespace carma::estimate {
 // The role of a row in a training step. kNone: the row keeps nothing that grows with the batch.
 enum class Step {
   kNone,
-  kContainer,  // the modules inside have rows of their own
+  kContainer,  // the modules inside have their own rows
   kBlock,      // a container whose own code uses parameters
   kAttention,  // a block or container whose products may have no rows
   kPassing,    // passes its input on: Identity, Dropout
@@ -65,7 +65,7 @@ struct TypeRule {
 };
 
 struct Rows {
-  std::deque<TypeRule> rules;  // the rows point here
+  std::deque<TypeRule> rules;  // the rows point to these rules
   std::vector<Row> rows;       // one per layer, in the same order
 };
 

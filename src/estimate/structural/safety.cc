@@ -23,9 +23,9 @@ constexpr Factors kExactBytes{1.00, 1.05, 1.10, 1.18, 1.75, 3.0};
 constexpr Factors kCompared{1.00, 1.07, 1.12, 1.18, 1.75, 3.0};
 constexpr Factors kShapes{1.00, 1.10, 1.19, 1.32, 1.80, 3.0};
 constexpr Factors kUncompared{1.00, 1.12, 1.23, 1.41, 2.10, 3.0};
-// Quantiles from runs of models with more than two module types of their own. A custom attention
-// module keeps matrices that have no row, whereas a custom block of convolutions keeps almost
-// nothing extra.
+// Quantiles from runs of models with more than two module types that no other family has. A custom
+// attention module keeps matrices that have no row, whereas a custom block of convolutions keeps
+// almost nothing extra.
 constexpr Factors kOwnAttention{1.00, 1.13, 1.28, 1.52, 2.20, 3.0};
 constexpr Factors kOwnBlocks{1.00, 1.10, 1.18, 1.27, 2.00, 3.0};
 constexpr Factors kText{1.00, 1.14, 1.27, 1.50, 1.96, 3.0};

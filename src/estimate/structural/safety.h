@@ -22,9 +22,9 @@ enum class Evidence {
   kTotals,   // most of the model is in blocks: totals below the summary are used
 };
 
-// The value that (measured - context) / (predicted - context) does not exceed in a fraction
-// `coverage` (0.5..0.999) of all runs (docs/inside/estimators.md, section "Bound"). At least 1.
-// Interpolated linearly between the coverages in the table.
+// The `coverage` quantile (0.5..0.999) of (measured - context) / (predicted - context) over all
+// runs (docs/inside/estimators.md, section "Bound"). At least 1. Interpolated linearly between the
+// coverages in the table.
 double ShippedFactor(Evidence evidence, double coverage);
 
 // ---- modules with which the structural estimator was never compared ----

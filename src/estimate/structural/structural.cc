@@ -55,7 +55,7 @@ constexpr double kSegmentMib = 20;
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
 constexpr double kLayerNormsOnly = 0.93;    // norms with no separate result; attention matrices
-constexpr double kKeepsInput = 1.14;        // GELU, SiLU …: they also keep what they read
+constexpr double kKeepsInput = 1.14;        // GELU, SiLU …, which also keep their inputs
 constexpr double kActivationInNorm = 1.68;  // norms with children are not in the total
 
 double KeptOfPass(const model::LayerList& list) {
@@ -290,32 +290,33 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   if (!question.precision) warnings.emplace_back("no precision is stated: fp32 is assumed");
   if (no_shapes) {
     warnings.push_back(fmt::format(
-        "the summary gives no shapes: texts of {} tokens are assumed{}",
+        "the summary shows no shapes: texts of {} tokens are assumed{}",
         AssumedTokens(*question.layers),
         AssumesTheLongest(*question.layers) ? ", the longest that the model accepts" : ""));
   }
   if (evidence == Evidence::kTotals) {
-    warnings.push_back(
-        fmt::format("most parameters are in blocks printed as one row: estimated from the "
-                    "totals below the table, with a doubled margin; print all layers with {}",
-                    kFullDepth));
+    warnings.push_back(fmt::format(
+        "most parameters are in blocks printed as one row, so the estimate is based on the "
+        "totals below the table, with a doubled margin; print all layers with {}",
+        kFullDepth));
   } else if (question.layers->collapsed) {
     warnings.emplace_back(
-        "blocks are printed as one row, so their kept memory is a guess: print the summary at full "
-        "depth");
+        "some blocks are printed as one row each, so the memory that they keep for the backward "
+        "pass is a guess; print the summary at full depth");
   }
   if (!question.layers->saved && HasOwnCode(*question.layers)) {
-    warnings.push_back(fmt::format(
-        "{} custom module types: the memory kept by code between the rows is unknown, so "
-        "the bound is wider (carma_summary.py counts this memory)",
-        UnfamiliarModules(*question.layers)));
+    warnings.push_back(
+        fmt::format("the model has {} custom module types; the memory kept by code between the "
+                    "rows is unknown, so the bound is wider (carma_summary.py counts this memory)",
+                    UnfamiliarModules(*question.layers)));
   }
   if (kept.unfused_attention)
     warnings.emplace_back(
         "attention uses separate matrix products, so the estimate is less certain than usual");
   if (question.gpus > 1) {
     warnings.push_back(fmt::format(
-        "each of {} GPUs holds a full copy of the model and its part of the batch", question.gpus));
+        "each of the {} GPUs holds a full copy of the model and its own share of the batch",
+        question.gpus));
   }
   if (question.site != nullptr) {
     if (std::string remark = question.site->Remark(); !remark.empty())
@@ -335,9 +336,10 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   return terms;
 }
 
-// The highest need of any smaller batch. A weight tensor stops counting as large at the batch size
-// where some activation becomes larger. At this batch size, the formula's result falls even though
-// the memory does not. The highest need is therefore found just below such a batch size.
+// The highest memory need of any smaller batch. A weight tensor stops counting as large at the
+// batch size where some activation becomes larger than it. At that batch size, the formula's result
+// drops, but the actual need does not. The highest result is therefore found just below such a
+// batch size.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;
@@ -372,15 +374,16 @@ Result<Answer> Structural::Ask(const Question& question) const {
   const std::optional<Kept> by_totals = hides_most ? KeptByTotals(layers) : std::nullopt;
   if (hides_most && !by_totals) {
     return NotFound(
-        "most parameters are in blocks printed as one row, whose kept memory is unknown: "
-        "print all layers with {}",
+        "most parameters are in blocks printed as one row, so the memory kept for the backward "
+        "pass is unknown; print all layers with {}",
         kFullDepth);
   }
   const bool no_shapes = LacksShapes(layers);
   const Kept kept = by_totals ? *by_totals : CountKept(layers);
   if (!layers.saved && kept.per_sample <= 0) {
-    return NotFound(no_shapes ? "the summary gives neither shapes nor the widths of a token model"
-                              : "no layer in the summary grows with the batch");
+    return NotFound(no_shapes
+                        ? "the summary shows neither shapes nor the layer widths of a token model"
+                        : "no layer in the summary grows with the batch");
   }
   const double context_mib = ContextMib(question, kept);
   Answer answer;

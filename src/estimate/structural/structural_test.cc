@@ -72,7 +72,8 @@ TEST(Structural, CountsOneLargeTensorFiveTimes) {
               5 * weights_mib, 1);
 }
 
-// The kept memory including the gaps between the kept tensors. Each layer keeps one tensor.
+// The kept memory including the fragmentation between the kept tensors. Each layer keeps one
+// tensor.
 double WithGaps(double kept_mib, const LayerList& list) {
   const double mean_mib = kept_mib / static_cast<double>(list.layers.size());
   return (1.01 + 0.061 / (1 + mean_mib / 20)) * kept_mib;
@@ -179,8 +180,7 @@ TEST(Structural, KeepsGradientsThatPyTorchOnlyClears) {
 }
 
 TEST(Structural, UsesTheHeldMemoryOfADryRun) {
-  // 64 MiB of weights, 48 MiB of which belong to a frozen model in four bits, and an optimizer in 8
-  // bits.
+  // 64 MiB of weights, 48 MiB of which belong to a frozen 4-bit model, and an 8-bit optimizer.
   LayerList list = SmallNet();
   const double plain_mib =
       TermOf(*MakeStructural()->Ask(Ask(list, 512)), "parameters and optimizer");
@@ -204,7 +204,7 @@ TEST(Structural, PrefersBytesCountedByADryRun) {
   LayerList list = SmallNet();
   list.saved = model::SavedBytes{.per_sample = 8.0 * 278'528, .constant = 0};
   const auto answer = structural->Ask(Ask(list, 256));
-  const double twice_mib = 256 * 8.0 * 278'528 / (1 << 20);  // twice what the rules count
+  const double twice_mib = 256 * 8.0 * 278'528 / (1 << 20);  // twice the bytes that the rules count
   EXPECT_NEAR(TermOf(*answer, "kept for backward"), WithGaps(twice_mib, list), 1);
 }
 

@@ -22,7 +22,7 @@ inline std::int64_t Dimension(const model::Shape& shape, std::size_t i) {
 struct Tensor {
   enum class Maker {
     kInput,
-    kMatrix,    // a convolution or linear layer whose result nothing keeps yet
+    kMatrix,    // a convolution or linear layer whose result is not kept yet
     kNorm,      // a norm without activation
     kGate,      // sigmoid, softmax: will be multiplied by another tensor
     kFunction,  // code between the modules: a concatenation, a sum, a product

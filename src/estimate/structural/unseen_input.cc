@@ -59,7 +59,8 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
       const std::int64_t positions_read = weights / channels;
       const auto kernel = Root(static_cast<double>(positions_read));
       if (!kernel) continue;
-      // Kernels with an even side cut patches. Large kernels have a stride of two.
+      // Kernels with an even side length cut the image into patches. Large kernels have a stride of
+      // two.
       const std::int64_t stride = *kernel % 2 == 0 ? *kernel : *kernel > 3 ? 2 : 1;
       return static_cast<double>(channels * stride * stride) * positions;
     }

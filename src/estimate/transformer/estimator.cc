@@ -49,9 +49,10 @@ void TakeLength(const Question& question, TrainingPlan& plan, std::vector<std::s
     if (run.length.value_or(0) < 1) continue;
     std::erase_if(assumed,
                   [](const std::string& each) { return each.starts_with(kLengthUnknown); });
-    assumed.insert(assumed.begin(),
-                   fmt::format("{}: {} tokens as in the last run of the program (--seq-len)",
-                               kLengthUnknown, *run.length));
+    assumed.insert(
+        assumed.begin(),
+        fmt::format("{}: {} tokens assumed, as in the last run of this program (--seq-len)",
+                    kLengthUnknown, *run.length));
     plan.sequence = *run.length;
     return;
   }

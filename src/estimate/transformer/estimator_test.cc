@@ -49,7 +49,7 @@ TEST(TransformerEstimator, AssumesTheLastLengthOrShowsTheEffectOfStatingOne) {
   const auto known = transformer->Ask(question);
   ASSERT_TRUE(known);
   EXPECT_LT(known->point_mib, assumed->point_mib);
-  EXPECT_THAT(known->warnings, Contains(HasSubstr("128 tokens as in the last run")));
+  EXPECT_THAT(known->warnings, Contains(HasSubstr("128 tokens assumed, as in the last run")));
   EXPECT_THAT(known->warnings, Not(Contains(HasSubstr("2048"))));
 }
 

@@ -45,8 +45,8 @@ constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: one bl
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// Factors for kinds of training that were never measured. The excess over 1 is doubled. This factor
-// of two was chosen, not fitted.
+// Factors for kinds of training that were never measured. Their excess over 1 is doubled; the
+// factor of two was chosen, not fitted.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
@@ -232,11 +232,11 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
       plan.target.value_or(1) < 1)
     return wrong("expected at least one token");
   if (plan.expert_parallel > 1 && plan.ranks % plan.expert_parallel != 0)
-    return wrong(fmt::format("--ep {}: expected a divisor of the {} data-parallel GPUs",
+    return wrong(fmt::format("--ep {}: expected a divisor of the number of data-parallel GPUs ({})",
                              plan.expert_parallel, plan.ranks));
   if (plan.expert_parallel > 1 && config.experts % plan.expert_parallel != 0)
-    return wrong(fmt::format("--ep {}: expected a divisor of the {} experts", plan.expert_parallel,
-                             config.experts));
+    return wrong(fmt::format("--ep {}: expected a divisor of the number of experts ({})",
+                             plan.expert_parallel, config.experts));
   if (plan.micro_batches > plan.batch)
     return wrong(fmt::format("--micro-batches {}: expected at most --batch-size {}",
                              plan.micro_batches, plan.batch));
@@ -247,11 +247,11 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
                              plan.pipeline, config.layers));
   if ((config.blocks || !config.towers.empty()) &&
       plan.tensor_parallel * plan.pipeline * plan.context_parallel > 1)
-    return wrong("models of this kind cannot be split by --tp, --pp or --cp: expected only --dp");
+    return wrong("models of this kind cannot be split by --tp, --pp or --cp; use only --dp");
   if (plan.method == Method::kFull && plan.quantisation != Quantisation::kNone)
     return wrong(
-        "quantised weights cannot be trained in full: expected --method lora, or --weights bf16 "
-        "for a converted model");
+        "quantised weights do not support full training; use --method lora, or --weights bf16 if "
+        "the model was converted to bf16");
   return Unit{};
 }
 
@@ -268,8 +268,8 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
   if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
-  if (config.repeats_block) unseen.emplace_back("one block repeated");
-  // All measured U-Nets were trained in full and without checkpointing.
+  if (config.repeats_block) unseen.emplace_back("a single repeated block");
+  // All measured U-Nets used full training without checkpointing.
   const bool in_full = plan.method == Method::kFull && !RunsBlocksAgain(plan);
   if (config.blocks && !(config.diffuses && in_full)) unseen.emplace_back("blocks of this kind");
   if (config.diffuses && !config.blocks) unseen.emplace_back("diffusion over patches");
@@ -284,8 +284,8 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
   if (plan.ranks > 1 && IsZero(plan.data_parallel)) unseen.emplace_back("ZeRO");
   if (plan.offload_optimizer || plan.offload_parameters || plan.offload_activations)
     unseen.emplace_back("offloading");
-  if (plan.objective != Objective::kTokens) unseen.emplace_back("preferences or rollouts");
-  if (plan.step_in_backward) unseen.emplace_back("a step inside the backward pass");
+  if (plan.objective != Objective::kTokens) unseen.emplace_back("preference training or rollouts");
+  if (plan.step_in_backward) unseen.emplace_back("an optimizer step inside the backward pass");
   if (plan.checkpointing == Checkpointing::kOperators || plan.checkpoint_every > 1)
     unseen.emplace_back("selective checkpointing");
   if (plan.expert_parallel > 1) unseen.emplace_back("expert parallelism");
@@ -312,15 +312,15 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
     warnings.push_back(fmt::format("few measured runs use {}, so the bound is wider", unseen));
   if (plan.rollout_share > 0 && !plan.gpu_mib)
     warnings.emplace_back(
-        "the engine that generates answers is not counted: the GPU's memory is unknown");
+        "the engine that generates answers is not counted, because the GPU's memory is unknown");
   if (plan.variable_length)
     warnings.emplace_back(
-        "lengths vary: the sequence length is taken as the maximum, and varying lengths leave "
-        "memory gaps of uncertain size");
+        "sample lengths vary: the sequence length is taken as the maximum, and the amount of "
+        "fragmentation is uncertain");
   if (!config.uncounted.empty() && plan.parameters == 0) {
     warnings.push_back(
-        fmt::format("config.json describes parts that are not counted: {} (--parameters states the "
-                    "size of the whole model)",
+        fmt::format("config.json describes parts that are not counted: {} (use --parameters to "
+                    "state the size of the whole model)",
                     base::Join(config.uncounted, ", ")));
   }
   const bool deepspeed = plan.deepspeed && plan.method == Method::kFull;
@@ -328,7 +328,7 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
     warnings.emplace_back("DeepSpeed's buckets, up to 3.7G, are counted even on a single GPU");
   if (plan.offload_parameters && IsZero(plan.data_parallel))
     warnings.emplace_back(
-        "only the offloaded weights that ZeRO keeps on the GPU are counted, up to 1.9G");
+        "of the offloaded weights, only those that ZeRO keeps on the GPU are counted (up to 1.9G)");
   for (const std::string& remark : config.remarks) warnings.push_back(remark);
   if (config.diffuses && plan.frozen_parameters == 0)
     warnings.emplace_back(
@@ -336,12 +336,11 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
         "--frozen-parameters, --encodes-images)");
   if (CountsBeside(config)) {
     warnings.emplace_back(
-        "only the weights of the parts outside the text stack are counted: add their tokens to "
-        "the sequence length; the activations of these parts are unknown "
-        "(carma_summary.py measures them)");
+        "for the parts outside the text stack, only the weights are counted; add their tokens to "
+        "the sequence length, and use carma_summary.py to measure their activations");
   }
   if (config.experts > 1 && plan.method == Method::kLora)
-    warnings.emplace_back("adapters of experts are not counted separately");
+    warnings.emplace_back("adapters on experts are not counted separately");
 }
 
 MemoryBound Bounded(double mib, double factor, double fixed_mib) {

@@ -32,7 +32,7 @@ struct Sizes {
   double matrices = 0;   // parameters of all blocks' matrices on this rank
   double elsewhere = 0;  // part of `matrices` on other GPUs: experts of one block
   double rest = 0;       // embedding, head, norms
-  double tables = 0;     // only embedding and head
+  double tables = 0;     // parameters of the embedding and the head
   double tokens = 0;     // tokens per micro-batch
   double sequence = 0;
   double in_flight = 1;

@@ -49,7 +49,7 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
   if (!parameters && !error) error = parameters.error();
   if (error) return std::unexpected(*error);
   if (config.layers == 0 || config.hidden == 0 || config.heads == 0 || config.feed_forward == 0)
-    return row.Wrong("expected layers, hidden, heads and intermediate");
+    return row.Wrong("expected values for layers, hidden, heads and intermediate");
   if (config.kv_heads == 0) config.kv_heads = config.heads;
   if (config.head_width == 0)
     config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
@@ -346,7 +346,8 @@ std::optional<double> GpuMib(std::string_view name) {
   return 0.99 * static_cast<double>(*size) * kMibPerGib;
 }
 
-// The longest sample in a few hundred steps, as a share of the cap. One source states both values.
+// The longest sample in a few hundred steps, as a share of the length cap. One source states both
+// values.
 constexpr double kLongestOfCap = 0.6;
 
 // Reads the lengths from a note such as "variable, mean 445 tokens, cap 4096", for rows that state
@@ -382,8 +383,8 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
   const std::string_view lengths = row.Text("seq_note");
   plan.variable_length =
       Has(lengths, "variable") || Has(lengths, "max length") || Has(lengths, "dataset");
-  // A source that states the batch of a pass but not the number of passes is assumed to use several
-  // passes.
+  // A source that states the batch size per pass but not the number of passes is assumed to use
+  // several passes.
   plan.accumulates = steps > 1 || (!stated && plan.variable_length);
   tokens = tokens || SetLengths(lengths, plan);
   if (!tokens) return TooLittle("the sample length is not stated");
@@ -491,7 +492,7 @@ Result<std::string> FieldOf(const TrainingRun& run, std::string_view field) {
   if (field == "parallel") return run.parallel;
   if (field == "gpus") return std::to_string(run.gpus);
   return Invalid(
-      "'{}': expected some of source, family, model, method, quantisation, parallel, gpus",
+      "'{}': expected one or more of source, family, model, method, quantisation, parallel, gpus",
       base::Printable(field, 40));
 }
 

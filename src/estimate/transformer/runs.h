@@ -35,7 +35,7 @@ struct MeasuredMemory {
 struct TrainingRun {
   std::string id, source, model, family, method, quantisation, parallel;
   std::int64_t gpus = 1;
-  Result<TrainingPlan> plan = TrainingPlan{};  // or the reason why the row is insufficient
+  Result<TrainingPlan> plan = TrainingPlan{};  // an error states why the row is insufficient
   std::size_t config = 0;                      // index into TrainingRuns::configs
   std::vector<MeasuredMemory> measured;        // at least one
 };
@@ -44,7 +44,7 @@ struct TrainingRuns {
   std::vector<TransformerConfig> configs;
   std::vector<TrainingRun> runs;
   std::size_t without_model = 0;      // rows whose model is not in the model table
-  std::vector<std::string> troubles;  // rows with an unreadable cell: place and reason
+  std::vector<std::string> troubles;  // location and reason for each row with an unreadable cell
 };
 
 // runs, models: at least one file each. `models` contains the sizes of the runs' models.

@@ -17,8 +17,8 @@ double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
 // Adds log-softmax, its gradient and the gradient of the logits over the vocabulary. These are fp32
 // if autocast or the model's code casts the logits; the code of causal models does. Without a cast
 // in the code, log-softmax under autocast reads 16-bit logits and computes their gradient in 16
-// bits. A custom training loop may also keep the logits, but this is unknown. The Trainer does not
-// keep them.
+// bits. The Trainer does not keep the logits. A custom training loop may keep them, but CARMA
+// cannot know this.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
@@ -259,9 +259,9 @@ double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const T
   return bytes;
 }
 
-// Bytes of the adapters' inputs. Each adapter copies its input to its own precision. If the model
-// has the same precision, queries, keys and values read the same tensor, and attention already
-// keeps the input of the output projection.
+// Bytes of the adapters' inputs. Each adapter copies its input to its own precision. No copy is
+// needed if this is also the model's precision. In that case, queries, keys and values read the
+// same tensor, and attention already keeps the input of the output projection.
 double AdapterBytes(const TransformerConfig& config, const TrainingPlan& plan,
                     const Adapters& adapters) {
   if (plan.method != Method::kLora) return 0;

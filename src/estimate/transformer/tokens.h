@@ -8,19 +8,19 @@ namespace carma::estimate {
 
 // Bytes per token.
 struct PerToken {
-  double inputs = 0;       // inputs of all blocks, kept from the forward pass on
+  double inputs = 0;       // inputs of all blocks, kept from the forward pass onwards
   double block = 0;        // one block: kept for its backward pass, plus temporaries
   double kept = 0;         // the kept part of `block`
   double temporaries = 0;  // temporaries of one block's backward pass
   double loss = 0;         // memory of the logits at the loss
   double held = 0;         // memory of the logits while the first blocks run backward
   double above = 0;        // memory around the loss, except for the logits
-  double stays = 0;        // kept until the loss by FSDP with frozen weights
-  // In the middle of a U-Net's backward pass: the bytes that are still kept, and the share of all
-  // gradients that already exists. 0: not considered.
+  double stays = 0;        // memory that FSDP keeps until the loss if weights are frozen
+  // Halfway through a U-Net's backward pass: the bytes that are still kept, and the share of all
+  // gradients that exist by then. 0: not considered.
   double midway = 0;
   double midway_gradients = 0;
-  double encodes = 0;  // while an autoencoder makes the first block's input
+  double encodes = 0;  // memory while an autoencoder makes the first block's input
 };
 
 // Blocks that run on the same tokens: all blocks of a model, or those of its encoder or decoder.

@@ -60,8 +60,8 @@ struct FakeNvmlGpu {
   std::map<std::string, nvml::Return> errors;     // by function name, for this GPU only
   std::uint32_t recovery_action = 0;
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
-  // Number of processes that appear between the call that counts processes and the call that lists
-  // them.
+  // Number of processes that appear between the call that counts the processes and the call that
+  // lists them.
   int late_processes = 0;
   std::map<std::string, FakeNvmlLimit> memory_limits;  // by the group's path
   // What is at the other end of each NVLink: a PCI address, "switch", or "" for an unused link.
@@ -79,7 +79,7 @@ struct FakeNvmlEvent {
 struct FakeNvml {
   std::vector<FakeNvmlGpu> gpus;
   std::deque<FakeNvmlEvent> events;            // delivered to the only event set
-  nvml::Return gpm_lists = nvml::kSuccess;     // the answer to a request for several metrics
+  nvml::Return gpm_lists = nvml::kSuccess;     // result of a request for several metrics
   std::map<std::string, int> calls;            // by function name, counted functions only
   std::map<std::string, nvml::Return> errors;  // by function name, for all GPUs; absent: success
   int init_calls = 0;

@@ -145,9 +145,9 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
   if (!reader_) CARMA_TRY(OpenAgain());
   if (!places_[device].current) {
     const auto aside = aside_.find(number);
-    return std::unexpected(
-        ReadError(ErrorCode::kUnavailable,
-                  aside != aside_.end() ? aside->second.why : "it is not queried", uuid));
+    return std::unexpected(ReadError(
+        ErrorCode::kUnavailable,
+        aside != aside_.end() ? aside->second.why : "it is currently excluded from queries", uuid));
   }
   reader_->Ask(ReadRequest{*places_[device].current, now});
   std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);
@@ -224,7 +224,7 @@ bool GuardedProbe::TrialSucceeds(std::uint32_t number, Aside& aside) {
   return false;
 }
 
-// A GPU counts as healthy again once it has answered for as long as it was set aside.
+// A GPU counts as healthy again once it has been responding for as long as it was set aside.
 void GuardedProbe::Answered(std::uint32_t number) {
   const auto caution = cautions_.find(number);
   if (caution == cautions_.end()) return;

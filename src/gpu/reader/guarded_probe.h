@@ -39,7 +39,7 @@ class GuardedProbe : public Probe {
 
   // Like the NVML probe, but lists a GPU that is set aside as it was last known, with
   // TroubleCause::kHangs. Errors: also kUnavailable if neither the driver nor any of its GPUs
-  // answers.
+  // responds.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // Returns kUnavailable immediately for a GPU that is set aside, and for all GPUs if the driver's
   // list has changed.

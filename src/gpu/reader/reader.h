@@ -10,8 +10,8 @@
 
 namespace carma::gpu {
 
-// Answers requests (reader_wire.h) until the client is gone. Loads the library at the first list
-// request. If this fails, the next list request tries again. Errors: kInvalid for a line that is
+// Answers requests (reader_wire.h) until the client is gone. Loads the library on the first list
+// request. If loading fails, the next list request tries again. Errors: kInvalid for a line that is
 // not a request.
 Result<Unit> ServeReader(base::UniqueFd socket, const std::string& nvml_library);
 

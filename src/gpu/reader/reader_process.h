@@ -20,7 +20,7 @@ struct ReaderProgram {
   std::string nvml_library;
 };
 
-// Why there is no answer.
+// Why there is no response.
 struct NoAnswer {
   bool late = false;  // true: may still come; false: the reader exited or sent garbage
   std::optional<std::uint32_t> asking;  // NVML's number for the GPU in question
@@ -38,8 +38,8 @@ class ReaderProcess {
   ReaderProcess& operator=(const ReaderProcess&) = delete;
 
   void Ask(const ReaderRequest& request);
-  // Waits for the answer to the last request. patience: how long the reader may be silent. During a
-  // listing, the patience applies to each GPU.
+  // Waits for the response to the last request. patience: how long the reader may be silent. During
+  // a listing, the patience applies to each GPU.
   std::expected<ReaderAnswer, NoAnswer> Await(std::chrono::milliseconds patience);
 
  private:

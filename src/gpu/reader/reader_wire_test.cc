@@ -26,7 +26,7 @@ TEST(ReaderWire, RoundTripsAnswers) {
 
   DeviceInfo whole{.uuid = "GPU-a", .name = "A100", .pci = "0:1", .total_mib = 40'000};
   DeviceInfo hung{.uuid = "GPU-unknown-1", .name = "", .pci = ""};
-  hung.trouble = {"it is not queried", TroubleCause::kHangs, "1"};
+  hung.trouble = {"it is currently excluded from queries", TroubleCause::kHangs, "1"};
   const auto listing = ParseAnswer(FormatAnswer(ReaderListing{{whole, hung}, {0, 1}}));
   ASSERT_TRUE(listing) << listing.error().message;
   EXPECT_THAT(std::get<ReaderListing>(*listing).devices, ElementsAre(whole, hung));

@@ -21,7 +21,7 @@ void Simulation::EnterAbove(JobIndex index) {
   Job& job = jobs_[index];
   job.phase = Phase::kWaiting;
   job.above.alike = candidates_.AlikeOf(job);
-  // A task that no server could take is submitted to the first server, which refuses it.
+  // A task that no server could take is submitted to the first server, which rejects it.
   if (!candidates_.AnyCould(*job.above.alike)) return Submit(0, {&index, 1});
   job.above.lined_up = now();
   lines_.Add({core::Number(job.id), index, job.uid, RateOf(job)}, job.arrival->user);

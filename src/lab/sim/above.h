@@ -33,8 +33,8 @@ inline constexpr std::pair<Gres, std::string_view> kGresWords[] = {
     {Gres::kShard, "shard"},
 };
 
-// Options of the queue above the servers, with defaults from Slurm and the plug-in's configuration.
-// PolicyConfig::order also orders this queue.
+// Options for the queue above the servers. The defaults are those of Slurm and of the plug-in's
+// configuration. PolicyConfig::order applies to this queue too.
 struct Above {
   Placing placing = Placing::kQueue;
 

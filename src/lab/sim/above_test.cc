@@ -122,9 +122,9 @@ TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
                                       {Duration{0}, &some},  {Duration{0}, &some},
                                       {Duration{0}, &large}, {Duration{400'000}, &tiny}};
   const RunResult run = PlayAbove("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
-  // No server has enough memory left for the large task until the brief tasks end (114 s). Until
-  // then the task waits on its server and is then sent back, even though the other server has long
-  // been empty.
+  // No server has enough memory left for the large task until the brief tasks end (114 s). Slurm
+  // sends the task to one server, where it waits in vain and is sent back, even though the other
+  // server has long been empty.
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(StartsOf(run)[6], 114 + 600 + 121);
 }
@@ -133,7 +133,7 @@ TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
   const trace::Workload large = WorkloadOf("large", 1, 1'000, 30'000);
   const std::vector<Arrival> arrivals(2, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
-  options.estimates.bias = -1;  // the user states 11 GiB
+  options.estimates.bias = -1;  // the user requests 11 GiB
   const RunResult run = PlayAbove("A100-40GB", arrivals, options);
   EXPECT_EQ(run.totals.succeeded, 2);
   EXPECT_EQ(run.totals.oom_crashes, 1);
@@ -200,7 +200,8 @@ TEST(AboveAsked, ReservesAServerForATaskPassedTooLong) {
   const trace::Workload one = WorkloadOf("one", 1, 1'000, 4'000);
   const trace::Workload two = WorkloadOf("two", 2, 500, 4'000);
   std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
-  // There is always a waiting task that needs one GPU, and running tasks never end together.
+  // There is always a waiting task that needs one GPU, and no two running tasks end at the same
+  // time.
   arrivals[1].solo_s = 1'500;
   for (int i = 0; i < 30; ++i) arrivals.push_back({Duration{0}, &one});
   RunOptions options = Placed(Placing::kAsked);

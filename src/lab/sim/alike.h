@@ -28,7 +28,7 @@ struct Alike {
   std::optional<core::Estimate> estimate;
   core::Profile profile;
   CountAsked asked;  // what Slurm allocates on each server
-  // By kind of server: whether an empty server of that kind could take the task.
+  // Whether an empty server of each kind could take the task, indexed by kind.
   std::vector<std::optional<bool>> could_take;
 
   // A server's answer (asked.cc): how well the task would fit, or empty if it cannot start now.

@@ -12,7 +12,8 @@
 namespace carma::sim {
 namespace {
 
-// Whether the task is not an MPS client. Its kernels then take turns with the clients on its GPUs.
+// Whether the task is not an MPS client, so its kernels take turns with those of the clients on its
+// GPUs.
 bool IsNoMpsClient(const RunOptions& options, const Job& job) {
   return options.policy.gangs_take_turns && job.workload().gpus > 1;
 }
@@ -45,7 +46,7 @@ void Attempts::Launch(JobIndex index, const core::StartTask& start) {
   attempt.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
   attempt.alone = start.alone;
   attempt.limit_mib = MpsLimitOf(job, start);
-  // The attempt fails after this much work for a reason other than memory.
+  // The attempt fails for a reason other than memory once it has done this much work.
   double fails_after_s = std::numeric_limits<double>::infinity();
   if (options_.failures.per_hour > 0) {
     base::Rng rng =

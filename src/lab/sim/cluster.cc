@@ -1,4 +1,4 @@
-// Parses descriptions of one or several servers, by name or shape.
+// Parses descriptions of servers, by name or by shape.
 #include <fmt/format.h>
 
 #include <array>
@@ -30,8 +30,8 @@ Result<ServerShape> ParseServer(std::string_view text) {
   std::vector<std::string> names;
   names.reserve(kServers.size());
   for (const ServerName& known : kServers) names.emplace_back(known.name);
-  return Invalid("server '{}': {}, or one of {}", base::Printable(text, 60), gpus.error().message,
-                 base::Join(names, ", "));
+  return Invalid("server '{}': {}; known servers: {}", base::Printable(text, 60),
+                 gpus.error().message, base::Join(names, ", "));
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ Result<GpuType> ParseRow(const base::CsvRow& row) {
   gpu.nvml_name = row.Text("nvml_name");
   if (gpu.type.empty() || gpu.type.size() > kMaxTypeBytes ||
       gpu.nvml_name.size() > kMaxNvmlNameBytes) {
-    return Invalid("line " + std::to_string(row.line()) + ": type or nvml_name empty or too long");
+    return Invalid("line " + std::to_string(row.line()) +
+                   ": type or nvml_name is empty or too long");
   }
   struct Column {
     const char* name;
@@ -96,7 +97,7 @@ Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view te
   text = base::Trim(text);
   if (!base::ToLower(text).starts_with(kPrefix))
     return Invalid("'" + base::Printable(text, 40) + "': expected mig=PROFILE+PROFILE");
-  if (!CanBeDivided(type)) return Invalid(type.type + " has no MIG");
+  if (!CanBeDivided(type)) return Invalid(type.type + " does not support MIG");
   text.remove_prefix(kPrefix.size());
   std::vector<MigSlices> instances;
   if (base::Trim(text).empty()) return instances;

@@ -37,7 +37,7 @@ struct GpuType {
   double relative_speed = 1;  // training speed relative to an A100-40GB
 };
 
-// Parses the built-in table. Errors: kInvalid with the line.
+// Parses the built-in table. Errors: kInvalid with the line number.
 Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv);
 const std::vector<GpuType>& GpuTypes();
 

@@ -47,7 +47,7 @@ std::optional<std::uint32_t> IdleFirst::ServerFor(const Job& job) {
   for (std::uint32_t i = 0; i < servers_.size(); ++i) {
     if (could_take(i)) return std::nullopt;
   }
-  return std::get<2>(*open_.begin());  // no server can take it; this one will refuse it
+  return std::get<2>(*open_.begin());  // no server can take it; this one will reject it
 }
 
 std::optional<IdleFirst::Placed> IdleFirst::Next() {

@@ -1,4 +1,4 @@
-// Stores unfinished tasks, and makes their requests to servers.
+// Stores unfinished tasks and builds their requests to servers.
 #include "lab/sim/jobs.h"
 
 #include <fmt/format.h>

@@ -28,7 +28,7 @@ using JobIndex = std::uint32_t;
 enum class Phase : std::uint8_t {
   kEstimating,  // the estimate is not ready yet
   kWaiting,     // in the cluster's or a server's queue
-  kLoading,     // the process lives but has allocated no GPU memory yet
+  kLoading,     // the process is running but has not allocated GPU memory yet
   kComputing,
   kCrashing,  // the task ran out of memory, and its process is about to exit
   kStopping,  // the core has asked to stop the process
@@ -58,7 +58,7 @@ struct JobAttempt {
   std::int64_t promised_mib = 0;    // promised memory on each GPU; 0: none
   std::int64_t limit_mib = 0;       // its memory limit on each GPU; 0: none
   bool alone = false;               // on exclusive GPUs, so not an MPS client
-  bool saved = false;               // the task was asked to checkpoint and exits by itself
+  bool saved = false;               // the task was asked to checkpoint and exits on its own
   bool holds = false;               // holds GPU memory, from its first allocation on
   base::Time ends{};
   std::optional<base::Time> memory_steps;
@@ -96,9 +96,9 @@ struct Job {
 
 // Whether the job needs more GPUs than one server has.
 bool IsGang(const Layout& layout, const Job& job);
-// Number of the job's GPUs on that server.
+// Number of GPUs that the job has on that server.
 int GpusOn(const Layout& layout, const Job& job, std::uint32_t server);
-// Cores that the job's data loading needs, on all its servers.
+// CPU cores that the job's data loading needs across all its servers.
 double CoresOf(const RunOptions& options, const Job& job);
 // The task's request to this server. For a task on several servers, the request covers this
 // server's part. Without a server, it covers the whole cluster.
@@ -124,14 +124,14 @@ class Jobs {
   const std::span<const Arrival> arrivals_;
   const double noise_;
   const std::uint64_t seed_;
-  std::map<std::string, std::uint32_t> uids_;  // users that the load names
+  std::map<std::string, std::uint32_t> uids_;  // users named in the load
   std::vector<Job> jobs_;
   std::vector<JobIndex> free_;
   std::unordered_map<std::uint64_t, JobIndex> index_of_;  // by task id; only for lookups
 };
 
-// Random values per task and purpose. They depend on nothing else in the run, so runs of several
-// policies with one seed have the same tasks.
+// Random values per task and purpose. They do not depend on anything else in the run, so runs of
+// different policies with the same seed have the same tasks.
 enum class Draw : std::uint64_t { kNoise, kFailure, kEstimate, kProfile };
 
 inline base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {

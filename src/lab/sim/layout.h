@@ -19,7 +19,7 @@ class Layout {
   struct Server {
     std::uint32_t first_gpu = 0;
     std::uint32_t gpu_count = 0;
-    std::uint32_t kind = 0;  // equal for servers with the same GPUs
+    std::uint32_t kind = 0;  // the same for all servers with the same GPUs
     double fastest = 0;      // GpuType::relative_speed of its fastest GPU
     std::uint32_t EndGpu() const { return first_gpu + gpu_count; }
   };

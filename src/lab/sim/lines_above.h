@@ -30,12 +30,12 @@ class LinesAbove {
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
-  // The first `most` waiting tasks. The fair order equals that of a server's own queue
+  // The first `most` waiting tasks. The fair order is the same as in a server's own queue
   // (docs/server/policies.md): the user with the smallest share goes first. Running tasks, and
   // tasks already in the result, count as if they ran for another hour.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
-  // From now on, charges the user at this rate for the GPUs that the task holds.
+  // Charges the user at this rate for the GPUs that the task holds, from now until Release().
   void Take(const core::TaskRecord& task, double rate, core::Time now);
   void Release(core::TaskId task, core::Time now) { shares_.Release(task, now, now); }
   std::size_t taking() const { return shares_.taking(); }

@@ -172,7 +172,7 @@ void Machines::SetPace(base::Time now, std::uint32_t job) {
 
 core::SharingMethod Machines::SharingOn(std::uint32_t gpu) const {
   const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
-  // Without MPS, a task has the SM activity measured when it ran alone.
+  // Without MPS, the SM activity of a task equals what was measured when it ran alone.
   if (occupants.size() == 1 && residents_[occupants.front().job].resident.alone)
     return core::SharingMethod::kStreams;
   return sharing_;
@@ -186,8 +186,8 @@ void Machines::SetActivity(base::Time now, std::uint32_t gpu) {
     loads_.push_back(each.load);
     speeds_.push_back(residents_[each.job].slowest / each.base_speed);
   }
-  // Under MPS, the combined activity follows from the loads, which shrink while the server is short
-  // of cores. Without MPS, it follows from the speeds.
+  // Under MPS, the combined activity is computed from the loads, which shrink while the server is
+  // short of cores; without MPS, it is computed from the speeds.
   const double host_factor = hosts_[layout_.ServerOf(gpu)].factor;
   const core::SharingMethod sharing = SharingOn(gpu);
   if (sharing == core::SharingMethod::kMps && !core::OfSeveralUsers(loads_)) {

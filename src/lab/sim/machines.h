@@ -55,7 +55,7 @@ class Machines {
   void Leave(base::Time now, std::uint32_t job);
 
   const SimGpu& gpu(std::uint32_t gpu) const { return gpus_[gpu]; }
-  // Number of processes on the GPU that do not hold memory yet, or no longer do.
+  // Number of processes on the GPU that do not hold memory yet or no longer hold any.
   int Loading(std::uint32_t gpu) const {
     return processes_[gpu] - static_cast<int>(gpus_[gpu].occupants().size());
   }

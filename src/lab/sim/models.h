@@ -33,13 +33,12 @@ double PowerW(const PowerModel& model, double smact);
 // down.
 struct HostContention {
   double cores = 0;               // 0: not modelled
-  double cores_per_gpu_task = 8;  // busy cores per GPU if a task does not state a number
+  double cores_per_gpu_task = 8;  // busy cores per GPU if a task does not specify a number
   // Whether the server promises cores to tasks, and so does not start more tasks than its cores
   // allow.
   bool promised = false;
 };
-// Factor in (0, 1] applied to the speed of the server's tasks when together they need this many
-// cores.
+// Factor in (0, 1] for the speed of a server's tasks when they need `wanted` cores in total.
 double HostFactor(const HostContention& model, double wanted);
 
 // Failures unrelated to memory. The amount of work before a failure, in hours of running alone on
@@ -91,8 +90,8 @@ struct MemoryModel {
   double spike_share = 0;
   base::Duration spike_every{3'600'000};
   base::Duration spike_lasts{30'000};
-  // Option: unusable memory for each task beyond the first on a GPU (fragments, one more context
-  // without MPS).
+  // Option: unusable memory for each task beyond the first on a GPU (fragmentation and, without
+  // MPS, one more context).
   std::int64_t fragmentation_mib = 0;
 };
 

@@ -98,7 +98,7 @@ void Monitor::Tick(std::uint32_t index, base::Time now, const Queue& queue,
     if (OnDemand() && !HasChanged(gpu) && !may_open) continue;
     events.emplace_back(Sample(gpu, now));
   }
-  // A task in the recovery queue might have waited long enough.
+  // A task in the recovery queue might have waited long enough to be retried.
   if (events.empty() && queue.recovering > 0) events.emplace_back(core::WakeUp{});
 }
 

@@ -16,10 +16,10 @@
 namespace carma::sim {
 
 // Samples are taken in the last millisecond of each period, and most of them cannot change a
-// decision. So, on demand, a GPU is sampled only in three cases: at the first tick after each
-// change (when the scheduler would have seen the memory change), at every tick while tasks wait and
-// something changes, and once before a decision after a quiet period. The scheduler then decides as
-// if it had seen every sample.
+// decision. In on-demand mode, a GPU is therefore sampled only in three cases: at the first tick
+// after each change (when the scheduler would have seen the memory change), at every tick while
+// tasks wait and something changes, and once before a decision after a quiet period. The scheduler
+// then decides as if it had seen every sample.
 class Monitor {
  public:
   // The tasks in a server's core that do not have GPUs yet.
@@ -36,7 +36,7 @@ class Monitor {
   // Adds the samples of a tick at `now` to `events`.
   void Tick(std::uint32_t server, base::Time now, const Queue& queue,
             std::vector<core::Event>& events);
-  // On demand: adds the samples that a decision at `now` needs to `events`.
+  // In on-demand mode, adds to `events` the samples that a decision at `now` needs.
   void CatchUp(std::uint32_t server, base::Time now, const Queue& queue,
                std::vector<core::Event>& events);
   // Whether the next tick must take a sample.

@@ -35,12 +35,12 @@ class NodeCounts {
                                   base::Time ends);
   void Release(std::uint32_t node, std::uint64_t task);
 
-  // The earliest time at which the request fits if all tasks on the node use their whole time
+  // The earliest time at which the request fits if all tasks on the node run until their time
   // limits. (A task past its limit can end at any moment.) Empty if the request does not even fit
   // on an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
-  // Whether `asked` would still fit at that time if a longer request were booked first.
+  // Whether `asked` would still fit at time `at` if `other`, which runs longer, were booked first.
   bool FitsBeside(std::uint32_t node, const CountAsked& asked, base::Time at,
                   const CountAsked& other) const;
 

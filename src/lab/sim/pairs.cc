@@ -165,9 +165,8 @@ std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
                  "1 / (1 + {:.3g} u m), m the neighbour's memory")};
   if (!mps) {
     forms.push_back(AgreementOf(pairs, UtilizationSpeed));
-    forms.back().form =
-        fmt::format("1 if u + v <= {0}, otherwise {0} / (u + v), with nvidia-smi's u and v",
-                    kUtilizationTogether);
+    forms.back().form = fmt::format(
+        "1 if u + v <= {0}, otherwise {0} / (u + v); u, v from nvidia-smi", kUtilizationTogether);
   }
   return forms;
 }

@@ -1,4 +1,4 @@
-// Records a run for reports: every task, and every GPU's time series in bounded space.
+// Records a run for reports: every task, and every GPU's time series in bounded memory.
 #pragma once
 
 #include <cstddef>

@@ -50,7 +50,7 @@ struct Word {
 constexpr std::array kReservationWords{
     Word{"for", "users, or nobody", SetUsers},
     Word{"gpus", "GPU numbers or all", SetGpus},
-    Word{"type", "a part of a GPU's name",
+    Word{"type", "part of a GPU name",
          [](Reservation& booking, std::string_view value) {
            const auto type = task::ParseGpuType(value);
            if (type) booking.gpu_type = *type;
@@ -119,10 +119,10 @@ Result<Reservation> ParseReservation(std::string_view text) {
   if (says("to") == says("for-time")) return Invalid("expected either to= or for-time=");
   if (says("to")) booking.length -= booking.from.time_since_epoch();
   if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
-    return Invalid("is shorter than a minute or longer than 366 days");
+    return Invalid("the reservation is shorter than a minute or longer than 366 days");
   const base::Duration again = booking.repeat == Repeat::kWeekly ? 7 * kDay : kDay;
   if (booking.repeat != Repeat::kOnce && booking.length >= again)
-    return Invalid("repeats before it is over");
+    return Invalid("the reservation repeats before it is over");
   return booking;
 }
 

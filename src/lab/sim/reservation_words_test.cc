@@ -106,8 +106,8 @@ class Reserved : public ::testing::Test {
 
 TEST_F(Reserved, ReservedGpusAreOnlyForTheirUsers) {
   Reserve("for=ada gpus=0 from=30m for-time=2h");
-  // Bob's task ends long before the reservation, but it states no time limit, so it could run into
-  // the lead time.
+  // Bob's task ends long before the reservation, but it has no time limit, so it could run into the
+  // lead time.
   Submit(Duration{0}, "bob");
   Submit(Duration{0}, "bob");
   Submit(hours(1), "bob");

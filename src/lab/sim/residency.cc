@@ -171,7 +171,7 @@ Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
     const Result<const trace::Workload*> workload = catalogue.Find(task.workload_id);
     if (!workload) return base::Wrap(workload.error(), fmt::format("task {}", task.number));
     if (task.parts.size() > (*workload)->sm_active.size()) {
-      return Invalid("task {}: ran on {}, but its workload needs {}", task.number,
+      return Invalid("task {} ran on {}, but its workload needs {}", task.number,
                      base::Counted(std::ssize(task.parts), "GPU"), (*workload)->sm_active.size());
     }
     for (std::size_t part = 0; part < task.parts.size(); ++part) {

@@ -34,7 +34,7 @@ struct MeasuredTask {
 // describe its other GPUs. Errors: kInvalid "path: line 7: …".
 Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::string_view path);
 
-// Function that returns a task's load on its GPU number `part`.
+// Returns the load that a task puts on one of its GPUs; `part` is that GPU's index within the task.
 using LoadOfPart = std::function<Load(const trace::Workload& workload, std::size_t part)>;
 // LoadAsListed uses the catalogue's parameters, and guesses for a workload without measurements.
 // LoadAsGuessed always guesses (core::GuessMps).

@@ -64,11 +64,11 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   CARMA_TRY(core::Validate(options.policy));
   const std::string& method = options.estimates.method;
   if (!method.empty() && estimate::FindEstimator(method) == nullptr)
-    return Invalid("no estimator '{}'", base::Printable(method, 60));
+    return Invalid("unknown estimator '{}'", base::Printable(method, 60));
   if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
-    return Invalid("cluster=asked does not work with the published rules");
+    return Invalid("cluster=asked cannot be combined with the published rules");
   if (options.host.promised && options.host.cores < 1)
-    return Invalid("CPU cores are promised, but the server has none");
+    return Invalid("cpu_cores_promised=true requires cpu_cores to be at least 1");
   CARMA_TRY(CheckSpans(options));
   const MemoryModel& memory = options.memory;
   if (memory.fragmentation_mib > kMaxFragmentsMib) {
@@ -76,7 +76,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
                    kMaxFragmentsMib);
   }
   if (memory.spike_lasts >= memory.spike_every)
-    return Invalid("memory spikes must be shorter than their interval");
+    return Invalid("memory spikes must be shorter than the interval between them");
   // A shorter slice would end before the task has done any work.
   if (options.time_slot > Duration{0} && options.time_slot <= memory.load) {
     return Invalid("time slot: {} s is not longer than the load time of {} s",
@@ -84,7 +84,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   }
   if (options.collocation == core::SharingMethod::kMig &&
       FindMigProfile(options.mig_instances) == nullptr) {
-    return Invalid("{} MIG instances per GPU, expected 1, 2, 3 or 7", options.mig_instances);
+    return Invalid("mig_instances: expected 1, 2, 3 or 7, not {}", options.mig_instances);
   }
   return Unit{};
 }
@@ -115,7 +115,7 @@ Result<Unit> CheckBookings(const Cluster& cluster,
       for (const std::string& gpu : booking.on_gpus) {
         const auto number = base::ParseInt(gpu);
         if (number && std::cmp_greater_equal(*number, server.gpus.size()))
-          return Invalid("reserve: no GPU {} on a server with {}", gpu,
+          return Invalid("reserve: there is no GPU {} on a server with {}", gpu,
                          base::Counted(std::ssize(server.gpus), "GPU"));
       }
     }
@@ -132,11 +132,11 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
   if (cluster.servers.empty()) return Invalid("no servers");
   std::size_t most = 0;
   for (const ServerShape& server : cluster.servers) {
-    if (server.gpus.empty()) return Invalid("a server without GPUs");
+    if (server.gpus.empty()) return Invalid("a server has no GPUs");
     most = std::max(most, server.gpus.size());
     for (const GpuType& type : server.gpus) {
       if (options.collocation == core::SharingMethod::kMig && !CanBeDivided(type))
-        return Invalid("{} has no MIG", type.type);
+        return Invalid("{} does not support MIG", type.type);
     }
   }
   for (std::size_t i = 0; i < arrivals.size(); ++i) {

@@ -35,8 +35,8 @@ struct ServerShape {
   std::string name;  // "dgx-station-a100", "node 3"
   std::vector<GpuType> gpus;
 };
-// A single server runs as under carmad. Several servers, or one server under Slurm, have a common
-// queue (above.h).
+// A single server runs as it would under carmad. Several servers, or one server under Slurm, share
+// a queue (above.h).
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -116,15 +116,15 @@ struct EstimateOptions {
   double missing_share = 0;
   base::Duration takes{0};
   // As in the daemon, the promise for a predicted peak (from a method, or a figure with random
-  // errors) is capped at the memory of the largest GPU. Only a stated peak can be too large for the
-  // server.
+  // errors) is capped at the memory of the largest GPU. Only a user-specified peak can be too large
+  // for the server.
 };
 
 // How the monitor takes samples for the core.
 struct MonitorOptions {
   enum class Mode {
-    // Takes only the samples that can change a decision. The results equal those of kPeriodic, but
-    // the run is faster.
+    // Takes only the samples that can change a decision. The results are the same as with
+    // kPeriodic, but the run is faster.
     kOnDemand,
     kPeriodic,  // every sample of every GPU, as carmad's monitor does
     // Takes no samples, so decisions use claims only. The policy's SM cap and settling do not
@@ -189,11 +189,11 @@ struct RunOptions {
   // does not grow with the length of the trace.
   bool record = false;
   std::size_t points_per_gpu =
-      4'000;  // maximum number of points of a series; longer series are averaged over time
+      4'000;  // maximum number of points in a series; longer series are averaged over time
   // Called when each task ends, in order, so results need not be stored.
   std::function<void(const report::RunTask&)> on_task;
-  // Called at the first start of each task that had to wait, with the start expected at submission.
-  // Only allowed with one server and immediate estimates.
+  // Called at the first start of each task that had to wait, with the start time that was expected
+  // at submission. Only allowed with one server and immediate estimates.
   std::function<void(const ToldStart&)> on_start;
 };
 // The settings of a published version of the original system: core::AsPublished, its monitor's
@@ -238,16 +238,16 @@ struct RunResult {
   std::vector<task::Observation> taught;
 };
 
-// A pure function: equal arguments give the same bytes on any machine and thread. At the end the
-// accounts must balance: every task has ended exactly once, no claim is left, and the total energy
-// equals that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors:
-// kInvalid if
+// A pure function: identical arguments give byte-identical results on any machine and thread. At
+// the end the accounts must balance: every task has ended exactly once, no claim is left, and the
+// total energy equals that of the GPUs. If they do not, the simulator itself is wrong, and it
+// aborts. Errors: kInvalid if
 // - options are out of range (the parsers of the options check number ranges),
 // - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all
 //   servers of one kind have together,
 // - arrivals are not in chronological order,
-// - reservations cannot all have their GPUs, or leave tasks no time.
+// - reservations cannot all get their GPUs, or leave tasks no time to run.
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options);
 

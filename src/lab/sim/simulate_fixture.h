@@ -59,7 +59,7 @@ class Demo {
   std::vector<Arrival> arrivals_;
 };
 
-// A load that causes queues, retries and tasks on two GPUs.
+// A load that causes queueing and retries, and includes tasks on two GPUs.
 inline std::vector<Arrival> Crowd(const std::vector<trace::Workload>& workloads, int tasks) {
   base::Rng rng(11);
   std::vector<Arrival> arrivals;

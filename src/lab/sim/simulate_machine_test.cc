@@ -85,7 +85,7 @@ TEST(SimulateMachine, EachTaskNeedsItsOwnCores) {
     const double took_s = base::Seconds(*task.ended - task.submitted);
     EXPECT_NEAR(took_s, task.name == "frugal" ? 1'014 : 1'514, 0.01) << task.name;
   }
-  // Here the load states fewer cores for one task.
+  // Here the load specifies fewer cores for one task.
   std::vector<Arrival> told = load;
   told[1].cpus = 8;
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), told, options).totals.makespan_s, 1'014, 0.01);

@@ -39,7 +39,7 @@ TEST(Simulate, ATaskThatStaysAloneRunsWithoutMps) {
   options.policy.mapper = "exclusive";
   const RunResult run = Play(MakeWorld("A100-40GB"), {{Duration{0}, &workload}}, options);
   EXPECT_NEAR(run.totals.sm_active, 0.5 * 1'000 / 1'014, 1e-9);
-  // The results equal those without sharing, even for multi-GPU tasks.
+  // The results are the same as without sharing, even for multi-GPU tasks.
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 40);
   const Totals by_mapper = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals;
@@ -147,7 +147,7 @@ TEST(Simulate, RefusesInvalidOptions) {
                 "task 2 (fine): is submitted before the previous task"},
            Case{"a negative duration", {{Duration{0}, &fine, -1.0}}, nothing, "lasts -1 s"},
            Case{"estimator", one, [](RunOptions& o) { o.estimates.method = "crystal-ball"; },
-                "no estimator 'crystal-ball'"},
+                "unknown estimator 'crystal-ball'"},
            Case{"no period", one, [](RunOptions& o) { o.monitor.period = Duration{0}; },
                 "monitor period"},
            Case{"instances", one,
@@ -155,7 +155,7 @@ TEST(Simulate, RefusesInvalidOptions) {
                   o.collocation = core::SharingMethod::kMig;
                   o.mig_instances = 5;
                 },
-                "5 MIG instances"},
+                "mig_instances: expected 1, 2, 3 or 7, not 5"},
            Case{"several instances for one task",
                 {{Duration{0}, &fine}, {Duration{0}, &pair}},
                 [](RunOptions& o) { o.collocation = core::SharingMethod::kMig; },

@@ -45,8 +45,8 @@ core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   return policy;
 }
 
-// Adapts the policy to the simulated cluster. Its driver always responds, so no sample is ever too
-// old.
+// Adapts the policy to the simulated cluster. The simulated driver always responds, so no sample is
+// ever too old.
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;
   policy.stale_after = std::chrono::hours(24 * 366);
@@ -122,11 +122,11 @@ Result<RunResult> Simulation::Run() {
   while (next_arrival_ < arrivals_.size() || jobs_.size() > 0) {
     if (still_days_ > kMostStillDays)
       return Invalid(
-          "tasks wait, but none has run for a year: reservations leave no time for them");
+          "tasks are waiting, but none has run for a year: reservations leave no time for them");
     if (InVain()) {
       return Invalid(
-          "no progress: the last {} attempts, until {} after the first submission, ended before "
-          "they saved anything; time slices are too short (slots.length), or tasks save too rarely "
+          "no progress: the last {} attempts (until {} after the first submission) ended before "
+          "saving anything; time slices are too short (slots.length), or tasks save too rarely "
           "(--model checkpoint, checkpoint_on_stop)",
           results_.starts_in_vain(), base::FormatSpan(now() - first_));
     }

@@ -41,7 +41,7 @@ class SlurmPlacing {
     std::vector<std::uint32_t> nodes;
     CountAsked asked;
   };
-  base::Duration LimitOf(const Job& job) const;  // the limit that its user states
+  base::Duration LimitOf(const Job& job) const;  // the time limit that its user requested
   std::vector<std::uint32_t> NodesFor(const Job& job, base::Time now, const Kept* kept) const;
   bool MayPass(const Kept& kept, std::uint32_t node, const Job& job, base::Time now) const;
   std::optional<Kept> KeptFor(const Job& job, base::Time now) const;
@@ -52,8 +52,8 @@ class SlurmPlacing {
   const Jobs& jobs_;
   const Candidates& candidates_;
   NodeCounts counts_;
-  // The number of the blocked head of the queue, and the servers that have gained room since it was
-  // blocked.
+  // The number of the blocked task at the head of the queue, and the servers on which resources
+  // have been freed since it was blocked.
   std::optional<std::uint64_t> blocked_;
   std::vector<std::uint32_t> freed_;
 };

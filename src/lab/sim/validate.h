@@ -71,7 +71,8 @@ struct Comparison {
   std::optional<double> from;
   std::optional<double> to;
   bool Agrees() const;
-  // Whether the published figure, a single run, is within the simulated spread (two deviations).
+  // Whether the published figure, which comes from a single run, is within the simulated spread
+  // (two deviations).
   bool WithinNoise() const;
 };
 

@@ -33,7 +33,7 @@ Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
   return Conflict("An instance of this daemon is already running");
 }
 
-// Runs the daemon in this process; calls `ready` once it answers.
+// Runs the daemon in this process; calls `ready` once the daemon responds.
 int RunDaemon(const MpsFolders& folders, const MpsDaemonOptions& options,
               const std::function<void()>& ready) {
   ::prctl(PR_SET_NAME, "nvidia-cuda-mps-control");

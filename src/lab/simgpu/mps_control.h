@@ -21,7 +21,7 @@ bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 int FailWith(const std::string& text);
 
 // Implements `-d` and `-f`. `-d` starts the control daemon in the background. It returns 0 once the
-// daemon answers, or 1 with a line on stderr if the daemon cannot start or another daemon is
+// daemon responds, or 1 with a line on stderr if the daemon cannot start or another daemon is
 // already running. `-f` runs the daemon in this process until it exits. multi_user: the MPS server
 // accepts clients of all users (root only). partitions: the daemon partitions the SMs.
 struct MpsDaemonOptions {

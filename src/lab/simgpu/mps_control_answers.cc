@@ -121,7 +121,7 @@ std::string ControlDaemon::ServerList(const Words&) {
 std::string ControlDaemon::ServerStatus(const Words& words) {
   Server* const server = FindServer(words[1]);
   if (!server) return NoServer(words[1]);
-  return Ask(*server, "status").value_or("get_server_status: the server does not answer");
+  return Ask(*server, "status").value_or("get_server_status: the server is not responding");
 }
 
 std::string ControlDaemon::ClientList(const Words& words) {
@@ -136,7 +136,7 @@ std::string ControlDaemon::TerminateClient(const Words& words) {
   Server* const server = FindServer(words[1]);
   if (!server) return fmt::format("{}\n{}!\n1", NoServer(words[1]), NoServer(words[1]));
   const std::optional<std::string> answer = Ask(*server, "terminate " + std::string(words[2]));
-  if (!answer) return "terminate_client: the server does not answer";
+  if (!answer) return "terminate_client: the server is not responding";
   return *answer == "done" ? "0" : *answer + "\n1";
 }
 
@@ -146,7 +146,7 @@ std::string ControlDaemon::Quit(const Words& words) {
     if (!seconds || *seconds < 0 || *seconds > 86'400) return "quit: expected -t SECONDS";
     quit_at_ns_ = base::BootTimeNs() + *seconds * 1'000'000'000;
   } else if (words.size() != 1) {
-    return "quit: expected nothing or -t SECONDS";
+    return "quit: expected no argument or -t SECONDS";
   }
   quitting_ = true;
   Note("Asked to quit");

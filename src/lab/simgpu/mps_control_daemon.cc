@@ -204,7 +204,8 @@ Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
     Note("Server 0 exited with status 1");
     return fail("Server encountered a fatal exception. Shutting down");
   }
-  if (uid != ::geteuid() && ::geteuid() != 0) return fail("it would belong to another user");
+  if (uid != ::geteuid() && ::geteuid() != 0)
+    return fail("only root can start a server for another user");
   const std::string path = fmt::format("{}/server-{}", folders_.pipes, ++started_);
   ::unlink(path.c_str());
   Result<base::UniqueFd> listener = ListenAt(path);

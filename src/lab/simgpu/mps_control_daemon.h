@@ -101,14 +101,14 @@ class ControlDaemon {
   const bool three_ = base::GetEnv(kMpsProtocolVariable) == "3";
   bool refused_ = false;                      // the program that sent the current command must fail
   bool failed_ = false;                       // a server has failed
-  std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
+  std::vector<base::LineSocket> unanswered_;  // peers that a hanging daemon leaves waiting
   std::vector<base::LineSocket> quitters_;    // peers waiting for the daemon to exit
   bool quitting_ = false;                     // no new clients are accepted
   std::optional<std::int64_t> quit_at_ns_;    // the daemon exits by this time
 };
 
-// For a new child process: closes all descriptors except the standard ones and these two, which may
-// be equal.
+// Called in a new child process: closes all descriptors except the standard ones and these two,
+// which may be the same.
 void CloseAllBut(int a, int b);
 
 }  // namespace carma::simgpu

@@ -1,5 +1,5 @@
-// Tests of the simulated MPS. Control daemon, server and clients are processes, and the simulated
-// server's clock runs fast.
+// Tests of the simulated MPS. The control daemon, the server and the clients are real processes,
+// and the simulated server's clock runs fast.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -148,7 +148,7 @@ TEST_F(MpsTest, TheControlDaemonAnswersItsCommands) {
       {"terminate_client 1", "expected 2 arguments"},
       {"start_server -uid all", "A user id (UID) is required"},
       {"start_server -uid 0", ""},
-      {"quit now", "expected nothing or -t SECONDS"},
+      {"quit now", "expected no argument or -t SECONDS"},
       {"make_coffee", "Unknown command \"make_coffee\""},
   };
   for (const Case& c : cases) {

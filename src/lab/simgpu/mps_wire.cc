@@ -125,7 +125,7 @@ std::string FormatMpsWelcome(const MpsWelcome& welcome) {
 }
 
 Result<MpsWelcome> ParseMpsWelcome(std::string_view line) {
-  const auto wrong = Invalid("not a welcome: '" + base::Printable(line) + "'");
+  const auto wrong = Invalid("unexpected welcome message: '" + base::Printable(line) + "'");
   if (!line.starts_with(kWelcome)) return wrong;
   line.remove_prefix(kWelcome.size());
   MpsWelcome welcome;

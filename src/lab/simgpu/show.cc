@@ -42,8 +42,8 @@ std::string Target(const Fault& fault) {
 
 Result<std::string> ShowText(Server& server) {
   const Picture picture = CARMA_TRY(Take(server));
-  std::string text = fmt::format("time {:.1f} s, {:g} times as fast as real\n\n", server.Now(),
-                                 server.clock().time_scale);
+  std::string text = fmt::format("simulated time {:.1f} s, {:g} times as fast as real time\n\n",
+                                 server.Now(), server.clock().time_scale);
   text += fmt::format("{:>3} {:<12} {:<40} {:>15} {:>5} {:>6} {:>9}\n", "GPU", "TYPE", "UUID",
                       "USED/TOTAL MiB", "SM %", "W", "kJ");
   for (std::size_t g = 0; g < picture.gpus.size(); ++g) {
@@ -127,14 +127,14 @@ Result<std::string> Audit(Server& server) {
   const Picture picture = CARMA_TRY(Take(server));
   std::string left;
   for (const ResidentLook& resident : picture.residents) {
-    left += fmt::format("pid {} is still on", resident.pid);
+    left += fmt::format("pid {} still uses", resident.pid);
     for (const Share& share : resident.shares)
-      left += fmt::format(" GPU {} with {} MiB", share.gpu, share.memory_mib);
+      left += fmt::format(" GPU {} ({} MiB)", share.gpu, share.memory_mib);
     left += "\n";
   }
   const std::vector<GroupLimit> limits = CARMA_TRY(server.GroupLimits());
   for (const GroupLimit& limit : limits)
-    left += fmt::format("GPU {}: a memory limit for {}\n", limit.gpu, limit.group);
+    left += fmt::format("GPU {}: a memory limit for {} is still set\n", limit.gpu, limit.group);
   for (std::size_t g = 0; g < picture.gpus.size(); ++g) {
     const std::int64_t used_mib = picture.gpus[g].used_mib;
     if (used_mib != 0) left += fmt::format("GPU {}: {} MiB in use\n", g, used_mib);

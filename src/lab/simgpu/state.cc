@@ -133,7 +133,8 @@ Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options) {
   const std::vector<sim::ShapedGpu> gpus = CARMA_TRY(sim::ParseDividedShape(shape));
   if (TooManyInstances(gpus))
-    return Invalid("shape: expected at most " + std::to_string(kMaxPlaces) + " GPUs and instances");
+    return Invalid("shape: expected at most " + std::to_string(kMaxPlaces) +
+                   " GPUs and MIG instances");
   if (!(options.time_scale >= 0.001 && options.time_scale <= 1e6))
     return Invalid("time scale: expected 0.001 to 1000000");
   if (const auto old = Server::Attach(path)) {
@@ -333,12 +334,12 @@ Result<Unit> Server::CheckShares(const std::vector<Share>& shares) const {
   for (const Share& share : shares) {
     if (share.gpu < 0 || share.gpu >= place_count() || share.memory_mib < 0 ||
         !gpus.insert(share.gpu).second) {
-      return Invalid("shares: expected GPUs 0 to " + std::to_string(place_count() - 1) +
-                     ", each once");
+      return Invalid("shares: expected GPUs from 0 to " + std::to_string(place_count() - 1) +
+                     ", each at most once");
     }
     if (places()[static_cast<std::size_t>(share.gpu)].mig) {
       return Invalid("shares: GPU " + std::to_string(share.gpu) +
-                     " is partitioned by MIG: use its instances");
+                     " is in MIG mode: use its MIG instances instead");
     }
   }
   if (gpus.empty()) return Invalid("shares: expected at least one GPU");

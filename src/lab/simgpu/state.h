@@ -143,7 +143,8 @@ class Server {
                                           std::optional<Shortage>& shortage);
 
   // Sleeps until the clock reaches until_s, the world's generation differs from `generation`, or a
-  // signal arrives. Sleeps at most 200 ms of real time, because deaths are not announced.
+  // signal arrives. Sleeps at most 200 ms of real time, because the death of a process is not
+  // announced.
   void Wait(std::uint32_t generation, double until_s);
   std::uint32_t Generation() const;
   // Wakes all processes from Wait(). Async-signal-safe.
@@ -179,7 +180,7 @@ class Server {
   Result<Unit> ResetGpu(int gpu);
 
   Result<Unit> SetFault(const Fault& fault);
-  // Clears all faults, or only the faults of one whole GPU (kWholeDriver: of the driver).
+  // Clears all faults, or only the faults of one whole GPU or of the driver (kWholeDriver).
   Result<Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   Result<std::vector<Fault>> Faults();
   // The worst fault that affects a call to this function on this whole GPU (kWholeDriver: a call

@@ -45,7 +45,7 @@ Result<Unit> Server::ResetGpu(int gpu) {
     Gpu& broken = mapping_->state->world.gpus[gpu];
     if (broken.residents > 0) {
       return Conflict("GPU " + std::to_string(gpu) +
-                      " is in use by other processes: it cannot be reset");
+                      " cannot be reset while other processes are using it");
     }
     ResetCondition(broken.condition);
   }
@@ -59,7 +59,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     return Invalid("fault: the function name is too long");
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
-  // Reading faults are stored per GPU, so a fault set on the driver is stored for every GPU.
+  // Faults in readings are stored per GPU, so a fault set on the driver is stored for every GPU.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
   const std::int32_t first = spread ? 0 : fault.gpu;
   const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;

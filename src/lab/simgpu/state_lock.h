@@ -38,7 +38,7 @@ struct StateFile {
   base::ServerHead head;  // its version changes whenever the layout changes
   pthread_mutex_t lock;   // robust; guards everything below except the atomics
   std::atomic<std::uint32_t>
-      generation;  // of the world: a futex that changes whenever a pace may have changed
+      generation;  // a futex that changes whenever a pace in the world may have changed
   std::atomic<std::uint32_t> fault_count;
   FaultEntry faults[kMaxFaults];
   // Each joined thread holds one of these mutexes; the kernel marks it when the thread dies.

@@ -144,7 +144,7 @@ class Run {
 };
 
 Run::Ending Run::Broken(const base::Error& error) {
-  Complain("simtask: the GPUs are gone: " + error.message + "\n");
+  Complain("simtask: lost the simulated GPUs: " + error.message + "\n");
   return 1;
 }
 
@@ -476,12 +476,13 @@ int RunTraining(const TrainingOptions& options) {
   ::prctl(PR_SET_TIMERSLACK, 1);
   const std::int64_t start_ns = ProcessStartNs();
   if (options.state_path.empty()) {
-    Complain(std::string("simtask: ") + kStateVariable +
-             " is not set: expected the file of a simulated GPU server (carma-simgpu create)\n");
+    Complain(
+        std::string("simtask: ") + kStateVariable +
+        " is not set: it must name the file of a simulated GPU server (carma-simgpu create)\n");
     return kUsageExitCode;
   }
   if (options.memory_mib.empty() || options.sm_active.empty()) {
-    Complain("simtask: expected --memory-mib and --sm-active\n");
+    Complain("simtask: --memory-mib and --sm-active are required\n");
     return kUsageExitCode;
   }
   const auto server = Server::Attach(options.state_path);

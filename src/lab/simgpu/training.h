@@ -57,7 +57,7 @@ struct TrainingOptions {
   std::string checkpoint_file;
 };
 
-// Runs the task in this process to its end and returns the exit code: 0, kOomExitCode, 2 (no
+// Runs the task to completion in this process and returns the exit code: 0, kOomExitCode, 2 (no
 // server, no such GPU, contradictory options), 143 after SIGTERM, or the code that the options set.
 // Installs signal handlers. Prints progress to standard output and errors to standard error.
 int RunTraining(const TrainingOptions& options);

@@ -20,7 +20,7 @@ namespace carma::simgpu {
 Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
                                      std::string_view visible_devices);
 
-// A client's GPUs, and the memory limits that apply on each of them.
+// A client's GPUs, and the memory limits that apply to each of them.
 struct MpsView {
   std::vector<int> gpus;
   std::vector<std::optional<std::int64_t>> limits_mib;

@@ -49,7 +49,7 @@ struct Arrival {
   std::string group;          // full path of the process's control group; empty: none
 };
 
-// A limit on a control group's memory on one GPU, including the groups below it.
+// A memory limit for a control group, including the groups below it, on one GPU.
 inline constexpr int kMaxGroupLimits = 256;
 inline constexpr std::size_t kGroupBytes = 256;
 struct GroupLimit {

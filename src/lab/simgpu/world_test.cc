@@ -331,7 +331,7 @@ TEST(World, ParsesOrRefusesDivisions) {
       {"A100-40GB:mig=3g.40gb", {}, "expected one of 7g.40gb, 4g.20gb, 3g.20gb"},
       {"A100-40GB:mig=3g.20gb+", {}, "unknown MIG profile ''"},
       {"A100-40GB:3g.20gb", {}, "expected mig=PROFILE+PROFILE"},
-      {"T4-16GB:mig=1g.2gb", {}, "T4-16GB has no MIG"},
+      {"T4-16GB:mig=1g.2gb", {}, "T4-16GB does not support MIG"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.shape);

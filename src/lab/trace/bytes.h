@@ -68,7 +68,7 @@ class LineReader {
   Result<std::optional<Line>> Next();
   // Takes the next buffered bytes, for formats without lines; empty at the end.
   Result<std::string_view> TakeBytes();
-  // Hash of all bytes taken, in hexadecimal. Nothing must be read afterwards.
+  // Hash of all bytes taken, in hexadecimal. No more bytes may be read afterwards.
   std::string Sha256Hex() { return hash_.FinishHex(); }
 
  private:

@@ -154,8 +154,7 @@ Result<JobTrace> JobCollector::Finish(std::string_view format, LineReader& lines
   if (error_) return std::unexpected(*error_);
   if (trace_.jobs.empty()) {
     std::string why = "no job with GPUs";
-    if (trace_.complaints.total() > 0)
-      why += "; the first complaint: " + trace_.complaints.told()[0];
+    if (trace_.complaints.total() > 0) why += "; the first problem: " + trace_.complaints.told()[0];
     return Invalid(base::Printable(path_) + ": " + why);
   }
   const auto earlier = [](const Job& a, const Job& b) {

@@ -55,7 +55,7 @@ class JobCollector {
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
   // Adds a job. Jobs are numbered in the order of their lines in the trace.
   void Add(const Job& job);
-  // Returns the job that Add() stored at this position, for changes.
+  // Returns the job that Add() stored at this position, so the caller can change it.
   Job& At(std::size_t place) { return trace_.jobs[place]; }
   std::size_t jobs() const { return trace_.jobs.size(); }
   // text: a comment line without its '#'. It contains provenance or the start date.
@@ -68,7 +68,7 @@ class JobCollector {
   const std::optional<base::Error>& error() const { return error_; }
 
   // Sorts and returns the trace. dated: submissions are in ms since 1970 and are shifted to start
-  // at 0. clock: time of day at 0 in ms since 1970, if it is known.
+  // at 0. clock: the time of day at time 0, in ms since 1970; empty if unknown.
   Result<JobTrace> Finish(std::string_view format, LineReader& lines, bool dated,
                           std::optional<std::int64_t> clock);
 

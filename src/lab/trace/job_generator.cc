@@ -47,7 +47,7 @@ Result<JobGenerator> JobGenerator::Fit(const JobTrace& trace, const GeneratorOpt
   }
   const std::size_t jobs = generator.pool_.size();
   if (jobs < 2) {
-    return Invalid("nothing to fit: fewer than two jobs have a duration and at most " +
+    return Invalid("nothing to fit: fewer than two jobs have a duration and use at most " +
                    base::Counted(options.max_gpus, "GPU"));
   }
   // The first job has no predecessor, so it gets the mean gap, which preserves the rate.

@@ -18,14 +18,14 @@ struct GeneratorOptions {
   int max_gpus = kMaxJobGpus;        // larger jobs are not generated
 };
 
-// Generates one job after another, the first at time 0. Equal seeds give equal jobs on every
+// Generates one job after another, the first at time 0. The same seed gives the same jobs on every
 // machine.
 //
 // Fitted to a trace: a stationary bootstrap (Politis and Romano 1994) of the trace's jobs. Runs of
 // consecutive jobs are copied, each job with the gap before it, its GPUs, duration, user, cluster
 // and status. A run starts at a random job and continues with probability 1 - 1/sqrt(n), n being
 // the number of jobs. So gaps, sizes and durations keep the trace's joint distribution, and bursts
-// and series of equal jobs stay intact. The time of day is lost.
+// and series of identical jobs stay intact. The time of day is lost.
 //
 // Built in: the gaps follow the project's demonstration trace. They are exponentially distributed:
 // with probability 0.4 the next job belongs to the same burst and the mean gap is 25 s; otherwise
@@ -41,7 +41,7 @@ class JobGenerator {
   static Result<JobGenerator> Fit(const JobTrace& trace, const GeneratorOptions& options);
 
   Job Next();
-  // Number of jobs that Fit() could copy; 0 without a fit.
+  // Number of jobs available for copying; 0 without Fit().
   std::size_t fitted() const { return pool_.size(); }
 
  private:

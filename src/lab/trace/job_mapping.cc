@@ -148,15 +148,15 @@ Result<std::vector<ClassShare>> ParseMix(std::string_view text) {
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options) {
   if (trace.jobs.size() > kMaxTraceTasks) {
-    return Invalid(std::to_string(trace.jobs.size()) + " jobs: a task trace has at most " +
-                   std::to_string(kMaxTraceTasks) + "; use a window or a sample");
+    return Invalid(std::to_string(trace.jobs.size()) + " jobs, but a task trace can hold at most " +
+                   std::to_string(kMaxTraceTasks) + "; use carma trace window or sample");
   }
   MappedTasks mapped;
   std::vector<Job> jobs = trace.jobs;
   mapped.never_ran = std::erase_if(jobs, NeverRan);
-  if (jobs.empty()) return Invalid("no job in the trace ran");
+  if (jobs.empty()) return Invalid("none of the trace's jobs ever ran");
   if (jobs.back().submit > kMaxSubmission)
-    return Invalid("the jobs are submitted over more than a year: use a window");
+    return Invalid("the submission times span more than a year; use carma trace window");
   const auto named = [&](const Job& job) {
     return catalogue.Find(trace.workloads.Text(job.workload)).value_or(nullptr);
   };

@@ -33,7 +33,7 @@ struct MapOptions {
 struct MappedTasks {
   TaskTrace trace;
   std::vector<std::size_t> by_class;  // number of tasks in each class of the mix
-  std::size_t other_gpus = 0;         // jobs with a number of GPUs that no workload has
+  std::size_t other_gpus = 0;         // jobs with a GPU count that no workload has
   std::size_t no_duration = 0;        // jobs of unknown duration, which get the median
   std::size_t kept = 0;               // jobs that name a workload in the catalogue
   std::size_t never_ran = 0;          // jobs that never ran, which are skipped
@@ -45,7 +45,7 @@ struct MappedTasks {
 // Its class follows its duration: the shortest jobs get the first class of the mix until that class
 // has its share, and so on. If only some classes have workloads with a certain number of GPUs,
 // these classes get all jobs of that size, and the other classes compensate if possible. The seed
-// chooses among workloads of equal class and number of GPUs. Errors: kInvalid: a class without
+// chooses among workloads with the same class and GPU count. Errors: kInvalid: a class without
 // workloads, more than kMaxTraceTasks jobs, submissions spread over more than a year.
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options);

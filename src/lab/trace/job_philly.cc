@@ -126,13 +126,13 @@ Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string&
         if (out.error()) return std::unexpected(*out.error());
       } else if (cutter.object().size() > kMaxObjectBytes) {
         return Invalid(where + ":" + std::to_string(cutter.first_line()) +
-                       ": a job of more than 1 MiB; is a brace missing?");
+                       ": a job record exceeds 1 MiB; is a closing brace missing?");
       }
     }
   }
   if (cutter.inside()) {
     out.Complain(Complaint::kTorn, cutter.first_line(),
-                 std::to_string(cutter.object().size()) + " bytes from here to the end");
+                 std::to_string(cutter.object().size()) + " bytes up to the end of the file");
   }
   if (out.error()) return std::unexpected(*out.error());
   return Unit{};

@@ -55,7 +55,8 @@ bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
                        row.Text(column));
 }
 
-// If the end is known, sets the duration from the start, which SetSubmit has accepted, to the end.
+// If the end is known, sets the duration: the time from the start, which SetSubmit has accepted, to
+// the end.
 void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
   const std::optional<double> to = row.Number(end);
   out.SetDuration(job, to ? std::optional(*to - *row.Number(start)) : std::nullopt, row.Text(end));
@@ -267,7 +268,7 @@ struct Layout {
   TraceFormat format;
   std::span<const char* const> columns;  // required columns come first
   std::size_t required = 0;
-  std::size_t headerless = 0;  // number of columns of a table without a header; 0: has a header
+  std::size_t headerless = 0;  // number of columns if the table has no header; 0: it has a header
   bool dated = false;          // times are relative to some moment before the first job
   std::optional<std::int64_t> clock_ms;  // the time of day at time 0
   std::unique_ptr<TableReader> (*make)() = nullptr;
@@ -292,7 +293,7 @@ constexpr TraceFormat kPhilly{"philly", "Microsoft Philly, cluster_job_log (JSON
 // Job tables are tried first, because a job table may also name workloads.
 const std::vector<Layout>& Layouts() {
   static const std::vector<Layout> kLayouts{
-      Of<JobsTable>({"jobs", "CSV of submit_s,gpus,duration_s, as these tools write it"}),
+      Of<JobsTable>({"jobs", "CSV of submit_s,gpus,duration_s, as written by carma trace"}),
       Of<TasksTable>({"tasks", "task trace: CSV of submit_s,workload_id"}),
       Of<HeliosTable>({"helios", "SenseTime Helios, cluster_log.csv"},
                       {.dated = true, .clock_ms = 0}),

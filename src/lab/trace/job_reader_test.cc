@@ -140,23 +140,23 @@ TEST(ReadJobs, RecognisesEveryFormatByItsContent) {
 TEST(ReadJobs, ReportsMistakesInALine) {
   const std::string header = "submit_s,gpus,duration_s,status\n";
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"3,1", "f:3: a torn line: '3,1'; skipped"},
-      {"3,1,\"5,passed", "f:3: a torn line: '3,1,\"5,passed'; skipped"},
+      {"3,1", "f:3: truncated line: '3,1'; skipped"},
+      {"3,1,\"5,passed", "f:3: truncated line: '3,1,\"5,passed'; skipped"},
       {",1,5,", "f:3: no usable submission time; skipped"},
       {"-3,1,5,", "f:3: no usable submission time: '-3'; skipped"},
       {"1e99,1,5,", "f:3: no usable submission time: '1e99'; skipped"},
-      {"3,,5,", "f:3: no number of GPUs; skipped"},
-      {"3,many,5,", "f:3: an invalid number of GPUs: 'many'; skipped"},
-      {"3,-1,5,", "f:3: an invalid number of GPUs: '-1'; skipped"},
-      {"3,4097,5,", "f:3: an invalid number of GPUs: '4097'; skipped"},
-      {"3,0.0001,5,", "f:3: an invalid number of GPUs: '0.0001'; skipped"},
-      {"3,1,,", "f:3: no duration; kept without one"},
-      {"3,1,-5,", "f:3: an invalid duration: '-5'; kept without one"},
-      {"3,1,1e12,", "f:3: an invalid duration: '1e12'; kept without one"},
+      {"3,,5,", "f:3: no GPU count; skipped"},
+      {"3,many,5,", "f:3: invalid GPU count: 'many'; skipped"},
+      {"3,-1,5,", "f:3: invalid GPU count: '-1'; skipped"},
+      {"3,4097,5,", "f:3: invalid GPU count: '4097'; skipped"},
+      {"3,0.0001,5,", "f:3: invalid GPU count: '0.0001'; skipped"},
+      {"3,1,,", "f:3: no duration; job kept without a duration"},
+      {"3,1,-5,", "f:3: invalid duration: '-5'; job kept without a duration"},
+      {"3,1,1e12,", "f:3: invalid duration: '1e12'; job kept without a duration"},
       {"1,1,5,", "f:3: submitted before the job on the line above: '1'; sorted into place"},
-      {"3,1,5,sleepy", "f:3: an unknown status: 'sleepy'; kept without one"},
+      {"3,1,5,sleepy", "f:3: unknown status: 'sleepy'; job kept without a status"},
       {std::string(70'000, '1') + ",1,5,",
-       "f:3: a line of more than 64 KiB: '" + std::string(40, '1') + "'; skipped"},
+       "f:3: line longer than 64 KiB: '" + std::string(40, '1') + "'; skipped"},
   };
   for (const auto& [row, told] : cases) {
     SCOPED_TRACE(told);
@@ -187,10 +187,10 @@ TEST(ReadJobs, RefusesOtherFiles) {
       {"runtime_s\n1\n", "f:1: expected a trace in one of the formats philly, jobs, tasks"},
       {"submit_s,gpus,duration_s\n", "f: no job with GPUs"},
       {"submit_s,gpus,duration_s\n1,0,5\n", "f: no job with GPUs"},
-      {"submit_s,gpus,duration_s\n1,x,5\n", "f: no job with GPUs; the first complaint: f:2: an"},
+      {"submit_s,gpus,duration_s\n1,x,5\n", "f: no job with GPUs; the first problem: f:2: invalid"},
       {"[]", "f: no job with GPUs"},
-      {"[{\"a\":", "f: no job with GPUs; the first complaint: f:1: a torn line"},
-      {"[{\"a\":\"" + std::string(2 << 20, 'x'), "f:1: a job of more than 1 MiB"},
+      {"[{\"a\":", "f: no job with GPUs; the first problem: f:1: truncated line"},
+      {"[{\"a\":\"" + std::string(2 << 20, 'x'), "f:1: a job record exceeds 1 MiB"},
   };
   for (const auto& [text, error] : cases) {
     const auto trace = Read(text);
@@ -211,7 +211,7 @@ TEST(ReadJobs, ReportsWhereATornJsonFileEnds) {
   ASSERT_TRUE(trace) << trace.error().message;
   EXPECT_EQ(trace->jobs.size(), 1u);
   ASSERT_FALSE(trace->complaints.told().empty());
-  EXPECT_TRUE(trace->complaints.told().back().starts_with("f:11: a torn line: '"))
+  EXPECT_TRUE(trace->complaints.told().back().starts_with("f:11: truncated line: '"))
       << trace->complaints.told().back();
 }
 
@@ -271,9 +271,9 @@ TEST(ReadJobs, SkipsALineOfAnyLength) {
     ASSERT_TRUE(trace) << trace.error().message;
     EXPECT_EQ(trace->jobs.size(), 2u);
     ASSERT_EQ(trace->complaints.told().size(), 3u);
-    EXPECT_TRUE(trace->complaints.told()[0].starts_with("f:3: a line of more than 64 KiB"));
+    EXPECT_TRUE(trace->complaints.told()[0].starts_with("f:3: line longer than 64 KiB"));
     EXPECT_TRUE(trace->complaints.told()[1].starts_with("f:4: no usable submission time: 'x'"));
-    EXPECT_TRUE(trace->complaints.told()[2].starts_with("f:6: a line of more than 64 KiB"));
+    EXPECT_TRUE(trace->complaints.told()[2].starts_with("f:6: line longer than 64 KiB"));
   }
 }
 

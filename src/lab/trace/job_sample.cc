@@ -148,15 +148,15 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
     }
   }
   if (!best) {
-    return Invalid("no job would be left, because all are submitted within " +
+    return Invalid("no job would be left, because all were submitted within " +
                    base::FormatSpan(trace.jobs.back().submit - trace.jobs.front().submit) +
-                   "; ask for more load, or for a number of tasks");
+                   "; request a higher load or a number of tasks");
   }
   return *std::move(best);
 }
 
-// Scales all times so that the jobs produce this load. Errors: kInvalid if all jobs arrive at once,
-// or if the last job would arrive later than kMaxJobSubmit.
+// Scales all times so that the jobs produce this load. Errors: kInvalid if all jobs arrive at the
+// same time, or if the last job would arrive later than kMaxJobSubmit.
 Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus) {
   const double span_s = base::Seconds(trace.jobs.back().submit);
   const double factor = span_s > 0 ? gpu_seconds / wanted_gpus / span_s : 0;
@@ -172,7 +172,7 @@ Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus
 
 Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted) {
   std::erase_if(trace.jobs, [&](const Job& job) { return !wanted(job); });
-  if (trace.jobs.empty()) return Invalid("no job is left");
+  if (trace.jobs.empty()) return Invalid("no matching jobs");
   StartAtFirstJob(trace);
   return Unit{};
 }

@@ -17,7 +17,7 @@ namespace carma::trace {
 Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted);
 
 struct SampleOptions {
-  int gpus = 4;     // GPUs of the server
+  int gpus = 4;     // number of GPUs in the server
   double load = 1;  // GPU time of the sample / (gpus x time span of its submissions)
   std::optional<std::size_t> tasks;  // approximate number of jobs instead of a load
   // Stretches or compresses the times of the sample (all jobs, or `tasks` of them) until it has

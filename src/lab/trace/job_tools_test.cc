@@ -168,8 +168,8 @@ TEST(Sample, ExplainsWhyNoJobIsLeft) {
   const auto facts = SampleJobs(trace, {.gpus = 4});
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().message,
-            "no job would be left, because all are submitted within 0:02; ask for more load, or "
-            "for a number of tasks");
+            "no job would be left, because all were submitted within 0:02; request a higher load "
+            "or a number of tasks");
 }
 
 TEST(KeepJobs, StartsAtTheFirstRemainingJob) {

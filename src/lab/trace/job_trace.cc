@@ -10,17 +10,17 @@ namespace carma::trace {
 namespace {
 
 constexpr std::array<ComplaintText, kComplaintKinds> kComplaintTexts{{
-    {"torn", "a torn line", "skipped"},
-    {"too_long", "a line of more than 64 KiB", "skipped"},
+    {"torn", "truncated line", "skipped"},
+    {"too_long", "line longer than 64 KiB", "skipped"},
     {"submit", "no usable submission time", "skipped"},
-    {"gpus_missing", "no number of GPUs", "skipped"},
-    {"gpus", "an invalid number of GPUs", "skipped"},
-    {"duration_missing", "no duration", "kept without one"},
-    {"duration", "an invalid duration", "kept without one"},
+    {"gpus_missing", "no GPU count", "skipped"},
+    {"gpus", "invalid GPU count", "skipped"},
+    {"duration_missing", "no duration", "job kept without a duration"},
+    {"duration", "invalid duration", "job kept without a duration"},
     {"order", "submitted before the job on the line above", "sorted into place"},
-    {"status", "an unknown status", "kept without one"},
-    {"workload", "an unknown or unusable workload", "skipped"},
-    {"wishes", "an invalid account, qos, cpus or gpu_type", "kept without them"},
+    {"status", "unknown status", "job kept without a status"},
+    {"workload", "unknown or unusable workload", "skipped"},
+    {"wishes", "invalid account, qos, cpus or gpu_type", "task kept without these values"},
 }};
 
 constexpr std::array<std::string_view, 6> kStatusNames{"",       "passed",  "failed",

@@ -1,5 +1,5 @@
-// Traces of whole clusters in a common form: user, submission, number of GPUs and duration of each
-// job. The jobs' programs are unknown. job_mapping.h turns these traces into task traces.
+// Traces of whole clusters in a common form: each job's user, submission time, GPU count and
+// duration. The jobs' programs are unknown. job_mapping.h turns these traces into task traces.
 #pragma once
 
 #include <array>
@@ -61,7 +61,7 @@ struct Job {
   std::int32_t line = 0;       // line in the file
   JobStatus status = JobStatus::kUnknown;
 };
-// GPUs that the job needs if it does not share any.
+// Number of GPUs that the job needs if it shares none.
 inline int WholeGpus(const Job& job) {
   return (job.gpu_milli + 999) / 1000;
 }
@@ -85,7 +85,7 @@ enum class Complaint {
   kWishes
 };
 inline constexpr std::size_t kComplaintKinds = 11;
-// A key for JSON ("torn"), the problem ("a torn line"), and the remedy ("skipped").
+// A key for JSON ("torn"), the problem ("truncated line"), and the remedy ("skipped").
 struct ComplaintText {
   std::string_view key;
   std::string_view what;
@@ -104,7 +104,8 @@ class Complaints {
   void Add(Complaint complaint, std::int64_t line, std::string_view value);
   std::size_t total() const { return total_; }
   std::size_t count(Complaint complaint) const { return counts_[static_cast<int>(complaint)]; }
-  // Messages in order of appearance: "philly.csv:17: an invalid duration: '-3'; kept without one".
+  // Messages in order of appearance: "philly.csv:17: invalid duration: '-3'; job kept without a
+  // duration".
   const std::vector<std::string>& told() const { return told_; }
 
  private:

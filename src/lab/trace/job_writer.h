@@ -1,4 +1,5 @@
-// Writes traces in the formats of the readers and the simulator; equal traces give equal bytes.
+// Writes traces in the formats of the readers and the simulator; identical traces give
+// byte-identical output.
 #pragma once
 
 #include <functional>
@@ -17,7 +18,7 @@ namespace carma::trace {
 // A function that receives the next piece of the text.
 using Sink = std::function<Result<Unit>(std::string_view)>;
 
-// Formats comment lines that state a trace's origin, for the head of its file.
+// Formats comment lines that describe a trace's origin, for the beginning of its file.
 std::string ProvenanceText(const std::vector<std::string>& provenance,
                            std::optional<std::int64_t> start_ms);
 
@@ -26,8 +27,8 @@ std::string ProvenanceText(const std::vector<std::string>& provenance,
 // generated trace never has to fit into memory.
 class JobWriter {
  public:
-  // names: provides the strings for the jobs' numbers, the provenance and the start. Its jobs are
-  // not written. Both arguments must outlive the writer.
+  // names: provides the names behind the jobs' numbers, the provenance and the start time. The jobs
+  // in it are not written. Both arguments must outlive the writer.
   JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {}
   Result<Unit> Begin();
   Result<Unit> Add(const Job& job);

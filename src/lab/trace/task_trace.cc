@@ -54,11 +54,12 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
          {std::pair("qos", &submission.qos), std::pair("account", &submission.account)}) {
       if (!name->empty() && !core::IsShareName(*name))
         return row.Wrong(fmt::format(
-            "column '{}': expected 1 to 64 letters, digits or any of '_', '-', '+', '.'", column));
+            "column '{}': expected 1 to 64 characters: letters, digits, '_', '-', '+' or '.'",
+            column));
     }
     if (base::ToLower(submission.gpu_type) == "any") submission.gpu_type.clear();
     if (!submission.gpu_type.empty() && !core::IsGpuTypeWord(submission.gpu_type))
-      return row.Wrong("column 'gpu_type' is not a part of a GPU's name");
+      return row.Wrong("column 'gpu_type': expected part of a GPU name");
     if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");
     if (!trace.submissions.empty() && submission.at < trace.submissions.back().at)
       return row.Wrong("submit_s is earlier than on the line above");

@@ -34,7 +34,7 @@ struct TaskTrace {
 
 // Columns of a task trace, in the order of WishesText.
 inline constexpr std::string_view kWishColumns = "account,qos,cpus,gpu_type";
-// The values of kWishColumns, such as "vision,,4,A100"; empty if the task states none of them.
+// The values of kWishColumns, such as "vision,,4,A100"; empty if the task sets none of them.
 std::string WishesText(const Submission& task);
 // Sets the task's values from a string in the format of WishesText.
 void SetWishes(Submission& task, std::string_view text);
@@ -55,7 +55,7 @@ Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
                                                     const Catalogue& catalogue,
                                                     std::string_view path);
 
-// Returns the workload with the submission's own duration, if it states one.
+// Returns the workload with the submission's own duration, if it has one.
 Workload AsSubmitted(const Workload& workload, const Submission& submission);
 
 }  // namespace carma::trace

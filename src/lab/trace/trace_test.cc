@@ -61,7 +61,7 @@ TEST(Catalogue, DistinguishesUnknownFromUnusable) {
   EXPECT_EQ(catalogue->size(), 0u);
   EXPECT_EQ(catalogue->Find("none").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(catalogue->Find("half").error().message,
-            "workload 'half' cannot be replayed: the catalogue does not state its solo_seconds");
+            "workload 'half' cannot be replayed: the catalogue does not contain its solo_seconds");
   EXPECT_NE(catalogue->Find("bare").error().message.find("memory"), std::string::npos);
 }
 

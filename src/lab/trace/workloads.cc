@@ -222,7 +222,7 @@ Result<const Workload*> Catalogue::Find(const std::string& id) const {
   if (const auto found = workloads_.find(id); found != workloads_.end()) return &found->second;
   const std::string shown = "workload '" + base::Printable(id, 60) + "'";
   if (const auto found = unusable_.find(id); found != unusable_.end()) {
-    return Invalid(shown + " cannot be replayed: the catalogue does not state its " +
+    return Invalid(shown + " cannot be replayed: the catalogue does not contain its " +
                    found->second);
   }
   return NotFound(shown + " is not in the catalogue");

@@ -43,11 +43,11 @@ struct Workload {
   std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
   std::string summary_file;  // summary of its model, a file in the summaries folder; empty: none
   std::string optimizer;     // "adam" …; empty: unknown
-  // Number of the server's cores that its data loading keeps busy; empty: unknown.
+  // Number of server cores that the workload's data loading keeps busy; empty: unknown.
   std::optional<double> cpus;
 };
 
-// The memory that a submission states.
+// The memory that a submission requests.
 struct MemoryEstimate {
   std::optional<std::int64_t> mib;  // peak per GPU; empty: unknown
   bool whole_gpu = false;           // no estimate is possible, so the task takes whole GPUs

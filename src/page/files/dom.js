@@ -14,7 +14,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-// Makes an element: h('td', {class: 'number'}, 12, ' W'). Empty children and attributes are left out.
+// Makes an element: h('td', {class: 'number'}, 12, ' W'). Empty children and attributes are skipped.
 export function h(name, attributes, ...children) {
   return fill(document.createElement(name), attributes, children);
 }

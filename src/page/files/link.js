@@ -3,7 +3,7 @@
 // Authorization header.
 
 const kTokenKey = 'carma-token';
-const kAnswerMs = 5000;  // a hanging daemon or a stalled tunnel counts as no answer
+const kAnswerMs = 5000;  // a hanging daemon or a stalled tunnel counts as no response
 
 export class Refused extends Error {
   constructor(status, code, message) {
@@ -13,7 +13,7 @@ export class Refused extends Error {
   }
 }
 
-// There is no answer: the daemon restarts, or the tunnel is closed.
+// No response: the daemon is restarting, or the tunnel is closed.
 export class Silent extends Error {}
 
 export function token() {
@@ -38,7 +38,7 @@ async function send(method, path, headers = {}, body) {
 }
 
 async function refusal(response) {
-  let error = {code: '', message: `the server answered ${response.status}`};
+  let error = {code: '', message: `the server responded with status ${response.status}`};
   try {
     error = (await response.json()).error;
   } catch {

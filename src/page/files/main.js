@@ -24,11 +24,11 @@ const live = document.getElementById('live');
 let place = {};       // parsed from the address
 let known = null;     // data that the view has loaded
 let failures = 0;     // in a row
-let heard_ms = 0;     // when the server last answered
+let heard_ms = 0;     // when the server last responded
 let drawn_ms = 0;     // last drawing, by the reader's clock; 0: none yet
 let timer = 0;
 const shownTails = new WeakSet();
-let round = 0;        // number of the request; earlier answers are ignored
+let round = 0;        // request number; responses to earlier requests are ignored
 
 function readPlace() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
@@ -39,7 +39,7 @@ function readPlace() {
 function showLink() {
   const silent = failures > 0;
   const old = drawn_ms > 0 ? `, data from ${exactClock(drawn_ms, Date.now())}` : '';
-  const text = silent ? `no answer for ${span(performance.now() - heard_ms)}${old}` : document.hidden ? 'paused' : 'live';
+  const text = silent ? `no response for ${span(performance.now() - heard_ms)}${old}` : document.hidden ? 'paused' : 'live';
   match(live, [h('span', {class: `dot ${silent ? 'bad' : 'good'}`}), document.createTextNode(text)]);
 }
 

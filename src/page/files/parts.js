@@ -94,7 +94,7 @@ export function starts(task) {
   const at = task.latest_start_ms || task.likely_start_ms;
   if (!at) return null;
   const [word, rests] = task.latest_start_ms
-    ? ['by', 'at the latest, judging by the time limits of the tasks before it, unless a task with higher priority arrives or a GPU closes or fails']
+    ? ['by', 'at the latest, based on the time limits of the tasks ahead of it, unless a higher-priority task arrives or a GPU closes or fails']
     : ['about', 'judging by known run times'];
   return h('time', {datetime: new Date(at).toISOString(), title: `${word} ${moment(at)} ${rests}`}, `${word} ${clock(at, now())}`);
 }

@@ -26,8 +26,8 @@ function figures(view) {
     figure(known.length > 0 ? percent(sum(known, (gpu) => gpu.sm_active) / known.length) : '–', '', 'SM activity, mean'),
     figure(memory(sum(whole, (gpu) => gpu.used_mib)), `of ${memory(total)}`,
       `memory used, ${memory(sum(whole, (gpu) => gpu.promised_mib))} promised`),
-    figure(String(counted(view, kRunning)), '', 'tasks run'),
-    figure(String(counted(view, kWaiting)), '', 'tasks wait'),
+    figure(String(counted(view, kRunning)), '', 'tasks running'),
+    figure(String(counted(view, kWaiting)), '', 'tasks waiting'),
     figure(power >= 10000 ? (power / 1000).toFixed(1) : String(Math.round(power)), power >= 10000 ? 'kW' : 'W', 'power, all GPUs'));
 }
 
@@ -83,7 +83,7 @@ function card(gpu, rows) {
       h('span', {}, promised > 0 ? `${memory(promised)} promised` : 'nothing promised'),
       h('span', {}, [gpu.power_w === null ? '' : `${gpu.power_w} W`, gpu.temperature_c === null ? '' : `${gpu.temperature_c} °C`]
         .filter(Boolean).join(' · '))),
-    gpu.state === 'drain' ? h('p', {class: 'soft small'}, 'not read while it is drained')
+    gpu.state === 'drain' ? h('p', {class: 'soft small'}, 'not sampled while it is drained')
       : gpu.read_ms && h('p', {class: 'trouble'}, `last read ${span(now() - gpu.read_ms)} ago`),
     (gpu.tasks.length > 0 || gpu.foreign.length > 0) &&
       h('ul', {class: 'residents'}, gpu.tasks.map((task) => resident(task, gpu, rows)), gpu.foreign.map(stranger)));
@@ -119,9 +119,9 @@ export function draw(view) {
       view.gpus.length === 0 ? h('p', {class: 'hint'}, view.starting ? 'carmad is still detecting them' : `none: ${view.driver}`)
         : h('div', {class: 'gpus'}, view.gpus.map((gpu) => card(gpu, rows)))),
     h('section', {'data-key': 'running', 'aria-label': 'Running tasks'}, heading('Running', running, view.running.length, '#/tasks?show=running'),
-      table({caption: 'Running tasks', columns: kTaskColumns.running, rows: view.running.map(runningRow), empty: 'Nothing runs.'})),
+      table({caption: 'Running tasks', columns: kTaskColumns.running, rows: view.running.map(runningRow), empty: 'Nothing is running.'})),
     h('section', {'data-key': 'waiting', 'aria-label': 'Waiting tasks'}, heading('Waiting', waiting, view.waiting.length, '#/tasks?show=waiting'),
-      table({caption: 'Waiting tasks', columns: kTaskColumns.waiting, rows: waitingRows(view.waiting), empty: 'Nothing waits.'})),
+      table({caption: 'Waiting tasks', columns: kTaskColumns.waiting, rows: waitingRows(view.waiting), empty: 'Nothing is waiting.'})),
     h('section', {'data-key': 'ended', 'aria-label': 'Ended tasks'}, h('h2', {}, 'Ended ', h('a', {href: '#/tasks?show=ended'}, 'all')),
       table({caption: 'Tasks that have ended', columns: kTaskColumns.ended, rows: view.ended.map(endedRow), empty: 'Nothing has ended yet.', brief: true})),
     h('footer', {'data-key': 'rules'}, h('p', {}, h('strong', {}, 'Rules: '), view.policy), h('p', {}, h('strong', {}, 'Sharing: '), view.collocation),

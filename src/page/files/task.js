@@ -39,7 +39,7 @@ function fact(title, ...value) {
   return shown.length === 0 ? null : [h('dt', {}, title), h('dd', {}, shown)];
 }
 
-// The command as typed in a shell. A command given as one text is a shell line already.
+// The command as typed in a shell. A command given as a single text is already a shell line.
 function asTyped(words) {
   const quoted = (word) => (/^[\w@%+=:,./~-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
   return words.length === 1 ? words[0] : words.map(quoted).join(' ');
@@ -57,7 +57,7 @@ function memoryFigures(task) {
     ['Enforced', task.group_limit_mib || task.memory_limit_mib || null,
       task.group_limit_mib ? 'limit of all its processes together (kernel)' : 'limit of each of its processes (MPS)'],
     ['Used now', isRunning(task.state) ? task.observed_mib : null, 'on its fullest GPU'],
-    ['Peak', task.peak_mib || null, 'highest on any GPU in any start'],
+    ['Peak', task.peak_mib || null, 'highest on any GPU in any attempt'],
   ].filter(([, value]) => value !== null && value !== undefined && value !== 0);
   if (rows.length === 0) return h('p', {class: 'hint'}, task.gpus === 0 ? 'It uses no GPU.' : 'Its memory use is not known yet.');
   const total = Math.max(...rows.map(([, value]) => value));
@@ -96,7 +96,7 @@ function startWords(task) {
   const {latest_start_ms: latest, likely_start_ms: likely} = task;
   const about = likely && (!latest || likely + 60_000 < latest);
   return [
-    latest && h('p', {'data-key': 'latest'}, 'It starts by ', when(latest), ' at the latest: by then the tasks before it reach their time limits. A task with ' +
+    latest && h('p', {'data-key': 'latest'}, 'It will start by ', when(latest), ' at the latest, when the tasks ahead of it have reached their time limits. A task with ' +
       'higher priority or a GPU that closes or fails may delay it.'),
     about && h('p', {'data-key': 'likely'}, 'It will probably start at about ', when(likely), ', judging by known run times.'),
   ];
@@ -137,7 +137,7 @@ function life({task, events}) {
     h('ol', {class: 'life'}, events.map((event) => h('li', {'data-key': `e${event.sequence}`, class: event.what},
       h('time', {datetime: new Date(event.when_ms).toISOString(), title: moment(event.when_ms)}, exactClock(event.when_ms, now())),
       h('span', {}, h('strong', {}, event.what.replaceAll('_', ' ')), ' ', localTimes(event.text))))),
-    task.attempt > 1 && h('p', {class: 'soft'}, `${plural(task.attempt, 'start')}, ${plural(task.ooms, 'time')} out of GPU memory`));
+    task.attempt > 1 && h('p', {class: 'soft'}, `${plural(task.attempt, 'start')}, ran out of GPU memory ${plural(task.ooms, 'time')}`));
 }
 
 function actions(task) {
@@ -182,7 +182,7 @@ function facts(task) {
     fact('Origin', task.origin === 'lease' && 'lease: carmad did not start its process'),
     fact('Sharing', kSharing[task.sharing], task.sharing_note && ` (${task.sharing_note})`,
       task.thread_percent > 0 && `, at most ${task.thread_percent} % of the SMs`,
-      task.partition_sms > 0 && `, ${task.partition_sms} SMs of its own`),
+      task.partition_sms > 0 && `, ${task.partition_sms} dedicated SMs`),
     fact('Submitted', when(task.submitted_ms), isWaiting(task.state) && `, ${span(now() - task.submitted_ms)} ago`),
     fact('Waiting since', task.waiting_since_ms && task.waiting_since_ms !== task.submitted_ms && [when(task.waiting_since_ms), ', ', waits(task)]),
     fact('Started', task.launched_ms && when(task.launched_ms), task.launched_ms && isRunning(task.state) && `, ${span(times.since)} ago`),
@@ -220,6 +220,6 @@ export function draw(known, view) {
 }
 
 export function missing(error) {
-  const text = error instanceof Refused ? error.message : 'The server does not answer.';
+  const text = error instanceof Refused ? error.message : 'The server is not responding.';
   return [h('p', {class: 'path'}, h('a', {href: '#/tasks'}, 'Tasks')), h('h1', {}, 'No such task'), h('p', {}, text)];
 }

@@ -84,7 +84,7 @@ export function draw({show, page, query}) {
       h('label', {}, 'Name ', h('input', {name: 'name', value: query.get('name') || '', autocomplete: 'off', 'data-own': true})),
       h('button', {type: 'submit'}, 'Show')),
     h('section', {'data-key': 'list', 'aria-label': 'List'},
-      table({caption: 'Tasks', columns: kColumns, rows: groupsOf(page.tasks).map(row), empty: 'No such tasks.'})),
+      table({caption: 'Tasks', columns: kColumns, rows: groupsOf(page.tasks).map(row), empty: 'No matching tasks.'})),
     h('p', {class: 'pages', 'data-key': 'pages'}, query.get('before') && h('a', {href: withQuery(query, {before: ''})}, 'newest'), ' ',
       page.next && h('a', {href: withQuery(query, {before: page.next})}, 'older')),
   ];

@@ -36,7 +36,7 @@ export function draw({over, past, users: list}) {
   return [
     h('h1', {'data-key': 'h'}, 'Users'),
     h('section', {'data-key': 'now', 'aria-label': 'Now'}, h('h2', {}, 'Now'), table({
-      caption: 'Users with tasks', empty: 'No user has a task here.',
+      caption: 'Users with tasks', empty: 'No user has any tasks.',
       columns: [{name: 'user', title: 'User', kind: 'name'}, {name: 'running', title: 'Running', kind: 'number'},
         {name: 'waiting', title: 'Waiting', kind: 'number'}, {name: 'gpus', title: 'On GPUs', kind: 'number'},
         {name: 'promised', title: 'Promised', kind: 'number'}],

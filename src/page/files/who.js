@@ -5,7 +5,7 @@ import {get, keepToken, post, Refused, token} from './link.js';
 
 let who = {user: '', admin: false, by: ''};
 
-// A token never gives administrator rights. The server decides who is an administrator.
+// A token never grants administrator privileges. The server decides who is an administrator.
 export function mayAct(task) {
   return who.user !== '' && (who.admin || who.user === task.user);
 }
@@ -64,7 +64,7 @@ export async function learn() {
     who = await get('/v1/whoami');
   } catch (error) {
     who = {user: '', admin: false, by: ''};
-    // The server has refused the token, so it is useless.
+    // The server has rejected the token, so it is discarded.
     if (error instanceof Refused && token()) {
       keepToken('');
       tell('Your token is unknown here, was revoked or has expired. Sign in again to act on your tasks.');

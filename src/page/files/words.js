@@ -80,10 +80,10 @@ export const isRunning = (state) => stateKind(state) === 'runs';
 export const hasEnded = (state) => !isWaiting(state) && !isRunning(state);
 
 const kGpuStates = {
-  idle: ['idle', 'good', 'nothing runs on it'],
+  idle: ['idle', 'good', 'nothing is running on it'],
   mix: ['shared', 'runs', 'tasks may join'],
   alloc: ['taken', 'runs', 'held by an exclusive task'],
-  drng: ['closing', 'warn', 'closed to new tasks, some still run'],
+  drng: ['closing', 'warn', 'closed to new tasks, some still running'],
   drain: ['closed', 'warn', 'closed to new tasks'],
   down: ['down', 'bad', 'not usable'],
 };

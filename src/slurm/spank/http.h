@@ -10,8 +10,9 @@ namespace carma::slurm {
 struct Reply {
   int status = 0;  // 0: no answer
   std::string body;
-  std::string trouble;  // why there is no answer: "connecting to /run/…: No such file or directory"
-  bool gone = false;    // nothing listens: carmad is restarting or not installed
+  std::string
+      trouble;  // why there is no response: "connecting to /run/…: No such file or directory"
+  bool gone = false;  // nothing listens: carmad is restarting or not installed
 };
 
 std::int64_t MonotonicMs();

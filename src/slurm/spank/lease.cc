@@ -93,7 +93,7 @@ Standing Carmad::StandingOf(std::string_view method, const std::string& target,
   standing.reason_text = OneLine(document.Text("reason_text").value_or(""), kMostReason);
   for (auto& [index, output] : document.Texts("outputs"))
     standing.outputs.push_back(std::move(output));
-  if (standing.id == 0) standing.trouble = "carmad's response has no lease";
+  if (standing.id == 0) standing.trouble = "carmad's response does not contain a lease";
   return standing;
 }
 

@@ -44,7 +44,7 @@ struct Standing {
   std::vector<std::string> outputs;  // files its processes write to: "INODE PATH"
   std::string follows;               // after the lease's end: "requeue" while its job is requeued
   std::string trouble;               // why there is no lease or its state is unknown; one line
-  bool away = false;                 // carmad did not answer
+  bool away = false;                 // carmad did not respond
   bool gone = false;                 // carmad is away because nothing listens on its socket
 };
 
@@ -76,9 +76,9 @@ class Carmad {
   // Reports how the lease's process exited. If carmad is away, leaves the report in a file that
   // carmad reads after its restart, and returns false.
   bool End(std::int64_t id, const Ending& ending) const;
-  // Waits until carmad has determined why the process ended and any requeue of the job is complete.
-  // Waits at most `seconds`, or kRestartS if no carmad listens. told: the result of the earlier
-  // End(); if false, the report is repeated.
+  // Waits for carmad to determine why the process exited, and for any requeue of the job to
+  // complete. Waits at most `seconds`, or kRestartS if no carmad listens. told: the result of the
+  // earlier End(); if false, the report is repeated.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:

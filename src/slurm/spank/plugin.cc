@@ -47,8 +47,8 @@ constexpr int kVerdictS = 10;  // how long a failed script waits for its requeue
 constexpr int kAwayS = 600;    // how long carmad may be away
 constexpr int kFailed = -1;    // Slurm ignores errors above 0, including those of spank.h
 constexpr std::uint32_t kMaxFiles = 64;
-// Environment variable for the steps of a job whose script has a lease. Its value is the job's id,
-// such as "4711".
+// Environment variable that marks the steps of a job whose script has a lease. Its value is the job
+// id, such as "4711".
 constexpr char kJobVariable[] = "CARMA_LEASE_JOB";
 // The process name while waiting. Slurm's process trackers ignore processes named like slurmstepd.
 constexpr char kWaits[] = "carma-wait";
@@ -148,15 +148,15 @@ spank_option OptionOf(Option option, const char* name, const char* value, const 
 
 spank_option options[] = {
     OptionOf(kMemory, "carma-mem", "SIZE",
-             "GPU memory that the job needs on each GPU, such as 12G. CARMA assigns the GPUs"),
+             "GPU memory that the job needs on each GPU, such as 12G; CARMA assigns the GPUs"),
     OptionOf(kGpus, "carma-gpus", "N",
              "number of GPUs that CARMA assigns to the job on its node (default 1)"),
-    OptionOf(kExclusive, "carma-exclusive", nullptr, "no other task may use the job's GPUs"),
+    OptionOf(kExclusive, "carma-exclusive", nullptr, "give the job exclusive use of its GPUs"),
     OptionOf(kSmShare, "carma-sm-share", "SHARE",
-             "at most this share of each GPU's multiprocessors, such as 30%"),
+             "limit the job to this share of each GPU's multiprocessors, such as 30%"),
     OptionOf(kSummary, "carma-summary", "FILE",
-             "summary of the job's model, used to estimate its memory"),
-    OptionOf(kBatchSize, "carma-batch-size", "N", "batch size for the estimate of --carma-summary"),
+             "summary of the job's model, used to estimate GPU memory"),
+    OptionOf(kBatchSize, "carma-batch-size", "N", "batch size for the --carma-summary estimate"),
     OptionOf(kRetries, "carma-retries", "N",
              "number of restarts after running out of GPU memory (default 3)"),
 };
@@ -271,9 +271,9 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// The last lines of the files that carmad saw the task's processes write, such as those of
-// `prog > log 2>&1` in a script or of `srun --error=file prog`. Then the last lines of the task's
-// own standard output and error.
+// The last lines of the files that carmad saw the task's processes write, such as those of `prog >
+// log 2>&1` in a script or of `srun --error=file prog`. These are followed by the last lines of the
+// task's own standard output and error.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;
@@ -297,9 +297,9 @@ std::string LastWords(std::uint32_t task) {
   return words;
 }
 
-// Since 24.11 slurmstepd has signal handlers, which its child keeps until it executes its program.
-// With these handlers, a waiting child would survive scancel, and scontrol suspend would not stop
-// the child.
+// Since 24.11 slurmstepd has signal handlers, which its child inherits and keeps until it calls
+// exec. With these handlers, a waiting child would survive scancel, and scontrol suspend would not
+// stop the child.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);
@@ -319,8 +319,9 @@ std::string AwaitGrant(const Carmad& carmad) {
       if (now.state == "granted" || now.state == "adopted") return "";
       if (now.state == "ended") return "(" + now.reason + ") " + now.reason_text;
       if (poll_s == kQuietS) {
-        ::dprintf(STDERR_FILENO, "carma: job %u waits on %s for GPUs: (%s) %s\n", state->step.job,
-                  state->node.c_str(), now.reason.c_str(), now.reason_text.c_str());
+        ::dprintf(STDERR_FILENO, "carma: job %u is waiting for GPUs on %s: (%s) %s\n",
+                  state->step.job, state->node.c_str(), now.reason.c_str(),
+                  now.reason_text.c_str());
       }
       poll_s = kPollS;
     } else if (!now.away || away_ms >= kAwayS * 1000) {
@@ -332,7 +333,7 @@ std::string AwaitGrant(const Carmad& carmad) {
       away_ms += std::min<std::int64_t>(MonotonicMs() - asked, kPollS * 1000);
     }
     if (arguments.wait_min > 0 && MonotonicMs() - started >= arguments.wait_min * 60'000)
-      return "none was free for " + std::to_string(arguments.wait_min) + " min";
+      return "none became free within " + std::to_string(arguments.wait_min) + " min";
   }
 }
 
@@ -351,8 +352,8 @@ int TakeLease(spank_t spank) {
       if (state->shared != nullptr) state->shared->adopted = true;
       return 0;
     }
-    // The job did not adopt its lease in time, perhaps because it was suspended. It waits to be
-    // granted the lease again.
+    // The job did not adopt its lease in time, perhaps because it was suspended. It waits until the
+    // lease is granted again.
     const bool again = !standing.away && carmad.Await(state->lease, 0).state == "waiting";
     const bool late = MonotonicMs() - started >= kAwayS * std::int64_t{1000};
     if (!again && (!standing.away || late)) return Refuse(standing.trouble);

@@ -25,10 +25,10 @@ struct Observation {
   core::TaskId task{};
   core::Time when{};  // when the run ended
   std::uint32_t uid = 0;
-  std::string signature;  // equal for runs of the same training (estimate/signature.h)
+  std::string signature;  // equal for runs of the same training job (estimate/signature.h)
   std::string kin;        // equal for runs of one user's program with any arguments
-  // Equal for runs of the same training with a different batch size or length; empty if neither is
-  // known.
+  // Equal for runs of the same training job with a different batch size or length; empty if neither
+  // is known.
   std::string relation;
   std::optional<std::int64_t> batch, length;  // samples per GPU and step, tokens per sample
   std::string gpu_type;                       // the driver's name: "NVIDIA A100-SXM4-40GB"

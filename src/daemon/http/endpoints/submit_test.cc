@@ -329,7 +329,7 @@ TEST_F(SubmitTest, ADryRunChecksDependencies) {
   };
   const Json waits = check(core::Number(waiting), "afterok").body.at("tasks")[0];
   EXPECT_EQ(waits.at("fits"), "later");
-  EXPECT_EQ(waits.at("reason_text"), "Waits for task 1 to succeed.");
+  EXPECT_EQ(waits.at("reason_text"), "Waiting for task 1 to succeed.");
   EXPECT_TRUE(waits.at("latest_start_ms").is_null());
   const Heard never = check(core::Number(failed), "afterok");
   EXPECT_EQ(never.status, 409);

@@ -58,7 +58,7 @@ inline Call Enter(const char* function, Device device, bool arguments, Takes tak
 }
 
 Device HandleOf(int place);
-// Finds the place number of an instance of the call's GPU.
+// Finds the place number of one of the GPU's instances.
 std::optional<int> FindInstance(const Call& call, std::uint32_t gpu_instance);
 
 bool Lies(const Call& call, FaultKind kind);

@@ -1,7 +1,7 @@
 // libcarma-simgpu.so implements the NVML functions that CARMA calls on a simulated GPU server.
-// CARMA_SIMGPU_STATE names the server's state file. A missing file acts as a missing driver, a
-// broken file as a driver of a different version. This file implements the calls about GPUs; MIG,
-// GPM and events have their own files.
+// CARMA_SIMGPU_STATE names the server's state file. A missing file acts like a missing driver, a
+// damaged file like a driver of a different version. This file implements the calls about GPUs;
+// MIG, GPM and events have their own files.
 #include <sys/stat.h>
 
 #include <algorithm>

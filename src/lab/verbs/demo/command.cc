@@ -35,9 +35,9 @@ constexpr double kSpeed = 480;       // one task per GPU takes about 12.5 simula
 constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kMostNews = 100;
-// The user of this task states only half of the memory that it needs, as happens in practice, and
-// the shared GPU has less left than the task needs. No task of this kind has run before, so CARMA
-// has not learned how much memory it needs.
+// The user of this task requests only half of the memory it needs, as happens in practice, and the
+// shared GPU has less left than the task needs. No task of this kind has run before, so CARMA has
+// not learned how much memory it needs.
 constexpr std::uint64_t kUnderstated = 14;
 constexpr std::int64_t kStatedMib = 10 * 1024;
 
@@ -77,7 +77,7 @@ class Demo {
     if (const Result<Unit> started = Start(); !started) return context_.Fail(started.error());
     if (const Result<Unit> watched = Watch(); !watched) return context_.Fail(watched.error());
     if (interrupted || left_) {
-      std::fprintf(context_.err, "carma: the demo ended before its tasks did\n");
+      std::fprintf(context_.err, "carma: the demo stopped before all tasks had ended\n");
       context_.exit_code = kExitFailure;
       return;
     }
@@ -86,7 +86,8 @@ class Demo {
 
  private:
   Result<Unit> Start() {
-    if (!context_.json) Print(context_, "Starting two simulated servers with 4 x A100 40 GB …\n");
+    if (!context_.json)
+      Print(context_, "Starting two simulated servers, each with 4 A100 GPUs (40 GB) …\n");
     const std::array<std::pair<const char*, const char*>, 2> kinds{
         {{"/a", "method = \"exclusive\"\n"}, {"/b", ""}}};
     for (std::size_t i = 0; i < kinds.size(); ++i) {
@@ -173,22 +174,21 @@ class Demo {
     return Unit{};
   }
 
-  // Describes in one sentence what happened to the task that stated too little memory.
+  // Describes what happened to the task that requested too little memory.
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";
-    return fmt::format("Task {} ({}) asked for {} but needs {}. ", kUnderstated,
+    return fmt::format("Task {} ({}) requested {} but needs {}. ", kUnderstated,
                        base::Printable(task->value.name, 60), base::FormatMib(kStatedMib),
                        base::FormatMib(task->value.peak_mib)) +
            fmt::format(
-               "It ran out of GPU memory ({}), went back to the queue, was promised more, "
-               "and {}.\n",
+               "It ran out of GPU memory ({}), was requeued, was promised more memory and {}.\n",
                base::Counted(task->value.ooms, "time"), task->value.state);
   }
 
   std::string Next() const {
     std::string text =
-        "The daemons, the processes, the crash and the recovery were real; GPUs and training are "
+        "The daemons, processes, crash and recovery were real; the GPUs and the training were "
         "simulated\n(memory, durations and slowdowns follow published measurements).\n";
     if (!flags_.html.empty())
       text += "Report with figures: " + std::filesystem::absolute(flags_.html).string() + "\n";
@@ -225,10 +225,10 @@ void AddDemoCommand(Syntax app, Context& context) {
       app.AddVerb("demo", "See CARMA at work on simulated GPUs: 60 tasks in under two minutes");
   verb.Footer(
       "Two simulated servers with 4 GPUs run the same 60 training tasks: one with a single task\n"
-      "per GPU, the other with CARMA's defaults. One task asks for half the memory that it needs,\n"
+      "per GPU, the other with CARMA's defaults. One task requests half the memory it needs,\n"
       "crashes and is retried. Needs no GPU, root access or compiler, and leaves no files behind.\n"
       "  carma demo --html demo.html\n"
-      "With --json: the metrics of both runs.\n");
+      "With --json, it prints the metrics of both runs.\n");
   verb.AddOption("--html", "FILE", flags->html,
                  "write tables and figures of both runs as one HTML file");
   verb.AddOption("--speed", "N", flags->speed,

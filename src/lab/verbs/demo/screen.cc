@@ -119,9 +119,9 @@ std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size) {
   both([&](const DemoSide& side) { return CountLine(side, data.tasks, half); });
   both([&](const DemoSide& side) { return DoneBar(side, data.tasks, half); });
   lines.push_back({});
-  lines.push_back(
-      Whole("GPU memory: | in use, : promised; then tasks, SM activity now and over time.",
-            size.columns, TopStyle::kFaint));
+  lines.push_back(Whole(
+      "Per GPU: memory (| in use, : promised), number of tasks, SM activity now and over time.",
+      size.columns, TopStyle::kFaint));
   lines.push_back({});
   const std::size_t room = size.rows > static_cast<int>(lines.size()) + 1
                                ? static_cast<std::size_t>(size.rows) - lines.size() - 1
@@ -152,9 +152,9 @@ std::vector<std::string> DemoNews::Look(const OverviewView& server, std::int64_t
   };
   const auto look = [&](const TaskRow& task, bool running, bool ended) {
     Seen& seen = seen_[task.id];
-    if (task.ooms > seen.ooms) tell(task, "ran out of GPU memory and goes back to the queue");
+    if (task.ooms > seen.ooms) tell(task, "ran out of GPU memory and was requeued");
     if (running && task.ooms > 0 && task.attempt > seen.attempt) {
-      tell(task, fmt::format("runs again on {}, with {} promised", GpusOf(task),
+      tell(task, fmt::format("restarted on {} with {} promised", GpusOf(task),
                              base::FormatMib(task.claim_mib)));
     }
     if (ended && !seen.ended && task.ooms > 0) tell(task, task.state);

@@ -1,5 +1,5 @@
 // Draws the `carma demo` screen while two simulated servers run the same tasks, and its final
-// charts. Works on values only.
+// charts. Performs no I/O.
 #pragma once
 
 #include <cstdint>

@@ -93,7 +93,7 @@ TEST(DemoNews, ReportsACrashItsRecoveryAndItsEndOnce) {
   server.waiting.clear();
   server.running = {Row(24, 1, 2, "running")};
   EXPECT_THAT(news.Look(server, 0),
-              ElementsAre(HasSubstr("runs again on GPU 2, with 12.5G promised")));
+              ElementsAre(HasSubstr("restarted on GPU 2 with 12.5G promised")));
   EXPECT_THAT(news.Look(server, 0), ElementsAre());
   server.running.clear();
   server.ended = {Row(24, 1, 2, "succeeded"), Row(25, 0, 1, "succeeded")};

@@ -69,7 +69,7 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   for (const std::string_view name : base::Split(names, ',')) {
     const auto* entry = estimate::FindEstimator(base::ToLower(base::Trim(name)));
     if (entry == nullptr)
-      return Invalid("--estimator: '" + base::Printable(name, 40) + "' is not known");
+      return Invalid("--estimator: unknown estimator '" + base::Printable(name, 40) + "'");
     chosen.push_back(entry);
   }
   return chosen;
@@ -140,12 +140,11 @@ std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flag
   }
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
-             "\nShares in %. UNDER: predicted below the measurement, by more than 0, 5, 10 %. "
-             "OVER: "
-             "mean\nover-provision of the point. 1 GIB, 8 GIB: prediction and measurement in the "
-             "same class.\nCOVERED and BOUND OVER refer to the bound at {} %. NONE: runs without a "
-             "prediction.\nOOM SEEN: censored runs predicted above {} MiB; they count nowhere "
-             "else.\n",
+             "\nShares in %. UNDER, >5%, >10%: predicted more than 0, 5 or 10 % below the "
+             "measurement.\nOVER: mean over-prediction of the point. 1 GIB, 8 GIB: prediction and "
+             "measurement fall into\nthe same class of this width. COVERED, BOUND OVER: the bound "
+             "at {} %. NONE: runs without a\nprediction. OOM SEEN: censored runs predicted above "
+             "{} MiB; no other column counts them.\n",
              100 * flags.coverage, flags.card_mib);
 }
 
@@ -278,7 +277,8 @@ std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
   for (const Evaluated& each : all) text += ClassesOf(each);
   if (activity.runs > 0) {
     text += fmt::format(
-        "\nSM activity of {} by multiply-adds: mean error {:.3f} ({:.3f} with {} for all)\n",
+        "\nSM activity of {} guessed from multiply-adds: mean error {:.3f} ({:.3f} when guessing "
+        "{} for all)\n",
         base::Counted(activity.runs, "run"), activity.mean_error, activity.usual_error,
         core::kUsualActivity);
   }
@@ -329,7 +329,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "with\n"
       "model, batch, measured_mib and optionally censored, optimizer, precision, family.\n"
       "Catalogue: CSV with batch_size, gpus, summary_file and memory_mib_run60, _thesis or _rad2.\n"
-      "Transformer runs: CSV with the columns of docs/inside/estimators.md, \"Tables of "
+      "Transformer runs: CSV with the columns in docs/inside/estimators.md, \"Tables of "
       "runs\"; they need a\n"
       "model table, but no summaries. Batch sweeps (gpu, benchmark, batch, mem_mib_median)\n"
       "need neither and take --by benchmark.\n"
@@ -349,14 +349,14 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "DIR");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
-      "optimizer for rows that do not state one (default: sgd-momentum; adam for a catalogue)",
-      "NAME");
+      "optimizer for rows without one (default: sgd-momentum; adam for a catalogue)", "NAME");
   add("--weights", flags->weights,
-      "weights of the gpumemnet estimators (default: the shipped ones)", "DIR");
+      "folder with weights for the gpumemnet estimators (default: the shipped ones)", "DIR");
   add("--calibrate", flags->calibrate,
-      "learn the constant part from the runs of this family; each: every family in turn", "FAMILY");
+      "learn the constant offset from this family's runs; each: from every family in turn",
+      "FAMILY");
   add("--by", flags->by,
-      "also a row per family; with --runs: per source, family, model, method, quantisation, "
+      "add a row per family; with --runs: per source, family, model, method, quantisation, "
       "parallel, gpus",
       "LIST");
   add("--leave-out", flags->leave_out, "predict each of these groups from the other groups only",
@@ -365,7 +365,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
                "describe models as torchsummary does: no input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,
                "describe models as torchinfo does by default: three levels, no input shapes");
-  verb.AddFlag("--exact", flags->exact, "use kept bytes counted by a dry run");
+  verb.AddFlag("--exact", flags->exact, "use the number of kept bytes that a dry run counted");
   verb.AddFlag("--rows", flags->rows, "print every prediction as CSV instead");
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of runs the bound should cover")
       .Range(0.5, 0.999);

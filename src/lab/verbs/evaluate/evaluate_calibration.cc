@@ -65,12 +65,14 @@ std::string TextOf(const std::vector<Taught>& all, double coverage) {
                {percent(each.learned.others.bound_over)},
                {each.site.reason}});
   }
-  return table.Text(ScreenOf(stdout)) +
-         fmt::format(
-             "\nOWN ERR, OTHERS: mean error in %, of the runs learned from and of all other runs.\n"
-             "THEN: after learning. COVERED, OVER: the bound at {:g} % on the other runs.\n"
-             "Mean errors rise by {:.2f} at most; at least {:.1f} % of the others are covered.\n",
-             100 * coverage, 100 * worse, 100 * least);
+  return table.Text(ScreenOf(stdout)) + fmt::format(
+                                            "\nOWN ERR, OTHERS: mean error in % for the runs "
+                                            "learned from and for all other runs.\n"
+                                            "COVERED, OVER: the bound at {:g} % on the other runs. "
+                                            "THEN: the same after learning.\n"
+                                            "Mean errors rise by at most {:.2f}; at least {:.1f} % "
+                                            "of the other runs are covered.\n",
+                                            100 * coverage, 100 * worse, 100 * least);
 }
 
 estimate::Question QuestionOf(const DataSet& set, const Run& run, double coverage) {

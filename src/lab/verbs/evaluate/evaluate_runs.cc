@@ -24,7 +24,7 @@ using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// A definition of memory and the name of a group of runs. An empty name stands for all runs.
+// A memory definition and the name of a group of runs. An empty name stands for all runs.
 using Group = std::pair<MemoryKind, std::string>;
 using Scores = std::map<Group, Score>;
 
@@ -96,10 +96,10 @@ std::string TableOf(const Scores& scores, double coverage) {
   }
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
-             "\nShares in %. MEMORY: as the source defines it; unstated is compared with what "
-             "nvidia-smi would\nshow. UNDER: rows predicted below the measurement, at all and by "
-             "more than 10 %. COVERED and\nBOUND OVER refer to the bound at {:g} %. NONE: rows "
-             "with too little information, or a method that\nis not modelled.\n",
+             "\nShares in %. MEMORY: which memory the source measured; unstated is compared with "
+             "what nvidia-smi\nwould show. UNDER, >10%: rows predicted below the measurement, at "
+             "all or by more than 10 %.\nCOVERED, BOUND OVER: the bound at {:g} %. NONE: rows with "
+             "too little information or a method\nthat is not modelled.\n",
              100 * coverage);
 }
 
@@ -121,9 +121,9 @@ std::string TroublesOf(const TrainingRuns& set) {
   constexpr std::size_t kShown = 5;
   std::string text;
   for (std::size_t i = 0; i < set.troubles.size() && i < kShown; ++i)
-    text += "not answered: " + base::Printable(set.troubles[i], 300) + "\n";
+    text += "no prediction: " + base::Printable(set.troubles[i], 300) + "\n";
   if (set.troubles.size() > kShown)
-    text += fmt::format("not answered: {} more rows with similar problems\n",
+    text += fmt::format("no prediction: {} more rows with similar problems\n",
                         set.troubles.size() - kShown);
   return text;
 }

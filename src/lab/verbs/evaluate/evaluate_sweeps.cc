@@ -58,10 +58,12 @@ std::string TableOf(const Scores& scores) {
     table.Add(std::move(row));
   }
   return table.Text(ScreenOf(stdout)) +
-         "\nShares in %. Memory as the driver shows it. ASKED: a batch, from all other batches; "
-         "a batch\nof at least twice the size, from two smaller batches; the batches on one type "
-         "of GPU, from\nthose on another; the memory per sample on another type. COVERED and "
-         "BOUND OVER refer to the\nbound at 95 %. NONE: too far from the measured runs.\n";
+         "\nShares in %. Memory as the driver shows it. ASKED is what is predicted, and from "
+         "what:\n  batch left out        one batch size, from all other batch sizes\n"
+         "  from two smaller      a batch at least twice as large, from two smaller ones\n"
+         "  GPU left out          one batch size, from runs on another GPU type\n"
+         "  sample, GPU left out  memory per sample, from another GPU type\n"
+         "COVERED, BOUND OVER: the bound at 95 %. NONE: too far from the measured runs.\n";
 }
 
 }  // namespace

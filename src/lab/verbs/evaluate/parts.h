@@ -22,7 +22,7 @@ struct EvaluateFlags {
   std::vector<std::string> runs;    // of transformers
   std::vector<std::string> models;  // theirs
   std::string estimators;
-  std::string optimizer;  // default for rows that do not state one
+  std::string optimizer;  // default for rows without one
   std::string weights;    // folder with the networks' weights; empty: the shipped ones
   std::string calibrate;  // family whose runs calibrate the site's constants, or "each"
   bool summary_only = false;
@@ -54,12 +54,12 @@ std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
                                          const estimate::DataSet& set, double coverage,
                                          const estimate::Site* site);
 
-// Learns from the runs of that family, each batch as a separate task. Errors: kInvalid if it has no
-// run.
+// Learns from that family's runs; each batch counts as a separate task. Errors: kInvalid if the
+// family has no runs.
 Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
 
-// --calibrate: one row per family, with the errors on its own runs and on all others, as shipped
-// and calibrated.
+// --calibrate: one row per family, with the errors on its own runs and on all others, for the
+// shipped and for the calibrated constants.
 void EvaluateCalibration(Context& context, const estimate::DataSet& set, double coverage);
 
 }  // namespace carma::cli

@@ -150,7 +150,7 @@ TEST_F(Transformers, ReportAMistakeInOneLineWithExitCodeTwo) {
       {{"--hf-config", Path("config.json"), "--gpus", "3", "--tp", "2"}, "--gpus: '3'"},
       {{"--hf-config", Path("config.json"), "--deepspeed", Path("none.json")}, "none.json"},
       {{"--hf-config", Path("config.json"), "--packed", "--variable-length"},
-       "--packed: cannot be combined with"},
+       "--packed cannot be combined with"},
       {{"--hf-config", Path("config.json"), "--pp", "17"}, "17 pipeline stages"},
       {{"--hf-config", Path("config.json"), "--offload", "x"}, "--offload: 'x'"},
       {{"--hf-config", Path("config.json"), Path("models.csv")}, "expected a file or --hf-config"},
@@ -159,7 +159,7 @@ TEST_F(Transformers, ReportAMistakeInOneLineWithExitCodeTwo) {
         Path("models.csv")},
        "none.csv"},
       {{"evaluate", "--runs", Path("runs.csv"), "--models", Path("models.csv"), "--by", "colour"},
-       "--by: 'colour': expected some of source"},
+       "--by: 'colour': expected one or more of source"},
   };
   for (const auto& each : cases) {
     const Ran ran = Run(each.words);

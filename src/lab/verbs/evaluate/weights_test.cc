@@ -61,7 +61,7 @@ TEST_F(Weights, NamesMissingAndBrokenFiles) {
   ASSERT_TRUE(base::WriteFileAtomic(Path("gpumemnet-mlp-mlp.safetensors"), "weights"));
   for (const Ran& ran : RunBoth({"--weights", Path("")})) {
     EXPECT_EQ(ran.exit_code, 2);
-    EXPECT_THAT(ran.err, HasSubstr("too short for a header"));
+    EXPECT_THAT(ran.err, HasSubstr("too short for a safetensors header"));
   }
 }
 

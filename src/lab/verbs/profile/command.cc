@@ -51,7 +51,7 @@ Result<std::vector<int>> ParseDegrees(const std::string& text) {
     const auto low = base::ParseInt(piece.substr(0, dash));
     const auto high = dash == piece.npos ? low : base::ParseInt(piece.substr(dash + 1));
     if (!low || !high || *low < 1 || *high < *low || *high > kMostProfileDegree) {
-      return Invalid("--degrees: expected numbers up to {} such as 1-7 or 2,4, or none, not '{}'",
+      return Invalid("--degrees: expected none, or numbers up to {} such as 1-7 or 2,4, not '{}'",
                      kMostProfileDegree, base::Printable(text, 40));
     }
     for (std::int64_t degree = *low; degree <= *high; ++degree)
@@ -76,7 +76,7 @@ Result<std::string> TrainScript() {
     if (base::Exists(place)) return place;
   }
   return NotFound("the built-in workloads (" + places[0] +
-                  ") are not installed: name a file of your own");
+                  ") are not installed; pass your own workload file");
 }
 
 Result<std::vector<ProfiledWorkload>> WantedWorkloads(const ProfileFlags& flags, bool simulated) {
@@ -329,7 +329,7 @@ std::string ProfileCall::Refusal(const PlannedRun& run) const {
   const auto device = std::ranges::find(lanes_, run.gpu_type, &Lane::gpu_type)->devices[0];
   const std::int64_t usable_mib = devices_[device].total_mib - devices_[device].reserved_mib;
   if (wanted_mib <= usable_mib) return "";
-  return fmt::format("they need {} of {}", base::FormatMib(wanted_mib),
+  return fmt::format("they need {}, but {} is usable", base::FormatMib(wanted_mib),
                      base::FormatMib(usable_mib));
 }
 
@@ -402,9 +402,8 @@ Result<Unit> ProfileCall::Run() {
   CARMA_TRY(FindGpus());
   CARMA_TRY(TakeWorkloads(std::move(wanted)));
   MakePlan(PlanOptionsHere(std::move(degrees)));
-  Say(fmt::format("{} on {}, {} of them from an earlier invocation; {}",
-                  base::Counted(planned_, "run"), base::Counted(std::ssize(lanes_), "GPU"),
-                  planned_ - plan_.size(), LeftText()));
+  Say(fmt::format("{} on {} ({} already measured); {}", base::Counted(planned_, "run"),
+                  base::Counted(std::ssize(lanes_), "GPU"), planned_ - plan_.size(), LeftText()));
   if (flags_.dry_run) {
     PrintPlan();
     return Unit{};
@@ -432,7 +431,7 @@ void RunProfile(Context& context, const ProfileFlags& flags) {
   if (done) return;
   context.Fail(done.error());
   if (!interrupted) return;
-  Warn(context, "the measurements so far are kept: repeat the command to continue");
+  Warn(context, "the measurements so far have been saved; repeat the command to continue");
   context.exit_code = kExitInterrupted;
 }
 

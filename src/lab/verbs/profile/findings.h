@@ -35,7 +35,7 @@ struct Meeting {
 struct WatchingCost {
   std::string workload;
   Watcher watcher = Watcher::kCarma;
-  Spread share;  // additional run time as a share of the run time
+  Spread share;  // additional run time, relative to the run time
 };
 
 struct TypeFindings {

@@ -10,7 +10,7 @@
 namespace carma::cli {
 namespace {
 
-constexpr double kFirstSensitivity = 0.8;  // about the catalogue's mean
+constexpr double kFirstSensitivity = 0.8;  // close to the catalogue's mean
 constexpr double kLeastActivity = 0.01;
 constexpr double kLeast = 1e-4, kMost = 1e3;
 constexpr int kMostSweeps = 2'000;

@@ -19,8 +19,8 @@ struct MpsFit {
   double error = 0;                           // mean |log(predicted / measured)|
   std::vector<double> errors;                 // the same per workload
 };
-// Fits by least squares of log(predicted / measured), under slowdown_i = 1 + s_i * sum p_j and the
-// saturation at 1.05 of sum u_i / slowdown_i. u: SM activity when running alone, by workload; 0:
+// Minimises the squares of log(predicted / measured), assuming slowdown_i = 1 + s_i * sum p_j and
+// that sum u_i / slowdown_i saturates at 1.05. u: SM activity when running alone, by workload; 0:
 // unknown, never saturates. The data determine only products s_i * p_j;
 // profile::kPressurePerActivity sets the scale.
 MpsFit FitMps(std::span<const double> u, std::span<const SeenSlowdown> seen);

@@ -99,7 +99,7 @@ int KeepProgram(const std::vector<std::string>& arguments) {
   }
   pollfd entries[2] = {{STDIN_FILENO, POLLIN, 0}, {spawned->process.get(), POLLIN, 0}};
   while (true) {
-    // Without a pidfd (too few descriptors), the process must be polled.
+    // If no pidfd could be opened (too few descriptors), the process must be polled.
     const int seen = ::poll(entries, 2, spawned->process ? -1 : kLookAgainMs);
     const std::int64_t now_ns = base::BootTimeNs();
     int status = 0;
@@ -239,7 +239,7 @@ Result<KeptMps> KeptMps::Start(const Order& order) {
   while (!said.contains('\n')) {
     char buffer[1024];
     const ssize_t n = ::read(words.fd, buffer, sizeof buffer);
-    if (n == 0) return Unavailable("the process that keeps the MPS server has exited");
+    if (n == 0) return Unavailable("the process that keeps the MPS server running has exited");
     if (n > 0) said.append(buffer, static_cast<std::size_t>(n));
     if (n < 0) ::poll(&words, 1, -1);
   }

@@ -116,7 +116,7 @@ class Measurement::ActiveRun {
     if (watcher_) {
       watcher_->Listen();
       if (watcher_->ended() && failed_.empty())
-        Fails(std::string(base::WordOf(*run_.cost_of)) + " ended by itself");
+        Fails(std::string(base::WordOf(*run_.cost_of)) + " exited on its own");
     }
     const bool all = std::ranges::all_of(slots_, [](const Slot& slot) { return slot.ended_once; });
     if (all || !failed_.empty()) return StopAll();
@@ -361,7 +361,7 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
   const auto before = CARMA_TRY(place.LookBefore(options_, by));
   if (!before) {
     if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};
-    return Conflict("GPU {} is used by {}, not by carma profile (--beside-others measures anyway)",
+    return Conflict("GPU {} is used by {}; use a free GPU (--beside-others measures anyway)",
                     place.lane().devices[0], by);
   }
   place.NotBusy();

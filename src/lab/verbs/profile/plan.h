@@ -67,7 +67,7 @@ struct PlanOptions {
   std::vector<ProfileMethod> methods;
   int repeats = 3;
   bool pairs = true;
-  std::vector<int> degrees;       // numbers of copies of a workload to run together
+  std::vector<int> degrees;       // how many copies of a workload to run together
   std::vector<Watcher> watchers;  // watchers whose cost is to be measured
 };
 
@@ -90,7 +90,7 @@ std::optional<double> ExpectedS(
 
 // ---- the GPUs that workloads are measured on ----
 
-// The place of a run: a whole GPU, or the instances of one type on a MIG GPU.
+// Where a run takes place: a whole GPU, or the instances of one type on a MIG GPU.
 struct Lane {
   std::string gpu_type;
   std::string board;                 // UUID of the whole GPU; lanes on the same GPU take turns
@@ -102,7 +102,7 @@ struct Lane {
 // does not exist or is unusable.
 Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                   std::span<const std::size_t> chosen);
-// The types of the lanes, each once, with the largest number of instances in a lane.
+// The distinct types of the lanes, each with the largest number of instances in a lane.
 std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes);
 
 }  // namespace carma::cli

@@ -108,7 +108,7 @@ Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where
         ParseMeasuredRun(text.substr(kept.whole_bytes, end - kept.whole_bytes));
     if (!run || kept.runs.size() == kMaxProfileRuns) {
       return Invalid("{}:{}: {}", where, kept.runs.size() + 1,
-                     run ? "more runs than a file may have" : run.error().message);
+                     run ? "too many runs for one file" : run.error().message);
     }
     kept.runs.push_back(std::move(*run));
     kept.whole_bytes = end + 1;

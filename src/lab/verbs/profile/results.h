@@ -92,7 +92,7 @@ std::string MeasuredRunJson(const MeasuredRun& run);
 // Errors: kInvalid with the position in the line.
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
 // Parses all lines of a results file. An incomplete last line, which begins at `whole_bytes`, is
-// ignored. Errors: kInvalid with the line.
+// ignored. Errors: kInvalid with the line number.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;

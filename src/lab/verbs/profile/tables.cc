@@ -219,8 +219,8 @@ std::string PairText(const Meeting& meeting) {
   return meeting.workload + " / " + (first ? meeting.members.back() : meeting.members.front());
 }
 
-// Draws two figures: the slowdown by number of copies of a workload, and pairs of different
-// workloads.
+// Draws two figures: the slowdown by number of copies of a workload, and the slowdowns in pairs of
+// different workloads.
 void PutMeetingFigures(std::string& out, const TypeFindings& type) {
   out += "<div class=\"grid\">\n";
   for (const auto& [method, word] : kProfileMethodWords) {

@@ -14,14 +14,14 @@ void AddProfileCommand(Syntax app, Context& context) {
       "  carma profile --dry-run                        what would be run, and for how long\n"
       "  carma profile ours.jsonl --gpus 0 --output measured\n"
       "  carma profile --built-in resnet50-b32,bert-base-b32 --methods mps --degrees none\n"
-      "A line of the file: {\"name\":\"ours\",\"command\":[\"python3\",\"train.py\"]}, for a "
-      "command that\ndoes the same amount of work each time (docs/server/profile.md). To continue "
-      "after an\ninterruption, repeat the command. Exit code: 0 if everything was measured, 130 if "
+      "Each line of FILE is like {\"name\":\"ours\",\"command\":[\"python3\",\"train.py\"]}; the "
+      "command must do\nthe same amount of work each time (docs/server/profile.md). To continue "
+      "after an interruption,\nrepeat the command. Exit code: 0 if everything was measured, 130 if "
       "interrupted.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ProfileFlags>();
   const Option file = verb.AddOption("workloads", "FILE", flags->file,
-                                     "one JSON object per line; -: standard input");
+                                     "workloads, one JSON object per line; -: standard input");
   verb.AddOption("--built-in", "LIST", flags->built_in,
                  "built-in workloads instead of a file (default: four of them)")
       .List()
@@ -43,9 +43,10 @@ void AddProfileCommand(Syntax app, Context& context) {
   verb.AddFlag("!--no-pairs", flags->pairs,
                "skip the pairs; sensitivity and pressure stay unknown");
   verb.AddFlag("!--no-watching", flags->watching, "skip measuring the cost of monitoring");
-  verb.AddOption("--repeat", "N", flags->repeats, "runs of each kind (default: 3)").Range(1, 100);
+  verb.AddOption("--repeat", "N", flags->repeats, "number of runs of each combination (default: 3)")
+      .Range(1, 100);
   verb.AddOption("--seconds", "S", flags->seconds,
-                 "solo computing time of built-in workloads (default: 60, simulated 300)")
+                 "solo computing time of built-in workloads (default: 60; 300 on simulated GPUs)")
       .Range(1.0, 86'400.0);
   verb.AddOption("--python", "PROGRAM", flags->python,
                  "Python with PyTorch, for built-in workloads (default: python3)");

@@ -78,7 +78,7 @@ void ReadTask(JsonReader& in, ProfiledWorkload& workload) {
 Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   JsonReader in(json, "");
   ProfiledWorkload workload;
-  if (!in.Get("name", workload.name)) in.Complain("name", "a text");
+  if (!in.Get("name", workload.name)) in.Complain("name", "a string");
   ReadCommand(in, "command", workload.command);
   if (!in.Has("command")) in.Complain("command", "a string or a list of words");
   ReadCommand(in, "calibrate", workload.calibrate);

@@ -33,7 +33,7 @@ struct ProfiledWorkload {
 };
 
 // Parses one JSON object per line; empty lines and lines that begin with '#' are ignored. "command"
-// is a list of words, or a string for /bin/sh. Errors: kInvalid with the line.
+// is a list of words, or a string for /bin/sh. Errors: kInvalid with the line number.
 Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view text,
                                                              std::string_view where);
 std::string ProfiledWorkloadJson(const ProfiledWorkload& workload);

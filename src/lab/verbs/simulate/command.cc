@@ -37,7 +37,7 @@ struct SimulateFlags {
   SimLoad load;            // from the flags, otherwise from the file, otherwise the defaults
   std::vector<std::string> policies;
   std::string model;  // words separated by commas; empty: no words
-  // These options apply to every policy; empty: not given.
+  // These options apply to every policy; empty: not set.
   std::string estimator, history, collocation, published;
   int threads = 0;  // 0: one per core
   bool csv = false;
@@ -298,13 +298,13 @@ void PrintTable(Context& context, const Prepared& prepared,
   text = WrapTo(ResultOf(outcomes), screen) + "\n\n" + WrapTo(text, screen);
   text += "\n\n" + SimTable(outcomes, screen);
   if (load.runs > 1)
-    text += "\n± is the standard deviation over runs; ~ marks changes within their noise.";
+    text += "\n± is the standard deviation over runs; ~ marks changes within the noise.";
   if (!outcomes.front().runs.front().bounds.empty()) {
-    text +=
-        WrapTo(fmt::format("\nNo policy is faster than{}: {} (exclusive area: without collocation)",
-                           load.noise > 0 ? ", without noise" : "",
-                           BoundsText(outcomes.front().runs.front().bounds)),
-               screen);
+    text += WrapTo(
+        fmt::format("\nNo policy can be faster than{}: {} (exclusive area: without collocation)",
+                    load.noise > 0 ? ", without noise" : "",
+                    BoundsText(outcomes.front().runs.front().bounds)),
+        screen);
   }
   text += "\n\nTo repeat:\n  " + ReproductionLine(load, prepared.policies) + "\n";
   Print(context, text);
@@ -362,33 +362,33 @@ void AddSimulateCommand(Syntax app, Context& context) {
   // A shared_ptr is needed, because std::function must be copyable.
   auto flags = std::make_shared<SimulateFlags>();
   const Syntax verb =
-      app.AddVerb("simulate", "Simulate this load under other policies, in seconds");
-  verb.AddOption("experiment", "FILE", flags->experiment, "TOML file with load and policies");
+      app.AddVerb("simulate", "Simulate this server's load under other policies, in seconds");
+  verb.AddOption("experiment", "FILE", flags->experiment,
+                 "TOML file that describes the load and the policies");
   SimLoad& load = flags->load;
   verb.AddOption("--trace", "FILE", load.trace,
-                 "tasks and their times (default: demo60, built in)");
+                 "trace of tasks and their submission times (default: the built-in demo60)");
   verb.AddOption("--workloads", "FILE", load.workloads,
-                 "catalogue of the trace's workloads (default: built in)");
+                 "catalogue of the trace's workloads (default: the built-in one)");
   verb.AddOption("--summaries", "DIR", load.summaries,
                  "folder of the workloads' model summaries, for estimators that need them");
-  verb.AddOption("--server", "SERVER", load.server, "name or shape (default: dgx-station-a100)");
-  verb.AddOption("--config", "FILE", load.config, "configuration file that policies start from");
+  verb.AddOption("--server", "SERVER", load.server,
+                 "server name or shape (default: dgx-station-a100)");
+  verb.AddOption("--config", "FILE", load.config, "base configuration file for every policy");
   verb.AddOption("--policy", "WORDS", flags->policies,
-                 "words separated by commas; each --policy is compared with the first")
+                 "policy as comma-separated words; repeat to compare others with the first")
       .OneWord();
   verb.AddOption("--model", "WORDS", flags->model,
-                 "settings of the simulated world for all policies, separated by commas");
-  verb.AddOption(
-      "--estimator", "NAME", flags->estimator,
-      "estimator for policies without their own: auto (default), oracle, none, horus, …");
+                 "comma-separated settings of the simulated world, for all policies");
+  verb.AddOption("--estimator", "NAME", flags->estimator,
+                 "estimator for policies that set none: auto (default), oracle, none, horus, …");
   verb.AddOption("--history", "WORD", flags->history,
                  "what estimates learn from: none, run (default: the tasks of the same run), runs "
                  "(also those of earlier runs)");
-  verb.AddOption(
-      "--collocation", "METHOD", flags->collocation,
-      "collocation for policies without their own: mps (default), streams, mig, exclusive");
+  verb.AddOption("--collocation", "METHOD", flags->collocation,
+                 "collocation for policies that set none: mps (default), streams, mig, exclusive");
   verb.AddOption("--published", "ERA", flags->published,
-                 "rules and pauses of the published system for all policies: thesis or v2");
+                 "use the published system's rules and pauses in all policies: thesis or v2");
   verb.AddOption("--runs", "N", load.runs,
                  "runs of each policy, with consecutive seeds (default: 1)")
       .Range(1, kMaxSimRuns);

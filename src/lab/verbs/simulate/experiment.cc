@@ -60,8 +60,8 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
     return Unit{};
   }
   return Invalid(
-      "{}: {}: expected trace, workloads, summaries, server, config, runs, noise, seed, "
-      "slowdown_limit, reserve, [model], [common], [run.NAME] or [matrix]",
+      "{}: unknown key '{}'; expected trace, workloads, summaries, server, config, runs, noise, "
+      "seed, slowdown_limit, reserve, [model], [common], [run.NAME] or [matrix]",
       where, base::Printable(entry.name, 80));
 }
 
@@ -76,7 +76,7 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
   std::vector<std::vector<PolicyWord>> all{{}};
   for (const std::vector<PolicyWord>& axis : axes) {
     if (all.size() * axis.size() > kMaxSimPolicies)
-      return Invalid("{}: [matrix]: more than {} policies", path, kMaxSimPolicies);
+      return Invalid("{}: [matrix] produces more than {} policies", path, kMaxSimPolicies);
     std::vector<std::vector<PolicyWord>> longer;
     for (const std::vector<PolicyWord>& words : all) {
       for (const PolicyWord& word : axis) {
@@ -89,7 +89,7 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
   return all;
 }
 
-// The words of a policy, plus its label if one was given and can be written as a word.
+// The words of a policy, plus its label if it has one that can be written as a word.
 std::string WordsOf(const SimPolicy& policy) {
   if (policy.label.empty() || policy.label == policy.spec) return policy.spec;
   for (const std::string& label : {policy.label, "(" + policy.label + ")"}) {

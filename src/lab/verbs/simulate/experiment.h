@@ -24,7 +24,7 @@ struct SimLoad {
   std::string workloads;  // empty: the built-in catalogue
   std::string summaries;  // folder of the workloads' model summaries; empty: none
   std::string server = "dgx-station-a100";
-  std::string config;  // configuration file that policies start from; empty: the defaults
+  std::string config;  // base configuration file for every policy; empty: the defaults
   // Options of the simulated world; a later value replaces an earlier one.
   std::vector<PolicyWord> model;
   std::vector<std::string> reserve;  // reservations per server (sim/reservation_words.h)

@@ -60,7 +60,7 @@ TEST(Experiment, ReportsMistakesByLine) {
     const char* message;
   } cases[] = {
       {"runs = 0\n", "e.toml:1: runs: expected a number from 1"},
-      {"\nbogus = 1\n", "e.toml:2: bogus: expected trace"},
+      {"\nbogus = 1\n", "e.toml:2: unknown key 'bogus'; expected trace"},
       {"trace = 3\n", "e.toml:1: trace: expected text in quotes"},
       {"[matrix]\nmapper = \"magm\"\n", "e.toml:2: matrix.mapper: expected a list"},
       {"seed = -1\n", "e.toml:1: seed: expected a whole number"},

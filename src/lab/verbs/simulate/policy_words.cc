@@ -80,8 +80,8 @@ bool SetHistory(Draft& draft, const std::string& value) {
   return true;
 }
 
-// Without a word that names an estimator, the simulated daemon uses the configured estimator. In
-// the published system, tasks state the memory that they need.
+// If no word names an estimator, the simulated daemon uses the configured one. In the published
+// system, tasks specify how much memory they need.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty())
@@ -156,7 +156,7 @@ constexpr Word kWords[] = {
       "those of all earlier runs; default: run, unless estimate.history is false"},
      SetHistory},
     {{"coverage", "0, or a share from 0.5 to 0.999",
-      "share of the runs that a promise should cover, as estimate.coverage"},
+      "share of runs that a promise should cover, like estimate.coverage"},
      nullptr,
      "estimate.coverage"},
     {{"estimator_sigma", "number from 0 to 5",
@@ -165,7 +165,7 @@ constexpr Word kWords[] = {
     {{"estimator_bias", "number from -5 to 5",
       "bias of estimates: the mean in exp(N(bias, sigma))"},
      Sets<AT(estimates.bias), -5, 5>},
-    {{"estimator_missing", "share from 0 to 1", "share of the tasks without an estimate"},
+    {{"estimator_missing", "share from 0 to 1", "share of tasks without an estimate"},
      Sets<AT(estimates.missing_share), 0, 1>},
     {{"estimator_time", "time span", "time needed for an estimate"}, Sets<AT(estimates.takes)>},
     {{"profiles", "none, activity or measured",
@@ -185,20 +185,20 @@ constexpr Word kWords[] = {
      Sets<AT(estimates.duration_sigma), 0, 5>},
     {{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"}, SetCollocation},
     {{"streams_sm_cap", "fraction above 0 and at most 1, or false",
-      "SM cap with collocation streams; replaces sm_cap"},
+      "SM cap with collocation=streams; replaces sm_cap"},
      nullptr,
      "collocation.streams_sm_cap"},
     {{"streams_tasks", "whole number from 1 to 48",
-      "tasks per GPU with collocation streams; replaces max_tasks_per_gpu"},
+      "tasks per GPU with collocation=streams; replaces max_tasks_per_gpu"},
      nullptr,
      "collocation.streams_tasks"},
-    {{"mig_instances", "1, 2, 3 or 7", "number of instances per GPU, with collocation mig"},
+    {{"mig_instances", "1, 2, 3 or 7", "number of instances per GPU with collocation=mig"},
      Sets<AT(mig_instances), 1, 7>},
-    {{"share_mig", "true or false", "allow several tasks per instance, with collocation mig"},
+    {{"share_mig", "true or false", "allow several tasks per instance with collocation=mig"},
      nullptr,
      "collocation.share_mig"},
     {{"mps_memory_limit", "true or false",
-      "with collocation mps: no task may hold more than its promise and margin; default: true"},
+      "with collocation=mps: limit each task to its promise plus a margin; default: true"},
      nullptr,
      "collocation.mps_memory_limit"},
     {{"mps_servers", "gpu, user or shared",
@@ -215,10 +215,11 @@ constexpr Word kWords[] = {
       "whole GPUs; shard = GiB on each GPU, shared by streams unless a later word changes it "
       "(gpu and shard: Slurm without CARMA)"},
      SetGres},
-    {{"spread", "true or false", "Slurm chooses the least loaded server, not the first"},
+    {{"spread", "true or false",
+      "whether Slurm chooses the least loaded server instead of the first one"},
      Sets<AT(above.spread)>},
     {{"slurm_backfill", "true or false",
-      "tasks may pass the head of the queue if they do not delay it"},
+      "whether tasks may pass the head of the queue if they do not delay it"},
      Sets<AT(above.backfill)>},
     {{"time_limit", "number from 0.01 to 1e6",
       "time limit as a multiple of the solo run time, for slurm_backfill; not enforced"},
@@ -229,13 +230,13 @@ constexpr Word kWords[] = {
       "how long a server may hold a task before it is offered to another server"},
      Sets<AT(above.wait)>},
     {{"wait_requeues", "whole number from 0 to 1000",
-      "with slurm: how many times a task may move to another server"},
+      "with cluster=slurm: how many times a task may move to another server"},
      Sets<AT(above.wait_requeues), 0, 1000>},
     {{"requeue_delay", "time span", "delay before Slurm restarts a requeued task"},
      Sets<AT(above.requeue_delay)>},
-    {{"report_every", "time span", "with asked: maximum age of the servers' reports"},
+    {{"report_every", "time span", "with cluster=asked: maximum age of the servers' reports"},
      Sets<AT(above.report_every)>},
-    {{"published", "thesis, v2 or false", "rules and pauses of the published system"},
+    {{"published", "thesis, v2 or false", "use the published system's rules and pauses"},
      nullptr,
      "policy.published"},
     {{"max_recoveries", "number from 0 to 1000",
@@ -295,8 +296,8 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   return Unit{};
 }
 
-// Returns false for words about the SM cap or the tasks per GPU, which belong to the sharing method
-// in the same list.
+// Whether the word sets the SM cap or the tasks per GPU. Such words apply to any sharing method, so
+// they also override the values that config::PolicyFor sets for the method.
 bool HoldsForAnySharing(const PolicyWord& word) {
   const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
   return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");

@@ -13,7 +13,7 @@
 
 namespace carma::cli {
 
-// One word of a policy, given at `where` ("--policy 2", "experiment.toml:7").
+// One word of a policy. `where` is its source: "--policy 2" or "experiment.toml:7".
 struct PolicyWord {
   std::string key;    // "sm_cap"
   std::string value;  // "0.8"

@@ -28,7 +28,7 @@ TEST(SimPolicy, AcceptsItsOwnRules) {
   EXPECT_EQ(policy.options.policy.score->text(), "free_mib - max(tasks, 2)");
   EXPECT_EQ(policy.options.policy.require->text(), "own_tasks < 2");
   EXPECT_THAT(Complaint("score,score=2 *"), HasSubstr("at character 4: expected a number"));
-  EXPECT_THAT(Complaint("score"), HasSubstr("needs policy.score"));
+  EXPECT_THAT(Complaint("score"), HasSubstr("requires policy.score"));
 }
 
 TEST(SimPolicy, ReadsAndWritesListsInParentheses) {
@@ -178,7 +178,7 @@ TEST(SimPolicy, ErrorsNameThePlaceAndTheExpectedForm) {
   EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
   EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
   EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("unknown policy word"));
-  // idle_action is refused, because in the simulated cluster no task holds a GPU without using it.
+  // idle_action is rejected, because in the simulated cluster no task holds a GPU without using it.
   EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("unknown policy word"));
   EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected words like"));
   EXPECT_THAT(Complaint(""), HasSubstr("expected words like"));

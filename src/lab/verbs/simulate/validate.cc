@@ -154,8 +154,8 @@ std::string ReplayText(const Replayed& replayed, const Screen& screen) {
                {fmt::format("{:.2f}", replayed.guessed.predicted[i])}});
   }
   return fmt::format(
-             "{}: slowdown of {}, each with its actual neighbours; agreement in log slowdown "
-             "of the {} that ran for at least {}\n",
+             "{}: slowdown of {}, each next to its actual neighbours; agreement (in log slowdown) "
+             "for the {} that ran for at least {}\n",
              base::Printable(replayed.path), base::Counted(std::ssize(replayed.tasks), "task"),
              replayed.listed.counted.tasks,
              base::FormatSpan(base::Duration(std::llround(replayed.least_s * 1000)))) +
@@ -268,20 +268,20 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
                  "a trace of the published evaluation (heavy60, mix90, t1); may be repeated")
       .OneWord();
   verb.AddOption("--tasks", "FILE", flags->tasks,
-                 "a measured run, task by task: task_no, workload_id, gpu, start_s, end_s, "
+                 "CSV of a measured run: task_no, workload_id, gpu, start_s, end_s, "
                  "slowdown; may be repeated")
       .OneWord();
   verb.AddOption(
       "--least", "SPAN", flags->least,
       "minimum run time for a task from --tasks to count in the agreement (default: 10m)");
-  verb.AddOption(
-          "--pairs", "FILE", flags->pairs,
-          "measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, m2 (percent of "
-          "GPU and memory utilisation when running alone), method (streams, mps; default: "
-          "streams); may be repeated")
+  verb.AddOption("--pairs", "FILE", flags->pairs,
+                 "CSV of measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, "
+                 "m2 (percent of "
+                 "GPU and memory utilisation when running alone), method (streams, mps; default: "
+                 "streams); may be repeated")
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,
-                 "catalogue of the tasks' workloads (default: built in)");
+                 "catalogue of the tasks' workloads (default: the built-in one)");
   verb.AddOption("--runs", "N", flags->runs, "runs of each policy (default: 40)")
       .Range(1, kMaxSimRuns);
   verb.AddOption("--noise", "SIGMA", flags->noise,
@@ -290,7 +290,7 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
   verb.AddOption("--seed", "S", flags->seed, "seed of the first run (default: 1)")
       .Range(std::int64_t{0}, INT64_MAX);
   verb.Footer(
-      "Without a trace, only the models are compared. Exit code 1: some figures disagree.\n"
+      "Without a trace, only the models are compared. Exit code: 1 if required figures disagree.\n"
       "  carma simulate validate --trace heavy60.csv --workloads catalog.csv");
   verb.OnRun([&context, flags] { RunValidate(context, *flags); });
 }

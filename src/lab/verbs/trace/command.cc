@@ -40,11 +40,13 @@ Option AddSourceOptions(Syntax verb, JobSource& source, const char* name = "trac
 }
 
 void AddCatalogueOption(Syntax verb, std::string& workloads) {
-  verb.AddOption("--workloads", "FILE", workloads, "workload catalogue (default: built in)");
+  verb.AddOption("--workloads", "FILE", workloads,
+                 "workload catalogue (default: the built-in one)");
 }
 
 void AddSeedOption(Syntax verb, std::uint64_t& seed) {
-  verb.AddOption("--seed", "N", seed, "random seed; equal seeds give equal output (default: 1)")
+  verb.AddOption("--seed", "N", seed,
+                 "random seed; the same seed gives the same output (default: 1)")
       .Range(std::int64_t{0}, INT64_MAX);
 }
 
@@ -61,7 +63,7 @@ void AddReplay(Syntax trace, Context& context) {
       "--estimate", "NAME", flags->estimate,
       "memory estimate given to CARMA: oracle (default), horus, faketensor, gpumemnet, none");
   verb.AddOption("--memory", "N=SIZE", flags->memory,
-                 "let the N-th task request SIZE, as users would, instead of the estimate");
+                 "make the N-th task request SIZE, as a user would, instead of its estimate");
   verb.AddOption("--simtask", "PATH", flags->simtask,
                  "path of carma-simtask (default: next to carma)");
   verb.AddOption("--output-dir", "DIR", flags->output_dir,
@@ -95,8 +97,9 @@ void AddWindow(Syntax trace, Context& context) {
                                  flags, &RunTraceWindow);
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
-  verb.AddOption("--from", "TIME", flags->from,
-                 "earliest submission: 36h or 2d after the start, or a date (default: the start)");
+  verb.AddOption(
+      "--from", "TIME", flags->from,
+      "earliest submission: a span since the start, such as 36h, or a date (default: the start)");
   verb.AddOption("--to", "TIME", flags->to,
                  "only jobs submitted before this time (default: the end)");
   verb.AddOption("--vc", "NAME", flags->vc, "only jobs of this virtual cluster");
@@ -142,7 +145,7 @@ void AddMap(Syntax trace, Context& context) {
       std::string("share of each class, from the shortest jobs to the longest (default: ") +
           kDefaultMix + ")");
   verb.AddFlag("--keep-durations", flags->keep_durations,
-               "tasks last as long as their jobs did, not as long as their workloads");
+               "give tasks the durations of their jobs instead of their workloads");
   verb.AddOption("--users", "WORD", flags->users,
                  "task owners: the jobs' users (user, default) or their virtual clusters (vc)")
       .OneOf({"user", "vc"});
@@ -154,8 +157,8 @@ void AddGenerate(Syntax trace, Context& context) {
   std::shared_ptr<GenerateFlags> flags;
   const Syntax verb =
       AddSubVerb(trace, context, "generate",
-                 "Generate a trace of any length, fitted to a real one or to defaults", flags,
-                 &RunTraceGenerate);
+                 "Generate a trace of any length, fitted to a real one or to built-in defaults",
+                 flags, &RunTraceGenerate);
   AddSourceOptions(verb, flags->fit, "--fit");
   AddCatalogueOption(verb, flags->fit.workloads);
   verb.AddOption("--tasks", "N", flags->tasks, "number of jobs (default: 60)")
@@ -176,17 +179,20 @@ void AddExport(Syntax trace, Context& context) {
                                  "Export a trace or the daemon's history as CSV or as a script",
                                  flags, &RunTraceExport);
   const Option file = AddSourceOptions(verb, flags->source);
-  verb.AddOption("--from", "daemon", "daemon: the tasks in its history (default without a FILE)")
+  verb.AddOption("--from", "daemon",
+                 "daemon: export the daemon's task history (default without FILE)")
       .OneOf({"daemon"})
       .Excludes(file);
   verb.AddOption("--user", "NAME", flags->user, "only this user's tasks in the daemon's history");
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--as", "FORM", flags->as,
                  "jobs (CSV, default), tasks (CSV for replay and simulate) or script (sh)");
-  verb.AddOption("--estimate", "NAME", flags->estimate,
-                 "memory in the script: oracle (default), horus, faketensor, gpumemnet, none");
-  verb.AddOption("--command", "LINE", flags->command,
-                 "what the script submits; {workload}, {gpus}, {duration_s}, {n} are filled in");
+  verb.AddOption(
+      "--estimate", "NAME", flags->estimate,
+      "memory requested in the script: oracle (default), horus, faketensor, gpumemnet, none");
+  verb.AddOption(
+      "--command", "LINE", flags->command,
+      "command that the script submits; {workload}, {gpus}, {duration_s} and {n} are replaced");
   verb.Footer(
       "  carma trace export > history.csv\n"
       "  carma trace export tasks.csv --as script > dispatch.sh\n"

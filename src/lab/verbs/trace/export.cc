@@ -52,7 +52,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                                                                .limit = trace::kMaxTraceTasks,
                                                                .newest_first = false}));
   if (page.tasks.empty())
-    return NotFound(flags.user.empty() ? "the daemon has no tasks" : "no tasks of " + flags.user);
+    return NotFound(flags.user.empty() ? "the daemon has no tasks"
+                                       : "no tasks of user " + flags.user);
   if (page.more)
     Warn(context, fmt::format("only the first {} tasks are exported", page.tasks.size()));
   LoadedJobs history{.trace = trace::JobTrace(), .catalogue = std::move(catalogue)};

@@ -44,10 +44,10 @@ void WarnOf(Context& context, const trace::Complaints& complaints, const std::st
     const auto kind = static_cast<trace::Complaint>(i);
     if (complaints.count(kind) == 0) continue;
     const trace::ComplaintText& text = trace::Describe(kind);
-    counts += fmt::format("{}{} {} ({})", counts.empty() ? "" : ", ",
-                          base::Counted(complaints.count(kind), "time"), text.what, text.remedy);
+    counts += fmt::format("{}{} ({}; {})", counts.empty() ? "" : ", ", text.what,
+                          base::Counted(complaints.count(kind), "time"), text.remedy);
   }
-  Warn(context, fmt::format("{}: {} complaints: {}", path, complaints.total(), counts));
+  Warn(context, fmt::format("{}: {} problems: {}", path, complaints.total(), counts));
 }
 
 // Paths of the folder's files, by lower-case name.
@@ -116,7 +116,7 @@ Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded
   const std::string& id = loaded.trace.workloads.Text(job.workload);
   const Result<const trace::Workload*> workload = loaded.catalogue.Find(id);
   if (!workload) {
-    return Invalid((id.empty() ? "a job names no workload" : workload.error().message) +
+    return Invalid((id.empty() ? "a job does not name a workload" : workload.error().message) +
                    "; carma trace map assigns one to every job");
   }
   trace::Submission task{.at = job.submit, .workload_id = id, .line = job.line};
@@ -144,7 +144,7 @@ Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue,
     const auto file = files.find(base::ToLower(workload.summary_file));
     if (workload.summary_file.empty() || file == files.end()) {
       loaded.troubles.push_back(id + (workload.summary_file.empty()
-                                          ? ": the catalogue names no summary file"
+                                          ? ": the catalogue does not name a summary file"
                                           : ": no file " + workload.summary_file));
       continue;
     }

@@ -58,7 +58,7 @@ Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded);
 // The model summaries of a catalogue's workloads.
 struct LoadedSummaries {
   sim::Summaries by_workload;
-  std::vector<std::string> troubles;  // "bert: the catalogue names no summary file" …
+  std::vector<std::string> troubles;  // "bert: the catalogue does not name a summary file" …
 };
 // Reads each workload's file in `folder`; the case of file names is ignored. Unreadable files are
 // listed in `troubles`. Errors: kIo: the folder does not exist.

@@ -39,7 +39,7 @@ WorkloadFacts FactsOf(const LoadedJobs& loaded) {
   return facts;
 }
 
-// Number of jobs by number of GPUs; shares of one GPU count as 0.
+// Job counts by GPU count; a share of one GPU counts as 0.
 std::map<int, std::size_t> ByGpus(const JobStatistics& facts) {
   std::map<int, std::size_t> jobs;
   for (const auto& [milli, count] : facts.gpu_milli)

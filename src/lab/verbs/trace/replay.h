@@ -37,7 +37,7 @@ struct ReplayStep {
 
 // Makes one step per submission. carma-simtask runs the workload, and the task gets the workload's
 // name. A workload that cannot be estimated gets whole GPUs. Errors: kInvalid (an invalid output
-// folder; stated memory for a task that the trace does not have).
+// folder; memory specified for a task that the trace does not have).
 Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                                            const std::vector<const trace::Workload*>& workloads,
                                            const ReplayOptions& options);
@@ -86,7 +86,7 @@ class Replay {
   Result<Unit> AwaitAll();
   Result<Unit> Look();
   void CountEnded(const api::TaskView& task);
-  // Repeats the call until the daemon answers.
+  // Repeats the call until the daemon responds.
   template <class Call>
   auto Patiently(Call call) -> decltype(call());
 

@@ -42,7 +42,7 @@ Result<LoadedTrace> Load(const ReplayFlags& flags) {
 }
 
 // Parses words such as "38=6G": a task's number in the trace (from 1) and the memory that it
-// states.
+// requests.
 Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::string>& texts) {
   std::map<std::size_t, std::int64_t> said;
   for (const std::string& text : texts) {

@@ -80,7 +80,7 @@ Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenera
                             std::size_t count) {
   if (made.trace.format == kTaskFormat) {
     if (count > trace::kMaxTraceTasks)
-      return Invalid("--tasks: a task trace has at most {}", trace::kMaxTraceTasks);
+      return Invalid("--tasks: a task trace can hold at most {} tasks", trace::kMaxTraceTasks);
     for (std::size_t i = 0; i < count; ++i) made.trace.jobs.push_back(generator.Next());
     return PrintTrace(context, made);
   }
@@ -125,7 +125,7 @@ void RunTraceSample(Context& context, const SampleFlags& flags) {
   command += fmt::format(" --seed {}", flags.seed);
   trace.provenance.push_back(MadeBy(context, command, flags.source, trace));
   trace.provenance.push_back(fmt::format(
-      "{} of {}; skipped: {} of more than {}, {} without a duration; load {:.3f}, CV of "
+      "{} of {}; skipped: {} with more than {}, {} without a duration; load {:.3f}, CV of "
       "gaps {:.2f} (before: {:.2f}), arrival profiles differ by {:.3f}{}",
       trace.jobs.size(), base::Counted(facts->from, "job"), facts->too_large,
       base::Counted(flags.gpus, "GPU"), facts->no_duration, facts->load, facts->cv_after,
@@ -160,10 +160,11 @@ void RunTraceMap(Context& context, const MapFlags& flags) {
     facts +=
         fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped->by_class[i], (*mix)[i].weight_class);
   }
-  provenance.push_back(fmt::format(
-      "{}, {} as named; {} on a different number of GPUs, {} of unknown duration; skipped: {}",
-      facts, mapped->kept, base::Counted(mapped->other_gpus, "job"), mapped->no_duration,
-      mapped->never_ran));
+  provenance.push_back(
+      fmt::format("{}, {} named in the trace; {} with a different GPU count, {} of unknown "
+                  "duration; skipped: {}",
+                  facts, mapped->kept, base::Counted(mapped->other_gpus, "job"),
+                  mapped->no_duration, mapped->never_ran));
   if (Result<Unit> written =
           trace::WriteTasks(mapped->trace, provenance, loaded->trace.start_ms, OutputOf(context));
       !written) {

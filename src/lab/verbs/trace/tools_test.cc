@@ -121,8 +121,8 @@ TEST_F(TraceTools, KeepTheRequestsOfTasks) {
       File("b.csv", "submit_s,workload_id,qos,cpus\n0,inception-b32,a b,4\n5,inception-b32,,-1\n");
   const Ran warned = Run({"window", bad});
   EXPECT_EQ(warned.exit_code, 0);
-  EXPECT_NE(warned.err.find("b.csv:2: an invalid account, qos, cpus or gpu_type: ',a b,4,'; kept "
-                            "without them"),
+  EXPECT_NE(warned.err.find("b.csv:2: invalid account, qos, cpus or gpu_type: ',a b,4,'; task "
+                            "kept without these values"),
             std::string::npos)
       << warned.err;
   EXPECT_TRUE(warned.out.ends_with("submit_s,workload_id\n0,inception-b32\n5,inception-b32\n"))
@@ -282,7 +282,7 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
   const Ran tasks = Run({"export", "--as", "tasks"});
   EXPECT_EQ(tasks.exit_code, 2);
   EXPECT_EQ(tasks.err,
-            "carma: a job names no workload; carma trace map assigns one to every job\n");
+            "carma: a job does not name a workload; carma trace map assigns one to every job\n");
 }
 
 TEST_F(TraceTools, WarnsAboutBadLinesAndRefusesThemWithStrict) {
@@ -291,16 +291,18 @@ TEST_F(TraceTools, WarnsAboutBadLinesAndRefusesThemWithStrict) {
   const std::string jobs = File("j.csv", "submit_s,gpus,duration_s\n1,1,5\n3,1\n" + rows);
   const Ran ran = Run({"info", jobs});
   EXPECT_EQ(ran.exit_code, 0);
-  EXPECT_TRUE(ran.err.starts_with("carma: warning: " + jobs + ":3: a torn line: '3,1'; skipped\n" +
-                                  "carma: warning: " + jobs + ":4: an invalid duration: '-5'"))
+  EXPECT_TRUE(ran.err.starts_with("carma: warning: " + jobs +
+                                  ":3: truncated line: '3,1'; skipped\n" +
+                                  "carma: warning: " + jobs + ":4: invalid duration: '-5'"))
       << ran.err;
   EXPECT_TRUE(
-      ran.err.ends_with(": 8 complaints: 1 time a torn line (skipped), 7 times an "
-                        "invalid duration (kept without one)\n"))
+      ran.err.ends_with(": 8 problems: truncated line (1 time; skipped), invalid duration "
+                        "(7 times; job kept without a duration)\n"))
       << ran.err;
   const Ran strict = Run({"info", jobs, "--strict"});
   EXPECT_EQ(strict.exit_code, 2);
-  EXPECT_EQ(strict.err, "carma: " + jobs + ":3: a torn line: '3,1'; skipped (not with --strict)\n");
+  EXPECT_EQ(strict.err,
+            "carma: " + jobs + ":3: truncated line: '3,1'; skipped (not with --strict)\n");
 }
 
 TEST_F(TraceTools, RefusesInvalidRequests) {
@@ -313,7 +315,7 @@ TEST_F(TraceTools, RefusesInvalidRequests) {
       {{"window", jobs, "--from", "soon"}, "--from: expected a span like 36h"},
       {{"window", jobs, "--from", "36"}, "--from: expected a span like 36h"},
       {{"window", undated, "--to", "2020-01-01"}, "--to: this trace has no dates"},
-      {{"window", jobs, "--from", "9d"}, "no job is left"},
+      {{"window", jobs, "--from", "9d"}, "no matching jobs"},
       {{"window", jobs, "--vc", "none"}, "the trace has no virtual cluster 'none'"},
       {{"sample", jobs, "--tasks", "3", "--load", "2"},
        "--tasks and --load can be combined only with"},
@@ -323,7 +325,8 @@ TEST_F(TraceTools, RefusesInvalidRequests) {
       {{"export", jobs, "--from", "daemon"}, "excludes"},
       {{"export", jobs, "--as", "script", "--command", "a\nb"}, "--command: expected one line"},
       {{"generate", "--tasks", "0"}, "--tasks"},
-      {{"generate", "--fit", "demo60", "--tasks", "1000001"}, "a task trace has at most 1000000"},
+      {{"generate", "--fit", "demo60", "--tasks", "1000001"},
+       "a task trace can hold at most 1000000 tasks"},
   };
   for (const auto& [words, error] : cases) {
     const Ran ran = Run(words);
