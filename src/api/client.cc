@@ -32,7 +32,7 @@ struct Answer {
 };
 
 std::unexpected<base::Error> NoAnswer(int timeout_s) {
-  return Unavailable("carmad did not answer within {} s", timeout_s);
+  return Unavailable("carmad did not respond within {} s", timeout_s);
 }
 
 std::unexpected<base::Error> BrokenAnswer(std::string_view what) {

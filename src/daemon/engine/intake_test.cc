@@ -166,7 +166,8 @@ TEST_F(IntakeTest, OneUserCannotFillTheQueue) {
                  [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
   ASSERT_TRUE(Accept());
   EXPECT_EQ(answers_.at(0).error().code, ErrorCode::kConflict);
-  EXPECT_THAT(answers_[0].error().message, HasSubstr("more than 2 tasks of ada"));
+  EXPECT_THAT(answers_[0].error().message,
+              HasSubstr("user ada would have more than 2 queued tasks"));
   EXPECT_TRUE(answers_.at(1));
 }
 
@@ -431,7 +432,8 @@ TEST_F(LargeSubmissionTest, TasksNotYetInTheCoreCountForTheQueue) {
   ASSERT_TRUE(Accept());
   Submit({Spec()});
   ASSERT_TRUE(AcceptUntilNews());
-  EXPECT_THAT(answers_.at(0).error().message, HasSubstr("more than 5 tasks of ada"));
+  EXPECT_THAT(answers_.at(0).error().message,
+              HasSubstr("user ada would have more than 5 queued tasks"));
 }
 
 TEST_F(LargeSubmissionTest, LongDescriptionsAndDependenciesCountLikeSeveralTasks) {

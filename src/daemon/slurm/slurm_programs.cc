@@ -22,7 +22,7 @@ Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
   const Result<task::RunResult> ran =
       task::RunBounded({.words = words, .kept = slurm::kMostOfSqueue + 1, .limit = limit});
   if (!ran) return Unavailable(ran.error().message);
-  if (ran->late) return failed(fmt::format("no answer within {} s", limit.count() / 1000));
+  if (ran->late) return failed(fmt::format("no response within {} s", limit.count() / 1000));
   if (ran->signal == 0 && ran->exit_code == 0) return ran->output;
   std::string_view why = base::Trim(ran->errors);
   if (why.empty()) why = base::Trim(ran->output);  // scontrol prints its errors to stdout
