@@ -39,10 +39,11 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
 // The GPU types of a server, with their speed relative to the fastest type (core::PacesOf).
 using Paces = std::map<std::string, double>;
 
-// How a task with these runs uses a GPU of type `gpu_type`. runs: as for Recollect(), but may be
-// empty. The SM activity is taken from the newest run on this type, or, if there is none, from the
-// newest run on any type. The run time is the median of the newest five runs on the server's types,
-// converted to the fastest type. `gpu_type` always counts as one of the server's types.
+// How a task that has had these runs uses a GPU of type `gpu_type`. runs: as for Recollect(), but
+// may be empty. The SM activity is taken from the newest run on this type, or, if there is none,
+// from the newest run on any type. The run time is the median of the newest five runs on the
+// server's types, converted to the fastest type. `gpu_type` always counts as one of the server's
+// types.
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
