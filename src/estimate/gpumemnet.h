@@ -17,10 +17,11 @@ namespace carma::estimate {
 
 // Converts class probabilities to MiB. Does not set `method` or `warnings`.
 //   classes  the most probable class; for MLPs also the most probable class at twice the width
-//   point    mean of the class points, weighted by probability and limited to the most probable
+//   point    mean of the class points, weighted by probability and kept within the most probable
 //            class. A class point is the median need of the training runs in the class.
 //   bound    upper edge of the lowest classes that together reach `coverage`. The last class has no
-//            upper edge, so a bound of probabilities.size() * class_mib only means a large need.
+//            upper edge, so a bound of probabilities.size() * class_mib only means that the need
+//            is large.
 // Requires at least one class, and one probability and one point (MiB, inside the class) per class.
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
                          std::int64_t class_mib, model::Family family, double coverage);

@@ -1,4 +1,4 @@
-// The table of layer types, which gives the operation of a summary row by class name.
+// The table of layer types. It maps the class name of a summary row to the row's operation.
 #pragma once
 
 #include <string_view>
