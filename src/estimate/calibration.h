@@ -51,15 +51,15 @@ struct Site {
   std::string Remark() const;
 };
 
-// Calibrates the site for tasks on `gpu_type`; an empty type means unknown. Only observations that
-// have a formula and whose run did not run out of memory are used, and only the newest of each
-// signature, so a task repeated a hundred times counts once. The constant is the median of
+// Calibrates the site for tasks on `gpu_type`; an empty type means unknown. Uses only observations
+// that have a formula and whose run did not run out of memory. Only the newest observation of each
+// signature is used, so a task repeated a hundred times counts once. The constant is the median of
 // (measured - rest - libraries) over the small models, with one value per model. It is computed for
 // each way of loading libraries, and the result for the way that fits better is kept. This constant
-// is used only if it differs by more than the formula's own error divided by the square root of the
-// number of models, and if it predicts held-out models better than the shipped constant. If
-// `gpu_type` has fewer than kLeastCalibration tasks, the type with the most tasks is used. If that
-// type has too few tasks as well, nothing is learned.
+// is used only if it differs from the shipped one by more than the formula's own error divided by
+// the square root of the number of models, and if it predicts held-out models better than the
+// shipped constant. If `gpu_type` has fewer than kLeastCalibration tasks, the type with the most
+// tasks is used. If that type has too few tasks as well, nothing is learned.
 Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type);
 
 }  // namespace carma::estimate

@@ -97,7 +97,7 @@ bool AddParams(std::int64_t& sum, std::int64_t params);
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
 // Tables made from real runs print the batch as a number. The batch is assumed to be one of the
-// most frequent first dimensions: the one that divides the most first dimensions, or in a tie the
+// most frequent first dimensions: the one that divides the most first dimensions, or, in a tie, the
 // largest. Replaces its multiples by -1, -2 …, and adds a note about rows that do not fit. Does
 // nothing if the batch is already -1.
 void FindBatch(LayerList& list);

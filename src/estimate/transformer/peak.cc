@@ -262,9 +262,9 @@ bool CountsBeside(const TransformerConfig& config) {
          config.usual_length == 0;
 }
 
-// Lists the properties of this training run that the measurements do not cover: either no measured
-// run had the property, or only runs had it whose source gives few details. Empty if all properties
-// are covered.
+// Lists the properties of this training run that the measurements do not cover. No measured run had
+// such a property, or all measured runs that had it come from sources with few details. Empty if
+// all properties are covered.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
