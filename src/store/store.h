@@ -223,7 +223,7 @@ struct BooksId {
 // When a batch must be safe from a power failure.
 enum class Durability {
   kNow,  // once Commit returns
-  // Once the next kNow batch is safe. Only for data that can be recovered after a restart. The
+  // Together with the next kNow batch. Only for data that can be recovered after a restart. The
   // batch survives a crash of the daemon, and earlier commits are safe.
   kLater,
 };
