@@ -25,9 +25,9 @@ class Clock {
   virtual Duration WallStep() { return {}; }
 };
 
-// Wall-clock time at construction, plus `scale` times the boot-time clock's advance since then. All
-// clocks of a simulated server (scale > 1) share the same origin: one reading of both clocks, taken
-// together.
+// Wall-clock time at construction, plus `scale` times the span by which CLOCK_BOOTTIME has advanced
+// since then. All clocks of a simulated server (scale > 1) share the same origin: one reading of
+// both clocks, taken together.
 class SystemClock : public Clock {
  public:
   explicit SystemClock(double scale = 1.0);

@@ -172,14 +172,14 @@ bool FollowsMapper(std::string_view key);
 // The result of rereading the configuration while the daemon is running.
 struct Reread {
   Loaded loaded;  // the configuration to use from now on
-  // Keys with new values, in table order. `changed` are already in force; `need_restart` take
-  // effect after a restart.
+  // Keys with new values, in table order. Those in `changed` are already in force; those in
+  // `need_restart` take effect after a restart.
   std::vector<std::string> changed;
   std::vector<std::string> need_restart;
 };
-// running: the daemon's current settings, as loaded. policy.mapper keeps its value if only one of
-// the old and the new mapper shares GPUs. Errors: those of Load(), and kInvalid if a value that
-// cannot change now contradicts a new value.
+// running: the daemon's current settings, as loaded. policy.mapper keeps its value if one of the
+// old and new mappers shares GPUs and the other does not. Errors: those of Load(), and kInvalid if
+// a value that cannot change now contradicts a new value.
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
 // Loads a text from memory on top of the defaults. `name`: the path to show in messages. Errors:

@@ -8,8 +8,8 @@
 
 namespace carma::config {
 
-// The simulated driver for the programs in this folder: in ../lib, in ../lib/carma (Debian's
-// packages), or in the folder itself (a build).
+// The path of the simulated driver for the programs in this folder. The driver is in ../lib, in
+// ../lib/carma (Debian's packages), or in the folder itself (a build).
 std::string SimulatedDriver(const std::string& program_folder);
 // The configuration (dotted name, value) of a daemon that uses the simulated GPUs described by this
 // state file.

@@ -11,7 +11,7 @@ using model::Layer;
 using model::LayerList;
 
 // A convolutional network like the generated ones: ten convolutions of increasing width, each with
-// a norm and an activation, then a classifier, and no blocks.
+// a norm and an activation, and then a classifier. It has no blocks.
 LayerList Generated() {
   LayerList list;
   list.has_input_shapes = true;

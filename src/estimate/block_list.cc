@@ -20,9 +20,9 @@ constexpr std::int64_t kMaxMambaChannels = 10'000'000;
 // With 16-bit weights, the loop also keeps a copy of the state.
 constexpr double kScanBytes = 3 * 4;
 constexpr double kScanCopyBytes = 2;
-// Additional elements for each channel: input and output of two activations (after the convolution,
-// and of the time steps), the sum that the gate multiplies, and the activated gate. With 16-bit
-// weights, there is also an fp32 copy of the input.
+// Additional elements for each channel: the inputs and outputs of two activations (one after the
+// convolution, one of the time steps), the sum that the gate multiplies, and the activated gate.
+// With 16-bit weights, there is also an fp32 copy of the input.
 constexpr double kLoopElements = 6;
 
 constexpr std::size_t kMaxLevels = 16;

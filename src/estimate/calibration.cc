@@ -16,7 +16,8 @@
 namespace carma::estimate {
 namespace {
 
-// A process that has loaded CUDA always uses more than this, even if the median is lower.
+// A lower limit for the constant, even if the median is lower: a process that has loaded CUDA
+// always uses more than this.
 constexpr double kLeastContextMib = 64;
 // Smaller remainders are mostly rounding error, so they get no more weight than a remainder of this
 // size.
@@ -24,7 +25,8 @@ constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// The site's factor minus 1 is at most this multiple of the built-in factor minus 1.
+// The amount by which the site's factor exceeds 1 is at most this multiple of the same amount for
+// the built-in factor.
 constexpr double kMostWider = 2;
 
 // The newest observation of each signature, by GPU type.

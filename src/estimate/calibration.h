@@ -26,9 +26,9 @@ struct Site {
   std::string gpu_type;   // the requested type
   std::string taught_by;  // the type that the values come from; empty: no values
   std::size_t tasks = 0;  // number of different tasks that the values are based on
-  // Difference between this site's constant for a process without additional libraries and the
-  // shipped constant (kEager, kPlain). 0: the shipped constant is used. Set only if the shift
-  // improves predictions for the site's own tasks.
+  // This site's constant minus the shipped constant (kEager, kPlain), both for a process without
+  // additional libraries. 0: the shipped constant is used. Set only if the shift improves
+  // predictions for the site's own tasks.
   double context_shift_mib = 0;
   // The measured/predicted ratio of each task, computed with the constant in use, in ascending
   // order.
@@ -41,25 +41,25 @@ struct Site {
   // MiB.
   double ContextMib(double shipped_mib) const;
   // The factor by which a point estimate must be multiplied to cover this fraction of the runs
-  // (0.5..0.999). It is the conformal quantile of the ratios, the ceil((n + 1) coverage)-th of n,
-  // mixed with the shipped factor while n is below kFullCalibration. If n is too small for the
-  // coverage, the second largest ratio is used. The result is at least the shipped factor. Its
-  // excess over 1 is at most twice that of the shipped factor, because tasks of one kind show
-  // little about the errors of other kinds.
+  // (0.5..0.999). It is the conformal quantile of the ratios: the ceil((n + 1) coverage)-th of n.
+  // While n is below kFullCalibration, this quantile is mixed with the shipped factor. If n is too
+  // small for the coverage, the second largest ratio is used. The result is at least the shipped
+  // factor. Its excess over 1 is at most twice that of the shipped factor, because tasks of one
+  // kind show little about the errors of other kinds.
   double Factor(double coverage, double shipped) const;
   // A sentence for an answer's warnings if the values come from another GPU type; otherwise empty.
   std::string Remark() const;
 };
 
-// Calibrates the site for tasks on `gpu_type`; an empty type means unknown. Only observations that
-// have a formula and whose run did not run out of memory are used, and only the newest of each
-// signature, so a task repeated a hundred times counts once. The constant is the median of
-// (measured - rest - libraries) over the small models, with one value per model, for whichever way
-// of loading libraries fits better. The constant is used only if it differs by more than the
-// formula's own error divided by the square root of the number of models, and if it predicts
-// held-out models better than the shipped constant. If `gpu_type` has fewer than kLeastCalibration
-// tasks, the type with the most tasks is used. If that type has too few tasks as well, nothing is
-// learned.
+// Calibrates the site for tasks on `gpu_type`; an empty type means unknown. Uses only observations
+// that have a formula and whose run did not run out of memory. Only the newest observation of each
+// signature is used, so a task repeated a hundred times counts once. The constant is the median of
+// (measured - rest - libraries) over the small models, with one value per model. It is computed for
+// each way of loading libraries, and the result for the way that fits better is kept. This constant
+// is used only if it differs from the shipped one by more than the formula's own error divided by
+// the square root of the number of models, and if it predicts held-out models better than the
+// shipped constant. If `gpu_type` has fewer than kLeastCalibration tasks, the type with the most
+// tasks is used. If that type has too few tasks as well, nothing is learned.
 Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type);
 
 }  // namespace carma::estimate

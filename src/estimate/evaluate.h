@@ -23,7 +23,7 @@ struct Run {
   std::int64_t batch = 0;
   std::int64_t measured_mib = 0;
   // The run ran out of memory or filled the GPU, so the measured value is only a lower bound on the
-  // need. Never used as ground truth.
+  // memory needed. Never used as ground truth.
   bool censored = false;
   int gpus = 1;
   std::optional<Optimizer> optimizer;

@@ -17,17 +17,18 @@ namespace carma::estimate {
 
 // Converts class probabilities to MiB. Does not set `method` or `warnings`.
 //   classes  the most probable class; for MLPs also the most probable class at twice the width
-//   point    mean of the class points, weighted by probability and limited to the most probable
+//   point    mean of the class points, weighted by probability and kept within the most probable
 //            class. A class point is the median need of the training runs in the class.
 //   bound    upper edge of the lowest classes that together reach `coverage`. The last class has no
-//            upper edge, so a bound of probabilities.size() * class_mib only means a large need.
+//            upper edge, so a bound of probabilities.size() * class_mib only means that the need
+//            is large.
 // Requires at least one class, and one probability and one point (MiB, inside the class) per class.
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
                          std::int64_t class_mib, model::Family family, double coverage);
 
-// The class that gpumemnet-transformer predicts for a convolutional network similar to its training
-// data: the network consists only of leaves, is trained with Adam in fp32, and has every aggregate
-// within the range of the training data.
+// The class that gpumemnet-transformer predicts for a convolutional network that is similar to its
+// training data. Similar means that the network consists only of leaves and is trained with Adam in
+// fp32, and that all its aggregates are within the range of the training data.
 struct AlikeClass {
   std::int64_t low_mib = 0;
   std::optional<std::int64_t> high_mib;  // upper edge of the class; empty: no upper edge

@@ -25,7 +25,7 @@ std::int64_t Scaled(std::int64_t mib, double factor) {
 }
 
 // The peaks of runs that had enough memory, newest first. too_little_mib: the largest amount of
-// memory that was not enough for a run newer than all of these.
+// memory that proved too small in a run newer than these peaks.
 struct Peaks {
   std::vector<std::int64_t> mib;
   std::optional<std::int64_t> too_little_mib;
@@ -135,7 +135,7 @@ core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::st
     std::optional<double>& activity = run.gpu_type == gpu_type ? profile.sm_active : elsewhere;
     if (!activity) activity = run.sm_active;
     if (!profile.cpus) profile.cpus = run.cpus;
-    // The run does not show which of its GPUs ran out of memory, so each is assumed to need the
+    // The run does not show which of its GPUs ran out of memory, so each GPU is assumed to need the
     // full share.
     if (const std::optional<double> share = run.ran_out ? 1 : run.others_share)
       profile.others_share = std::max(profile.others_share.value_or(0), *share);

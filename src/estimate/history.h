@@ -29,20 +29,21 @@ struct Recollection {
 // Predicts from `runs`, which must be newest first and not empty. Only runs on `gpu_type` are used
 // if there are any; otherwise all runs. point: the weighted 75th percentile of the peaks. Each run
 // weighs half as much as the second run after it, so a rise takes effect immediately and a fall
-// after four runs. bound: the highest peak that weighs at least a twentieth of the newest peak,
-// plus a margin of 10 % for a single run, falling to 3 % for four or more runs. The margin covers
-// peaks between two readings one second apart, and occasional algorithm searches by cuDNN. Its
-// values were chosen, not fitted. If no run has succeeded since the last run that ran out of
-// memory, point and bound are at least 10 % above the memory of that run.
+// after four runs. bound: the highest peak whose weight is at least a twentieth of the newest
+// peak's weight, plus a margin of 10 % for a single run, falling to 3 % for four or more runs. The
+// margin covers peaks between two readings one second apart, and occasional algorithm searches by
+// cuDNN. Its values were chosen, not fitted. If no run has succeeded since the last run that ran
+// out of memory, point and bound are at least 10 % above the memory of that run.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
 // The GPU types of a server, with their speed relative to the fastest type (core::PacesOf).
 using Paces = std::map<std::string, double>;
 
-// How a task with these runs uses a GPU of type `gpu_type`. runs: as for Recollect(), but may be
-// empty. The SM activity is taken from the newest run on this type, or, if there is none, from the
-// newest run on any type. The run time is the median of the newest five runs on the server's types,
-// converted to the fastest type. `gpu_type` always counts as one of the server's types.
+// How a task that has had these runs uses a GPU of type `gpu_type`. runs: as for Recollect(), but
+// may be empty. The SM activity is taken from the newest run on this type, or, if there is none,
+// from the newest run on any type. The run time is the median of the newest five runs on the
+// server's types, converted to the fastest type. `gpu_type` always counts as one of the server's
+// types.
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 

@@ -1,4 +1,4 @@
-// Looks up profiles measured by `carma profile` (profile/profiles.h) by task signature.
+// Looks up, by task signature, the profiles that `carma profile` has measured (profile/profiles.h).
 #pragma once
 
 #include <cstddef>

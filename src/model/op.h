@@ -1,4 +1,4 @@
-// The table of layer types, which gives the operation of a summary row by class name.
+// The table of layer types. It maps the class name of a summary row to the row's operation.
 #pragma once
 
 #include <string_view>
@@ -22,7 +22,7 @@ enum class Op {
   kOther,      // an unknown name
 };
 
-// Decides by class name only. The table has PyTorch's names and the variants that libraries define;
+// Uses only the class name. The table has PyTorch's names and the variants that libraries define;
 // Keras names are translated when a summary is read. A block with an operation in its name
 // ("ConvNormAct") gets this operation too, so call IsOperation first.
 Op OpOf(std::string_view type);

@@ -96,10 +96,10 @@ bool AddParams(std::int64_t& sum, std::int64_t params);
 // are missing.
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
-// Tables made from real runs print the batch as a number. Of the most frequent first dimensions,
-// the one that divides the most first dimensions is taken as the batch; in a tie, the largest.
-// Replaces its multiples by -1, -2 …, and adds a note about rows that do not fit. Does nothing if
-// the batch is already -1.
+// Tables made from real runs print the batch as a number. The batch is assumed to be one of the
+// most frequent first dimensions: the one that divides the most first dimensions, or, in a tie, the
+// largest. Replaces its multiples by -1, -2 …, and adds a note about rows that do not fit. Does
+// nothing if the batch is already -1.
 void FindBatch(LayerList& list);
 
 // Whether a row with parameters at a table's deepest level seems to be a block with hidden contents

@@ -197,9 +197,9 @@ class TreeReader {
     return Unit{};
   }
 
-  // Conv1D of transformers has inputs x outputs + outputs parameters but prints neither width. It
-  // reads the output of the last layer or, at the start of a branch, of the last norm. The first of
-  // these two widths that divides the number of parameters evenly is used.
+  // Conv1D from the Transformers library has inputs x outputs + outputs parameters but prints
+  // neither width. It reads the output of the last layer or, at the start of a branch, of the last
+  // norm. Of these two widths, the first that fits the number of parameters is used.
   void InferConv1D(Layer& layer) const {
     for (const auto& width : {last_width_, norm_width_}) {
       if (!width || layer.params == 0 || layer.params % (*width + 1) != 0) continue;

@@ -19,7 +19,7 @@ struct BoundTask {
   double sm_active = 0;   // when alone, summed over its GPUs
   double memory_mib = 0;  // minimum while it runs, summed over its GPUs
   // Share of a GPU that the task occupies under a slowdown limit, summed over its GPUs: its SM
-  // activity divided by the highest SM activity that a GPU running it can deliver.
+  // activity divided by the highest SM activity that a GPU can deliver while it runs the task.
   double limited_share = 0;
 };
 
@@ -37,10 +37,11 @@ struct BoundPool {
 //   "SM activity area at 1.05"    the same at the throughput that MPS was measured to reach
 //   "memory area"        work = memory x run at the GPU's memory
 //   "SM activity area, slowdown at most 2.5"  work = limited_share x run at a capacity of 1 per GPU
-// An area bound is the maximum over all times s of s + (work that cannot be done by s) / (GPUs x
-// capacity): no task runs faster than alone, and none runs before it is released and loaded
-// (docs/server/metrics.md). The result is empty if there are no tasks or no GPUs. The memory bound
-// needs usable_mib, and the last bound needs slowdown_limit. O(n log n); tasks in any order.
+// An area bound is the maximum over all times s of s + (work that cannot be done by time s) / (GPUs
+// x capacity). It is valid because no task runs faster than alone, and none runs before it is
+// released and loaded (docs/server/metrics.md). The result is empty if there are no tasks or no
+// GPUs. The memory bound needs usable_mib, and the last bound needs slowdown_limit. O(n log n);
+// tasks in any order.
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
 // The bound that no policy can beat: the highest bound valid for any way of sharing. The exclusive

@@ -80,8 +80,8 @@ NextStep Watch() {
   return {NextStep::What::kWatch, ReturnStep::kRelease, {}, {}};
 }
 
-// Requeues the job for another node, provided that the same run is still waiting for GPUs on this
-// node.
+// Requeues the job so that it can start on another node, provided that the same run is still
+// waiting for GPUs on this node.
 NextStep SendElsewhere(const Job& job) {
   if (std::string why = WhyItStays(job); !why.empty()) return GiveUp(std::move(why));
   if (job.excluded != "") return GiveUp("it excludes nodes");

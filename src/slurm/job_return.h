@@ -1,6 +1,7 @@
-// Requeues a Slurm job that ran out of GPU memory (with a larger claim), was killed by a
-// neighbour's fault, was asked to leave its GPUs, or waits on a full node. Pure. Each step depends
-// only on the request and Slurm's state and may be repeated, so a crash at any point does no harm.
+// Requeues a Slurm job that ran out of GPU memory, was killed by a neighbour's fault, was asked to
+// leave its GPUs, or waits on a full node. After running out of memory, the job gets a larger
+// claim. Pure. Each step depends only on the request and Slurm's state and may be repeated, so a
+// crash at any point does no harm.
 #pragma once
 
 #include <chrono>

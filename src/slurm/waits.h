@@ -1,5 +1,5 @@
-// Builds the AdminComment of jobs that wait on their node for GPUs. Slurm's commands show it to
-// users. Pure.
+// Builds the AdminComment of jobs that wait on their node for GPUs. Slurm's commands show this
+// comment to users. Pure.
 #pragma once
 
 #include <chrono>

@@ -36,7 +36,8 @@ struct Batch {
   std::vector<Notice> notices;         // new notices
   std::vector<Notice> notice_results;  // for notices already stored
   bool forget_calibration = false;
-  // Maps (GPU UUID, by rule) to the drain. An empty value means that the GPU is open again.
+  // Maps (GPU UUID, whether a health rule set the drain) to the drain. An empty value means that
+  // the GPU is open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
   std::vector<std::optional<Closing>>
       closings;  // the last entry applies; empty: the server is open

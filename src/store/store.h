@@ -223,8 +223,8 @@ struct BooksId {
 // When a batch must be safe from a power failure.
 enum class Durability {
   kNow,  // once Commit returns
-  // With the next kNow batch. Only for data that can be recovered after a restart. The batch
-  // survives a crash of the daemon, and earlier commits are safe.
+  // Together with the next kNow batch. Only for data that can be recovered after a restart. The
+  // batch survives a crash of the daemon, and earlier commits are safe.
   kLater,
 };
 
@@ -283,9 +283,9 @@ class Store {
   // usage, line waits, events and notices from before `ended_before`, and attempts that ended more
   // than kAttemptsKept before that time. Returns the number of deleted tasks.
   Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
-  // Begins a submission that needs several batches. The first batch takes `tasks` numbers, starting
-  // with `first`. Until FinishArrival, the tasks do not appear in any result or count, even after a
-  // restart.
+  // Begins a submission that needs several batches. The first batch reserves `tasks` task numbers,
+  // starting with `first`. Until FinishArrival, the tasks do not appear in any result or count,
+  // even after a restart.
   Result<Unit> BeginArrival(core::TaskId first, std::size_t tasks);
   Result<Unit> FinishArrival(core::TaskId first);
   // Deletes at most `most` tasks of an abandoned submission. Returns true if no tasks of the

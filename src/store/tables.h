@@ -122,8 +122,9 @@ void VisitTask(Visitor& column, Task& task) {
 
 // ---- tables whose rows are one value each ----
 
-// Visit(column, row) calls `column` for each column with its name (or several names, if one member
-// fills several columns) and its member. Row may be const.
+// Visit(column, row) calls `column` once for each column, with the column's name and the member
+// that it stores. If one member fills several columns, the call has several names. Row may be
+// const.
 template <class Row>
 struct Table;
 

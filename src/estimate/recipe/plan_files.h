@@ -23,8 +23,8 @@ using TrainingWords = std::vector<task::TrainingWord>;
 Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where);
 
 // Reads PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,
-// modules_to_save. The words describe adapter training. Errors: as for ReadDeepSpeed(), and for
-// other kinds of adapters.
+// modules_to_save. The words describe adapter training. Errors: as for ReadDeepSpeed(), and also if
+// the file describes another kind of adapter.
 Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
 
 // Reads model.safetensors.index.json, which is in the same folder as config.json. Converts

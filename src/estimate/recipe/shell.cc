@@ -282,7 +282,8 @@ class ShellReader {
     } while (!AtEnd() && depth > 0);
   }
 
-  // Expands "${…}" with a name, all items of an array, or a default. Other forms are not supported.
+  // Expands "${…}" if it contains a name, all items of an array, or a name with a default. Other
+  // forms are not supported.
   void ExpandBraces(bool quoted, Fields& fields) {
     const std::size_t from = at_ + 2;
     int depth = 1;

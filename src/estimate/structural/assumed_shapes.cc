@@ -21,7 +21,8 @@ constexpr std::int64_t kUnusedPositions = 2;
 
 Shape TextOf(std::int64_t tokens, std::int64_t width) {
   Shape shape;
-  // Cannot fail for plausible dimensions. If the width exceeds the limit, the shape stays unknown.
+  // Push() cannot fail for plausible dimensions. If the width exceeds the limit, the shape stays
+  // unknown.
   if (!shape.Push(-1) || !shape.Push(tokens) || !shape.Push(width)) return {};
   return shape;
 }
@@ -34,8 +35,8 @@ bool NamesPositions(std::string_view path) {
   return name == "wpe" || name.starts_with("position_emb") || name.starts_with("pos_emb");
 }
 
-// The index at which the activation listed at `at` runs: between two linear layers whose widths
-// match.
+// Where the activation at index `at` belongs in the order of execution: between two linear layers
+// whose widths match.
 std::size_t PlaceOf(const std::vector<Layer>& layers, std::size_t at) {
   constexpr std::size_t kReach = 4;
   for (std::size_t i = at - std::min<std::size_t>(at, 1); i >= 1 && at - i < kReach; --i) {

@@ -176,8 +176,8 @@ void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// The attention module adds position biases to its scores. They come from a table with one number
-// per head and per distance within a square. The softmax's result, one matrix per head, is
+// The attention module adds position biases to its scores. The biases come from a table with one
+// number per head and per distance within a square. The softmax's result, one matrix per head, is
 // therefore kept.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
@@ -270,9 +270,9 @@ void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // A module with parameters computes position scores, [..., queries, keys], from the queries, so no
-// fused kernel is used. The softmax's result is kept, and so are two copies of the queries, for the
-// products with keys and with positions. Queries in blocks also have overlapping copies of their
-// keys and values.
+// fused kernel is used. The softmax's result is kept, and so are two copies of the queries: one for
+// the product with the keys, one for the product with the positions. If the queries are in blocks,
+// overlapping copies of the keys and values are kept too.
 void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;

@@ -1,4 +1,4 @@
-// Decides by class name which tensors a layer keeps for its backward pass.
+// Determines from a layer's class name which tensors the layer keeps for its backward pass.
 #pragma once
 
 #include <string_view>

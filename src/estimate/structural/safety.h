@@ -14,7 +14,7 @@ enum class Evidence {
   kShapes,      // rules with input shapes, for layers without their parent modules
   kUncompared,  // 16-bit training, or bytes counted in 16 bits
   // Several module types are specific to this model, and their code has no rows. kOwnAttention: at
-  // least one of these types is an attention module. kOwnBlocks: none is.
+  // least one of these types is an attention module. kOwnBlocks: none of them is.
   kOwnAttention,
   kOwnBlocks,
   kText,     // rules with output shapes only (torchsummary)

@@ -36,8 +36,8 @@ constexpr double kRunCopiesKept = 2.0;
 // Copies during the optimizer's step, including the temporaries of kernels that process all tensors
 // at once.
 constexpr double kStepCopies = 3.5;
-// Copies of a tensor that is larger than any memory freed by the backward pass. Its weight, its
-// gradient and one temporary each need new memory.
+// Copies of a tensor that is larger than any block that the backward pass frees. The weight, its
+// gradient and one temporary each need newly allocated memory.
 constexpr double kLargeStepCopies = 3.0;
 
 constexpr double kKeptFactor = 1.01;     // allocator rounding and unusable remainders
@@ -140,7 +140,8 @@ std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
 
-// Uses the held memory that the dry run counted if it ran in the question's precision.
+// Uses the held memory that the dry run counted, provided that the dry run used the question's
+// precision.
 void TakeHeld(const Question& question, Numbers& numbers) {
   const std::optional<model::HeldBytes>& held = question.layers->held;
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;
@@ -232,8 +233,8 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
           {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
-// How much more memory the optimizer's step needs than the rest; 0 or less if the step fits into
-// the rest. If a dry run has counted the step's temporaries, they replace one copy of all
+// How much the memory of the optimizer's step exceeds rest_mib; 0 or less if the step fits into
+// rest_mib. If a dry run has counted the step's temporaries, these replace one copy of all
 // gradients.
 double StepMib(const Numbers& numbers, double rest_mib) {
   const double copy = numbers.step_mib ? 1 : 0;

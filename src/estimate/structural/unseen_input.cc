@@ -135,7 +135,7 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
 }
 
 // The input width of a linear layer, derived from its number of parameters. The layer is assumed to
-// have a bias if the number is a multiple of the outputs.
+// have a bias if this number is a multiple of the number of outputs.
 double WidthRead(const model::Layer& layer) {
   if (layer.in_features) return static_cast<double>(*layer.in_features);
   const std::int64_t outputs = layer.out.last();

@@ -1,8 +1,9 @@
 // Compares the closed form with what autograd keeps for one block. The kept bytes were counted with
 // saved_tensors_hooks on blocks in plain PyTorch that match those of Transformers and diffusers.
 // Weights and duplicate tensors are excluded; for fused attention, the tensors kept by its kernels
-// are included. The numbers are bytes per token and element of the width, in fp32, in bf16 and
-// under autocast. They include the statistics of norms and attention, which the closed form omits.
+// are included. The numbers are bytes per token and per element of the width, for fp32, for bf16
+// and under autocast. They include the statistics of norms and attention, which the closed form
+// omits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

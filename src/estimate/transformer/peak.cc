@@ -25,9 +25,9 @@ const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
 // fraction of the bytes moved, up to a limit.
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
-// Reserved bytes per byte of logits and activations, because blocks of varying sizes leave gaps.
-// There is one factor for each cause. All but the last were fitted to runs of fixed length; the
-// last is for sizes that never repeat.
+// Reserved bytes per byte of logits and activations. The factors are above 1 because blocks of
+// varying sizes leave gaps. There is one factor for each cause. All but the last were fitted to
+// runs of fixed length; the last is for sizes that never repeat.
 constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
@@ -124,8 +124,8 @@ double MovingMib(const Moment& moment) {
 }
 
 // Activations use blocks of many sizes. These blocks are still cached when the optimizer allocates
-// its memory in the first step, so both count, and so do the gaps between the blocks. moments: the
-// first must be the optimizer's step.
+// its memory in the first step, so the blocks, the gaps between them and the optimizer's memory all
+// count. moments: the first must be the optimizer's step.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
   const Moment& busiest = *std::ranges::max_element(
@@ -262,8 +262,9 @@ bool CountsBeside(const TransformerConfig& config) {
          config.usual_length == 0;
 }
 
-// Lists properties of this training run that no measured run had, or that only runs from a source
-// with few details had. Empty if the measured runs cover all its properties.
+// Lists the properties of this training run that the measurements do not cover. No measured run had
+// such a property, or all measured runs that had it come from sources with few details. Empty if
+// all properties are covered.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");

@@ -12,9 +12,9 @@ constexpr double kDeepSpeedBucketBytes = 4e9;
 // Bytes of offloaded parameters that ZeRO's third stage keeps on the GPU by default.
 constexpr double kLiveParameterBytes = 2e9;
 
-// Bytes per parameter of the blocks' matrices, including scales. nf4 has 4 bits and one fp32 scale
-// per 64 weights, which double quantisation quantises again. GPTQ has a scale and a zero per 128
-// weights.
+// Bytes per parameter of the blocks' matrices, including scales. nf4 has 4 bits per weight and one
+// fp32 scale per 64 weights; double quantisation also quantises the scales. GPTQ has a scale and a
+// zero per 128 weights.
 double BytesOf(Quantisation quantisation, double plain) {
   switch (quantisation) {
     case Quantisation::kNone:
@@ -204,8 +204,8 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 namespace {
 
 // The reference model is sharded like the trained model, and has no gradients or states. The engine
-// keeps its memory reserved. Other frozen models are not sharded. They are stored in 16 bits if
-// training uses 16 bits anywhere.
+// keeps its memory reserved. Other frozen models are not sharded. They are stored in 16 bits if any
+// part of training uses 16 bits.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
   constexpr double kBytesPerMib = 1 << 20;
   const bool on_host = plan.offload_parameters;

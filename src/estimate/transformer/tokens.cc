@@ -124,10 +124,10 @@ double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) 
   return fp32 ? 8 : 6;
 }
 
-// Bytes per element of the stream for scales and gates that depend on the sample. The results of
-// both norms and of both parts are factors and therefore kept. If the layers that compute the
-// scales are frozen, nothing is kept. A block with two parallel parts has one norm and one common
-// result, but concatenates the inputs of its last matrix.
+// Bytes that are kept, per element of the stream, for scales and gates that depend on the sample.
+// The results of both norms and of both parts are factors and therefore kept. If the layers that
+// compute the scales are frozen, nothing is kept. A block with two parallel parts has one norm and
+// one common result, but concatenates the inputs of its last matrix.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
   const double beside = config.side_by_side;
