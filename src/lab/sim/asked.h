@@ -65,7 +65,8 @@ class AskedPlacing {
   // answers may have changed.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
-  // The task that servers are kept free for, because other tasks have passed it for too long.
+  // The task for which servers are kept free, because other tasks have been starting ahead of it
+  // for too long.
   std::optional<std::uint64_t> kept_for_;
   std::vector<std::uint32_t> kept_;
 };

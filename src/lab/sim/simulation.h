@@ -93,7 +93,7 @@ class Simulation {
   int still_days_ = 0;  // days on which tasks waited but none ran
 
   std::optional<IdleFirst> idle_first_;  // only with several servers
-  // Only used if the servers have a common queue with a method other than Placing::kQueue.
+  // Used only if the servers share a queue and the method is not Placing::kQueue.
   LinesAbove lines_;
   Candidates candidates_;
   std::optional<SlurmPlacing> slurm_;
