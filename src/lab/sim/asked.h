@@ -30,7 +30,7 @@ class AskedPlacing {
 
   // Call this when this server's answers may have changed.
   void Changed(std::uint32_t server) { touched_.push_back(server); }
-  // Places tasks until no server would start one. Call it only if no reports are due.
+  // Places tasks until no server would start another. Call it only if no reports are due.
   void Place(base::Time now, const PlaceTask& place);
   // Call this after servers have been assigned to the task.
   void Placed(const Job& job);

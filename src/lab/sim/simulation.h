@@ -61,7 +61,7 @@ class Simulation {
   void LeaveQueue(std::uint32_t node, Job& job);
   void Retire(JobIndex index, const core::TaskRecord& record);
 
-  // ---- above.cc: tasks in the queue above the servers ----
+  // ---- above.cc: tasks in the queue that feeds the servers ----
   bool HasAbove() const { return options_.above.placing != Placing::kQueue; }
   double RateOf(const Job& job) const;
   void EnterAbove(JobIndex index);
@@ -73,7 +73,7 @@ class Simulation {
   void LeaveAbove(JobIndex index);
   void Dispatch();
   PlaceTask Placer();
-  void OnAbove();  // handles the timer of the queue above
+  void OnAbove();  // handles the timer of the cluster's queue
   void Report();   // makes the servers report before the queue asks them
 
   const RunOptions& options_;
