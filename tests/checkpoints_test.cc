@@ -1,5 +1,5 @@
-// Tests tasks that have the same number: two daemons use one working directory, or an old directory
-// gets a new database.
+// Tests tasks that have the same number, because two daemons use one working directory or an old
+// directory gets a new database.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -138,7 +138,8 @@ TEST_F(DailyLife, AMistakeInTheFileIsReportedUntilItIsFixed) {
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
 }
 
-// If the configured group has been removed, carmad starts but admits no other user.
+// If the configured group no longer exists, carmad still starts, but admits only root and its own
+// user.
 TEST_F(DailyLife, AMissingGroupAdmitsNoUserAndIsReported) {
   site.Set("daemon.allow_groups", "[\"nogroup_x\"]");
   site.Start();

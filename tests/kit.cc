@@ -74,8 +74,8 @@ void KillLeftovers(const std::string& folder) {
 }
 
 // Settings for a server whose clock runs a thousand times faster than real time, on a machine that
-// is busy with other tests. Samples are rare, and no sample counts as too old because the machine
-// was slow.
+// is busy with other tests. Samples are rare, and a slow machine never makes a sample count as too
+// old.
 std::map<std::string, std::string> UsualSettings() {
   // Tasks share GPUs through streams, with as many neighbours as under MPS, so that no test depends
   // on NVIDIA's programs on this machine.
@@ -225,7 +225,8 @@ Ran Site::Stop(int signal) {
   return daemon_.Wait();
 }
 
-// Calls from this program, because another user may be unable to reach the build folder.
+// Makes the call from within this program, because another user may be unable to reach the build
+// folder.
 std::string Site::CallAs(uid_t uid, const std::string& method, const std::string& target,
                          const std::string& body) const {
   return CallAsUser(uid, [&] {

@@ -70,7 +70,7 @@ TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
       site.Train({"--gpu-mem", "12G"}, {.memory_mib = 11'000, .solo_s = kLongRun});
   AwaitMemory(neighbour, 11'000);
   // The processes take 16 000 MiB in total. No single process takes more than a quarter of the
-  // promised 8 GiB, and the GPU has 28 GiB.
+  // promised 8 GiB, and the GPU has 28 GiB left.
   const std::uint64_t eight =
       SubmitEight({"--gpu-mem", "8G", "--retries", "0"},
                   {.memory_mib = 2'000, .solo_s = kLongRun, .sm_active = 0.05});

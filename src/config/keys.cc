@@ -310,7 +310,7 @@ std::vector<Key> MakeKeys() {
       Of("slots.preempt_notice", "How long before a preemption a task is asked to checkpoint.",
          Span(Duration{0}, kYear), AT(policy.slots.preempt_notice)),
       Of("slots.shutdown_notice",
-         "How long before a shutdown tasks are asked to checkpoint (docs/server/operations.md).",
+         "How long before a shutdown CARMA asks tasks to checkpoint (docs/server/operations.md).",
          Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
          "Stop a task not known to checkpoint at the end of its time slice: never, once or every "

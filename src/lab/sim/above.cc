@@ -1,5 +1,5 @@
-// The queue above the servers: which tasks wait, which run on which servers, and when a returned
-// task can start again.
+// The queue that feeds the servers: which tasks wait, which run on which servers, and when a
+// returned task can start again.
 #include "lab/sim/above.h"
 
 #include <algorithm>

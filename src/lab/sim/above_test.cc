@@ -1,4 +1,4 @@
-// Tests of scheduling above the servers, in small clusters with exact end times.
+// Tests of the queue that feeds several servers, in small clusters with exact end times.
 #include "lab/sim/above.h"
 
 #include <gtest/gtest.h>

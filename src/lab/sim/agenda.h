@@ -17,7 +17,7 @@ inline constexpr base::Time kDaemonsStart{};
 // The purpose of a timer. Each kind exists once per run, per server or per task.
 enum class Due : std::uint8_t {
   kArrivals,      // the next tasks are submitted
-  kAbove,         // the queue above the servers is examined again
+  kAbove,         // the queue that feeds the servers is examined again
   kReservations,  // the servers receive the next reservations
   kWake,          // per server: wake-up requested by its core
   kTick,          // per server: its monitor takes samples if needed

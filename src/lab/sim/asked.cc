@@ -1,5 +1,5 @@
-// Asks the servers whether they would start a task, and keeps servers free for a task that other
-// tasks have passed for too long.
+// Asks the servers whether they would start a task. Keeps servers free for a task if other tasks
+// have been starting ahead of it for too long.
 #include "lab/sim/asked.h"
 
 #include <algorithm>
@@ -40,9 +40,9 @@ bool AskedPlacing::IsKeptFrom(const Job& job, std::uint32_t node) const {
   return kept_for_ && *kept_for_ != core::Number(job.id) && std::ranges::count(kept_, node) > 0;
 }
 
-// If other tasks have been passing a waiting task for at least pass_limit, reserves the servers
-// that it needs, starting with those that have the fewest tasks. A reserved server does not accept
-// other tasks until this task has started.
+// If other tasks have been starting ahead of a waiting task for at least pass_limit, reserves the
+// servers that the waiting task needs, starting with those that have the fewest tasks. A reserved
+// server does not accept other tasks until this task has started.
 void AskedPlacing::KeepServers(std::span<const LinesAbove::Waiting> looked_at, base::Time now) {
   if (kept_for_ || !options_.policy.pass_limit || looked_at.size() < 2) return;
   const auto since = [this](const LinesAbove::Waiting& each) {

@@ -30,7 +30,7 @@ class AskedPlacing {
 
   // Call this when this server's answers may have changed.
   void Changed(std::uint32_t server) { touched_.push_back(server); }
-  // Places tasks until no server would start one. Call it only if no reports are due.
+  // Places tasks until no server would start another. Call it only if no reports are due.
   void Place(base::Time now, const PlaceTask& place);
   // Call this after servers have been assigned to the task.
   void Placed(const Job& job);
@@ -65,7 +65,8 @@ class AskedPlacing {
   // answers may have changed.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
-  // The task that servers are kept free for, because other tasks have passed it for too long.
+  // The task for which servers are kept free, because other tasks have been starting ahead of it
+  // for too long.
   std::optional<std::uint64_t> kept_for_;
   std::vector<std::uint32_t> kept_;
 };

@@ -19,7 +19,7 @@ constexpr int kMostLooks = 20'000;
 // exceeds the limit, every larger set that contains it is skipped.
 class Search {
  public:
-  // by_worth: the order to try neighbours in.
+  // by_worth: the order in which neighbours are tried.
   Search(std::span<const Load> loads, const std::vector<std::size_t>& by_worth, double limit,
          double most)
       : loads_(loads), by_worth_(by_worth), limit_(limit), most_(most) {}

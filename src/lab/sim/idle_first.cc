@@ -1,4 +1,4 @@
-// Places tasks from the first-in-first-out queue above several servers.
+// Places tasks from one first-in-first-out queue that feeds several servers.
 #include "lab/sim/idle_first.h"
 
 namespace carma::sim {

@@ -1,8 +1,8 @@
-// The first-in-first-out queue above several servers (Placing::kQueue). Its first task goes to a
-// server with an empty main queue: the one with the most idle GPUs, then the fewest tasks, then the
-// lowest number. The server's own scheduler then decides which GPU the task gets. So a server never
-// hoards tasks that another could start, and only one scheduler considers each task. Private to
-// sim.
+// The first-in-first-out queue that feeds several servers (Placing::kQueue). Its first task goes to
+// a server with an empty main queue: the one with the most idle GPUs, then the fewest tasks, then
+// the lowest number. The server's own scheduler then decides which GPU the task gets. So a server
+// never hoards tasks that another could start, and only one scheduler considers each task. Private
+// to sim.
 #pragma once
 
 #include <cstdint>

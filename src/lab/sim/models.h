@@ -1,4 +1,4 @@
-// The physical models of a simulated GPU server, each with its source. Pure functions of values.
+// The physical models of a simulated GPU server, each with a reference. All are pure functions.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ struct MemoryModel {
   base::Duration load{14'000};        // launch to first allocation
   base::Duration crash_delay{8'000};  // failed allocation to process exit
   // Option: the first allocation takes only this share of the plateau. The rest follows in equal
-  // steps over `ramp`. Each step can fail, which is a late crash that loses work.
+  // steps over `ramp`. Each step can fail; such a late crash loses work.
   double first_share = 1.0;
   base::Duration ramp{0};
   // Option: after the ramp the memory grows in steps by this share of the plateau per hour (caches,

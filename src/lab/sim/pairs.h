@@ -48,9 +48,9 @@ struct PairAgreement {
 // Compares the pairs with these formulas, in this order: no interference; the simulator's model of
 // the method (streams, or MPS for tasks whose activity is all that is known) with its own factor
 // and with the best factor for these pairs (least squares); 1 / (1 + k u m) with the best k, where
-// u is the task's own utilisation and m is its neighbour's memory; for streams also a fit to
-// nvidia-smi's utilisation, which is not SM activity. The simulator's model takes the utilisation
-// as SM activity, which may overstate a task's work. pairs: not empty.
+// u is the task's own utilisation and m is its neighbour's memory utilisation; and, for streams
+// only, a fit to nvidia-smi's utilisation, which is not SM activity. The simulator's model takes
+// the utilisation as SM activity, which may overstate a task's work. pairs: not empty.
 std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
                                         const std::vector<MeasuredPair>& pairs);
 

@@ -10,7 +10,7 @@
 namespace carma::sim {
 
 // A step function of time, stored as at most `limit` points (at least 2). Beyond this limit,
-// neighbours are merged into their mean over time, so the overall mean stays exact.
+// neighbouring points are merged into their time-weighted mean, so the overall mean stays exact.
 class Series {
  public:
   Series(std::size_t limit, base::Time from) : limit_(limit), open_{.at = from}, since_(from) {}

@@ -20,8 +20,8 @@ constexpr int kMostStillDays = 400;
 // which do not start with the first submission. The window is the longest of these periods.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// The run is abandoned after this many stops per task during which no task saved any work. By then,
-// time slices that started at one second have grown to their maximum.
+// The run is abandoned if there have been this many stops per task without any task saving work. By
+// then, time slices that started at one second have grown to their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of the tasks' output.

@@ -61,7 +61,7 @@ class Simulation {
   void LeaveQueue(std::uint32_t node, Job& job);
   void Retire(JobIndex index, const core::TaskRecord& record);
 
-  // ---- above.cc: tasks in the queue above the servers ----
+  // ---- above.cc: tasks in the queue that feeds the servers ----
   bool HasAbove() const { return options_.above.placing != Placing::kQueue; }
   double RateOf(const Job& job) const;
   void EnterAbove(JobIndex index);
@@ -73,7 +73,7 @@ class Simulation {
   void LeaveAbove(JobIndex index);
   void Dispatch();
   PlaceTask Placer();
-  void OnAbove();  // handles the timer of the queue above
+  void OnAbove();  // handles the timer of the cluster's queue
   void Report();   // makes the servers report before the queue asks them
 
   const RunOptions& options_;
@@ -93,7 +93,7 @@ class Simulation {
   int still_days_ = 0;  // days on which tasks waited but none ran
 
   std::optional<IdleFirst> idle_first_;  // only with several servers
-  // Only used if the servers have a common queue with a method other than Placing::kQueue.
+  // Used only if the servers share a queue and the method is not Placing::kQueue.
   LinesAbove lines_;
   Candidates candidates_;
   std::optional<SlurmPlacing> slurm_;

@@ -12,7 +12,8 @@ namespace {
 constexpr double kGainS = 1e-3;
 
 base::Duration RoundUp(double seconds) {
-  // No timer needs to be later than this. Adding this to any time of a run does not overflow.
+  // No timer needs to be set for later than this. Adding this to any time of a run does not
+  // overflow.
   constexpr double kLongestMs = 1e15;
   return base::Duration(static_cast<std::int64_t>(std::min(std::ceil(seconds * 1000), kLongestMs)));
 }

@@ -23,7 +23,7 @@ class MpsClient {
   MpsClient& operator=(const MpsClient&) = delete;
 
   const MpsWelcome& welcome() const { return welcome_; }
-  // Reports to the MPS server which GPU or instance of which simulated server this client uses.
+  // Tells the MPS server which GPU or MIG instance this client uses, and on which simulated server.
   void Uses(int place, const std::string& state_path) const;
   // Raises this signal in this process when the server sends a message or exits.
   void RaiseOnNews(int signal) const;

@@ -13,8 +13,8 @@ namespace carma::simgpu {
 // misbehave. The daemon reads the words again at every step: refuse-start, hang-start, hang, crash,
 // server-fails, fault, full, tolerant, resident, vague-error, no-partitions, r535, r580, r590.
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
-// Whether the word is set. With r535, r580 or r590 the daemon behaves like that driver branch, and
-// without them like branch 550. Unknown words have no effect.
+// Whether the word is set. With r535, r580 or r590, the daemon behaves like that driver branch;
+// otherwise, like branch 550. Unknown words have no effect.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 
 // Prints one line on stderr and returns exit code 1.

@@ -88,8 +88,8 @@ Result<Unit> ControlDaemon::Open() {
   ::mkfifo(folders_.LogFifo().c_str(), 0777);
   privileged_ = CARMA_TRY(ListenAnew(folders_.Privileged()));
   listener_ = CARMA_TRY(ListenAnew(folders_.Control()));
-  // The folder's mode decides which users may connect. A shared daemon must also admit clients of
-  // other users.
+  // The folder's mode determines which users may connect. A shared daemon must also admit clients
+  // of other users.
   ::chmod(folders_.Control().c_str(), 0666);
   if (!Is535())
     CARMA_TRY(base::WriteFileAtomic(folders_.PidFile(), std::to_string(::getpid()), 0666));

@@ -1,4 +1,4 @@
-// Injects damage into a simulated GPU server: Xids, GPU conditions, driver faults.
+// Injects faults into a simulated GPU server: Xids, GPU conditions, driver failures.
 #include <algorithm>
 #include <cstring>
 #include <iterator>

@@ -59,9 +59,9 @@ struct Crowd {
   std::array<double, kMaxResidents> speeds;
 };
 
-// A task that would keep more SMs busy than it is allowed takes proportionally longer. This is the
-// simulator's rule for MIG instances (sim/gpu_types.h). Here it also applies to a thread percentage
-// under MPS.
+// A task takes proportionally longer if it would keep more SMs busy than it is allowed to. This is
+// the simulator's rule for MIG instances (sim/gpu_types.h). Here it also applies to a thread
+// percentage under MPS.
 double BaseSpeed(const World& world, const Resident& resident, const Share& share) {
   const double allowed = resident.sm_cap * world.gpus[share.gpu].compute;
   return share.sm_active <= allowed ? 1 : allowed / share.sm_active;

@@ -198,8 +198,8 @@ const GroupLimit* FindLimit(const World& world, int gpu, const std::string& grou
 // the path is too long.
 bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
               std::int64_t hard_mib);
-// Called for an MPS client within its soft limit that finds the GPU full. Like NVIDIA's server,
-// terminates clients of groups above their soft limits until `wanted` fits. Does nothing if that
+// Called if an MPS client that is within its soft limit finds the GPU full. Like NVIDIA's server,
+// it terminates clients of groups above their soft limits until `wanted` fits. Does nothing if that
 // would not free enough memory.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 

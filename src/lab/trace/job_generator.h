@@ -31,8 +31,8 @@ struct GeneratorOptions {
 // with probability 0.4 the next job belongs to the same burst and the mean gap is 25 s; otherwise
 // it is 235 s. Jobs have 1, 2, 4 or 8 GPUs in 71, 4, 14 and 11 % of the cases. Their durations are
 // log-normal with median 940 s and log deviation 2.18, at most 30 days. GPUs and durations are
-// fitted to the published Philly trace (GPUs of its jobs of at least 20 minutes, durations of all
-// its jobs).
+// fitted to the published Philly trace (GPU counts of its jobs that last at least 20 minutes,
+// durations of all its jobs).
 class JobGenerator {
  public:
   explicit JobGenerator(const GeneratorOptions& options);

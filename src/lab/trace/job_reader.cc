@@ -55,8 +55,8 @@ bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
                        row.Text(column));
 }
 
-// If the end is known, sets the duration: the time from the start, which SetSubmit has accepted, to
-// the end.
+// If the end is known, sets the duration: the time between the start, which SetSubmit has accepted,
+// and the end.
 void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
   const std::optional<double> to = row.Number(end);
   out.SetDuration(job, to ? std::optional(*to - *row.Number(start)) : std::nullopt, row.Text(end));

@@ -42,12 +42,12 @@ struct SampleFacts {
 //
 // Jobs are thinned at random, which preserves the time of day and the mix of sizes and durations.
 // Thinning jobs one by one would turn any arrivals into a Poisson process. Keeping or dropping
-// whole bursts (jobs no further apart than some gap) would make them burstier instead. So several
-// samples are drawn with each of several gaps, from 0 to the 95th percentile, and the sample that
-// differs least is used. The difference is |ln load ratio| + |ln CV ratio| + distance of the
-// profiles (arrivals by hour of the day if that is known and the trace is longer than a day, else
-// by 24ths of its span). The sample starts at its first job. A trace with less than the requested
-// load is kept unchanged. Errors: kInvalid: no jobs, or an empty sample.
+// whole bursts (jobs no further apart than some gap) would make the arrivals burstier instead. So
+// several samples are drawn with each of several gaps, from 0 to the 95th percentile, and the
+// sample that differs least is used. The difference is |ln load ratio| + |ln CV ratio| + distance
+// of the profiles (arrivals by hour of the day if that is known and the trace is longer than a day,
+// else by 24ths of its span). The sample starts at its first job. A trace with less than the
+// requested load is kept unchanged. Errors: kInvalid: no jobs, or an empty sample.
 Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options);
 
 }  // namespace carma::trace

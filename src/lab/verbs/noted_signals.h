@@ -1,5 +1,4 @@
-// Records signals that terminate programs, so a verb can first stop the programs that it has
-// started.
+// Records termination signals, so that a verb can first stop the programs that it has started.
 #pragma once
 
 #include <signal.h>

@@ -41,8 +41,8 @@ std::string DemoLine(const DemoData& data);
 // Finds the events on a server between two snapshots of its state.
 class DemoNews {
  public:
-  // Returns sentences about tasks that have run out of GPU memory, been retried, or ended after a
-  // retry since the last call.
+  // Returns sentences about tasks that, since the last call, have run out of GPU memory, been
+  // retried, or ended after a retry.
   std::vector<std::string> Look(const api::OverviewView& server, std::int64_t began_ms);
 
  private:

@@ -355,7 +355,7 @@ Result<Unit> ProfileCall::Measure() {
   return measured;
 }
 
-// Returns an empty string if the signature cannot be determined, which must not make the whole
+// Returns an empty string if the signature cannot be determined. This must not make the whole
 // profile fail.
 std::string ProfileCall::Signature(const std::string& name) const {
   const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);

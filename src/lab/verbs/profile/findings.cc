@@ -172,8 +172,8 @@ class TypeWork {
     return u;
   }
 
-  // Converts a meeting for the fits, which identify workloads by number: their position among the
-  // profiles.
+  // Converts a meeting to the form that the fits use: workloads are identified by their position
+  // among the profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
     // Uses the median, so one run on a busy host does not change the parameters.
     SeenSlowdown seen{.slowdown = meeting.slowdown.median};

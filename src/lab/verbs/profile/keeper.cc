@@ -43,7 +43,7 @@ void OnEndAsked(int) {
   end_asked = 1;
 }
 
-// Makes a signal that terminates the keeper also terminate the keeper's program.
+// Installs handlers so that a signal that terminates the keeper also terminates its program.
 void ServeSignals() {
   struct sigaction action {};
   action.sa_handler = OnEndAsked;

@@ -18,7 +18,7 @@
 namespace carma::cli {
 namespace {
 
-// While its activity is below this share of the usual value, a program is still loading.
+// A program counts as loading while its activity is below this share of the usual value.
 constexpr double kActiveShare = 0.1;
 
 std::optional<double> ActivityOf(const ProfileSample& sample) {

@@ -24,11 +24,11 @@ struct ProfileSample {
   std::optional<double> energy_j;
 };
 // Times at which a GPU first became active and at which its activity finally ended. The last sample
-// should be later than both. Interpolates: the activity of the first or last active sample, divided
-// by the usual activity, is the part of its span in which the GPU was active. Uses the coarse
-// utilisation if there is no SM activity. Empty if both are unknown or the GPU was never active.
-// Samples are in chronological order; the first only marks the beginning of the second sample's
-// span.
+// should be later than both. Interpolates within the spans of the first and the last active sample:
+// the GPU counts as active for a part of the span, namely the sample's activity divided by the
+// usual activity. Uses the coarse utilisation if there is no SM activity. Empty if both are unknown
+// or the GPU was never active. Samples are in chronological order; the first only marks the
+// beginning of the second sample's span.
 struct ActiveSpan {
   double from_s = 0;
   double until_s = 0;
@@ -66,7 +66,7 @@ struct MeasuredRun {
   std::string gpu;  // UUID of the whole GPU, even for runs on its instances
   std::vector<RunInstance> instances;
   // Only set for a member that ran alone. load_s: time until the GPU was active; unload_s: from the
-  // end of activity until the process exits; sm_active: mean between these two moments.
+  // end of activity until the process exits; sm_active: mean from the start to the end of activity.
   std::optional<double> load_s;
   std::optional<double> unload_s;
   std::optional<double> sm_active;

@@ -19,7 +19,7 @@
 namespace carma::cli {
 namespace {
 
-// Sections of the configuration that affect how a simulated server decides.
+// Sections of the configuration that affect a simulated server's decisions.
 constexpr std::array kSections{"policy.",  "fair.",     "limits.", "slots.",
                                "reserve.", "recovery.", "monitor."};
 

@@ -1,4 +1,4 @@
-// trace window, sample, map, generate: turn one trace into another trace on standard output.
+// trace window, sample, map, generate: make a new trace and write it to standard output.
 #include <fmt/format.h>
 
 #include "base/text.h"
