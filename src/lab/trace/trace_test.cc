@@ -67,7 +67,7 @@ TEST(Catalogue, DistinguishesUnknownFromUnusable) {
 
 TEST(Catalogue, RefusesWithTheLine) {
   const std::vector<std::pair<std::string, const char*>> cases{
-      {"", "c.csv: empty"},
+      {"", "c.csv: no header line"},
       {"a,b\n", "c.csv:1: no column 'workload_id'"},
       {"workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure\n",
        "c.csv: no column 'memory_mib'"},
@@ -153,7 +153,7 @@ TEST(ParseTrace, ReadsAnyGpuTypeAsEmpty) {
 
 TEST(ParseTrace, RefusesWithTheLine) {
   const std::vector<std::pair<std::string, const char*>> cases{
-      {"", "t.csv: empty"},
+      {"", "t.csv: no header line"},
       {"submit_s,workload_id\n", "t.csv: no tasks"},
       {"submit_s\n0\n",
        "t.csv:1: no column 'workload_id' in the header (for a cluster trace, run 'carma trace "
