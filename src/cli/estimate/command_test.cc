@@ -28,7 +28,7 @@ TEST_F(App, EstimateOfAScriptWithoutAModelNamesRun) {
   std::ofstream(path) << "import torch\n";
   const Ran ran = Run({"estimate", path});
   EXPECT_EQ(ran.exit_code, 1) << ran.err;
-  EXPECT_NE(ran.out.find(": carma estimate --run python3 '" + path + "'\n"), std::string::npos)
+  EXPECT_NE(ran.out.find("run carma estimate --run python3 '" + path + "'\n"), std::string::npos)
       << ran.out;
 }
 

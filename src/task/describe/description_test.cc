@@ -185,7 +185,7 @@ TEST(Description, ReportsMistakesWithTheirPlace) {
       {{{"time", "soon"}}, "--time: expected a time span"},
       {{{"array", "0-1999999"}}, "--array: an array may have at most 10000 tasks"},
       {{{"array", "5-1"}}, "--array: expected indices"},
-      {{{"array", "0-9%0"}}, "--array: expected a number of tasks"},
+      {{{"array", "0-9%0"}}, "--array: expected a limit of at least one task"},
       {{{"array", "1000000001"}}, "--array: array index 1000000001 is above"},
       {{{"dependency", "after:1"}}, "--dependency: expected afterok"},
       {{{"dependency", "afterok:x"}}, "--dependency: expected afterok"},

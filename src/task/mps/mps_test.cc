@@ -274,7 +274,8 @@ TEST_F(MpsControlTest, EndsClients) {
 
 TEST_F(MpsControlTest, ReportsEveryFailureInASentence) {
   MpsControl missing({fake_.setup.shim_path, "/no/such/control", fake_.setup.dir, {}}, fake_.id);
-  EXPECT_THAT(missing.Ready(Soon()).error().message, HasSubstr("no program /no/such/control"));
+  EXPECT_THAT(missing.Ready(Soon()).error().message,
+              HasSubstr("program /no/such/control not found"));
   MpsControl nowhere({fake_.setup.shim_path, "no-such-control", fake_.setup.dir, {}}, fake_.id);
   EXPECT_EQ(nowhere.Ready(Soon()).error().message,
             "program 'no-such-control' not found in carmad's $PATH (collocation.mps_control)");
