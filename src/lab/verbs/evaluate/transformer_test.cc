@@ -68,7 +68,7 @@ TEST_F(Transformers, AreAnsweredInPartsWithoutADaemon) {
   EXPECT_GE(json["bound_mib"], json["point_mib"]);
   const Ran text = Ask({"--seq-len", "8", "--batch", "2"});
   EXPECT_THAT(text.out, HasSubstr("llama, 16 layers, 271.1 M parameters"));
-  EXPECT_THAT(text.out, HasSubstr("highest at the optimizer's step"));
+  EXPECT_THAT(text.out, HasSubstr("peak: the optimizer's step"));
   EXPECT_THAT(text.out, HasSubstr(" 824M\n")) << "one unit in all outputs";
 }
 
@@ -153,7 +153,8 @@ TEST_F(Transformers, ReportAMistakeInOneLineWithExitCodeTwo) {
        "--packed cannot be combined with"},
       {{"--hf-config", Path("config.json"), "--pp", "17"}, "17 pipeline stages"},
       {{"--hf-config", Path("config.json"), "--offload", "x"}, "--offload: 'x'"},
-      {{"--hf-config", Path("config.json"), Path("models.csv")}, "expected a file or --hf-config"},
+      {{"--hf-config", Path("config.json"), Path("models.csv")},
+       "expected either a file or --hf-config, not both"},
       {{"evaluate", "--runs", Path("runs.csv")}, "expected --runs and --models together"},
       {{"evaluate", "--runs", Path("runs.csv"), "--runs", Path("none.csv"), "--models",
         Path("models.csv")},
