@@ -105,8 +105,8 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
       {"nobody counts",
        [](gpu::Reading& r, config::Settings&) { r.counters = gpu::CounterSource::kNone; },
        Level::kWarn,
-       "no source reports SM activity (dcgmi cannot be started); a task may join others if "
-       "kernels ran at most 80 % of the time"},
+       "no source reports SM activity (dcgmi cannot be started); tasks may share this GPU while "
+       "kernels run at most 80 % of the time"},
       {"not counted, and not required",
        [](gpu::Reading& r, config::Settings& s) {
          r.counters = gpu::CounterSource::kNone;
