@@ -64,7 +64,7 @@ Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
     return Unavailable(
         "this driver does not support memory limits (branch 615 or newer is required)");
   const NvmlSession session(api);
-  if (!session.open()) return Unavailable("the driver does not answer");
+  if (!session.open()) return Unavailable("the driver does not respond");
   for (const MemoryLimit& limit : limits) CARMA_TRY(SetOne(api, group, limit));
   return Unit{};
 }
