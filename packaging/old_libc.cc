@@ -216,7 +216,7 @@ const char* sigabbrev_np(int number) noexcept {
   }
 }
 
-// New in glibc 2.34. Descriptors opened after this call are not listed, but all of ours are closed
+// New in glibc 2.34. Does not cover descriptors opened after this call, but all of ours are closed
 // on exec.
 using CloseFrom = int(posix_spawn_file_actions_t*, int);
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t* actions,

@@ -77,7 +77,7 @@ struct ExplainView {
   static void VisitFields(auto& field, auto& explain) {
     field("task", explain.task, "", {.required = true, .expected = "the task"});
     field("gpus", explain.gpus,
-          "Whether each GPU can take the task; present only while the task is waiting.");
+          "Whether each GPU can take the task; empty unless the task is waiting.");
     field("host", explain.host,
           "Whether the server has enough cores and memory for the task; set only while the task is "
           "waiting.");

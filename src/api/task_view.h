@@ -118,7 +118,7 @@ struct TaskView {
   static void VisitFields(auto& field, auto& task) {
     field("id", task.id, "Task number, from 1, never reused.");
     field("name", task.name, "Name.");
-    field("user", task.user, "Submitter's user name, as reported by the kernel.");
+    field("user", task.user, "Submitter's user name (the kernel reports the UID).");
     field("uid", task.uid, "Submitter's UID.");
     field("state", task.state, "State of the task.",
           {.words = "submitted,estimating,queued,launching,running,stopping,succeeded,failed,"

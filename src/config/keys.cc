@@ -48,7 +48,7 @@ Key Of(const char* name, const char* meaning, const Kind<T>& kind, At at,
 // ---- kinds that only one key uses ----
 
 Kind<unsigned> FileMode() {
-  return {"quoted octal file mode like \"0660\"", kText,
+  return {"three octal digits in quotes, like \"0660\" or \"660\"", kText,
           [](std::string_view text) -> std::optional<unsigned> {
             if (text.size() < 3 || text.size() > 4 || (text.size() == 4 && text[0] != '0'))
               return std::nullopt;

@@ -8,7 +8,7 @@
 namespace carma::slurm {
 
 struct Reply {
-  int status = 0;  // 0: no answer
+  int status = 0;  // 0: no response
   std::string body;
   std::string
       trouble;  // why there is no response: "connecting to /run/…: No such file or directory"
