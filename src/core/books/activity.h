@@ -26,9 +26,9 @@ struct SeenActivity {
 };
 // Returns the activity of the only task on the GPU. Under MPS, if the activity of exactly one task
 // is unknown, that task's activity can also be derived, because the tasks' shares of idle SM time
-// multiply. Returns nothing if the activity cannot be derived: SM activity is not reported, foreign
-// processes are present, the activity of several tasks is unknown, or a task arrived, warmed up or
-// left during the window. changed: the last time a task arrived or left.
+// are multiplied (SmActivity). Returns nothing if the activity cannot be derived: SM activity is
+// not reported, foreign processes are present, the activity of several tasks is unknown, or a task
+// arrived, warmed up or left during the window. changed: the last time a task arrived or left.
 std::optional<SeenActivity> ActivityOf(const GpuSample& sample, std::span<const Resident> residents,
                                        Time changed, SharingMethod sharing);
 

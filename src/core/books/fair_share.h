@@ -87,7 +87,8 @@ class FairShare {
     double rate = 0;
   };
   double Half(Duration age) const;  // weight of usage of this age
-  // The value at `now`, after decay, of usage at a constant rate from `from` to `to`.
+  // The value at `now`, after decay, of usage that accumulated at a constant rate between `from`
+  // and `to`.
   double Sum(double rate, Time from, Time to, Time now) const;
   Use At(const Decaying& use, Time now) const;
   void Add(const Holder& holder, double seconds, double rate, Time now);

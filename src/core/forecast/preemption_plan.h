@@ -39,8 +39,8 @@ class PreemptionPlan {
   // Places the task where it fits, on the emptiest GPUs first. Returns false if too few GPUs can
   // take it.
   bool Take(const Need& need);
-  // Like Take, but for a task that did not fit at the last NoteLooked. First checks whether the
-  // task fits on a GPU where something has been freed since then.
+  // Like Take, but for a task that did not fit when NoteLooked was last called. First checks
+  // whether the task fits on a GPU where something has been freed since.
   bool TakeIfOpened(const Need& need);
   void NoteLooked();
   // The smallest set of candidates that must leave for the task to fit. Candidates at the front of

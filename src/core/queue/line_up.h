@@ -37,7 +37,8 @@ class LineUp {
   class Host {
    public:
     virtual ~Host() = default;
-    // Null if the task is not in the core. A task without a record uses nothing and is not limited.
+    // Returns null if the task is not in the core. A task without a record uses nothing and is not
+    // limited.
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // How fast FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;

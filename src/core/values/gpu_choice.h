@@ -49,8 +49,8 @@ bool Chooses(const TaskRequest& request);
 // Whether both requests choose their GPUs in the same way.
 bool ChooseAlike(const TaskRequest& a, const TaskRequest& b);
 
-// If the request names a type or a GPU that this server does not have, a sentence that lists the
-// existing types or GPUs. Otherwise empty.
+// A sentence that lists the server's types or GPUs, if the request names a type or a GPU that the
+// server does not have. Otherwise empty.
 std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<const GpuInfo> gpus);
 
 // A sentence with the request's conditions on its GPUs and the number of GPUs on this server that
