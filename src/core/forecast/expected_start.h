@@ -49,10 +49,10 @@ enum class Pass {
 // share a GPU or end before their limit, no later task starts later than computed. Proof by
 // induction along the queue: for every n, the n-th GPU becomes free no later than computed.
 //
-// kFreely: while a task that needs k of m GPUs waits, fewer than k GPUs are empty. So at least b =
-// m - k + 1 of them are busy, and the longest wait is the total work divided by b.
+// kFreely: while a task that needs k of m GPUs waits, fewer than k of them are empty, so at least
+// m - k + 1 are busy. The longest wait is the total work divided by that number.
 //
-// kAnyOrder: the total work is divided by the smallest b of all waiting tasks.
+// kAnyOrder: the total work is divided by the smallest such number of all waiting tasks.
 //
 // kOneAtATime: the total work is divided by 1, because only one GPU might be busy.
 //

@@ -56,7 +56,7 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the name of its user
   std::set<QueueKey> tasks;
-  // Tasks of this line have been waiting since then, and none of them has started.
+  // Since this time, tasks of this line have been waiting and none of them has started.
   Time waits_since{};
 };
 
