@@ -1,4 +1,4 @@
-// Decides whether failed launches are the machine's fault or the task's.
+// Determines whether failed launches are the machine's fault or the task's.
 #pragma once
 
 #include <map>

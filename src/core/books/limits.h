@@ -100,8 +100,8 @@ class Limits {
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks
-  // Incremented whenever a task that could not start before might now start, or when a task has
-  // become unable to start merely because time has passed.
+  // Incremented whenever a task might have become able to start, or has become unable to start
+  // merely because time has passed.
   std::uint64_t changes() const { return changes_; }
 
  private:

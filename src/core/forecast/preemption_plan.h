@@ -44,8 +44,8 @@ class PreemptionPlan {
   bool TakeIfOpened(const Need& need);
   void NoteLooked();
   // The smallest set of candidates that must leave for the task to fit. Candidates at the front of
-  // the list are preferred. The result is an empty list if the task already fits, and no value if
-  // it would not fit even if all candidates left.
+  // the list are preferred. Returns an empty list if the task already fits, and no value if it
+  // would not fit even after all candidates had left.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
   // The slowdown of each placed task: its run time on its slowest GPU, relative to running alone on

@@ -1,5 +1,5 @@
-// The part of a GPU's state that decides whether a waiting task can start there. Comparing it with
-// an earlier state shows whether another pass over the queue can start anything. This matters
+// The part of a GPU's state that determines whether a waiting task can start there. Comparing it
+// with an earlier state shows whether another pass over the queue can start anything. This matters
 // because samples arrive every second while thousands of tasks may wait.
 #pragma once
 

@@ -107,7 +107,7 @@ struct SharingChosen {
   Sharing sharing;
 };
 // A running task has not used its GPUs since `since`, or has begun to use them again (`since` is
-// empty). PolicyConfig::idle_action decides what to do.
+// empty). PolicyConfig::idle_action determines what happens then.
 struct TaskIdle {
   TaskId id{};
   int attempt = 0;
