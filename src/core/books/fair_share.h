@@ -1,7 +1,7 @@
 // Measures the GPU usage of each user and account, so that the users with the least usage go first.
 //
 // For each of its GPUs, a task is charged the larger of its promised memory share and its predicted
-// SM share. If no other task may join it, it is charged the whole GPU. Usage is measured in
+// SM share. A task that no other task may join is charged the whole GPU. Usage is measured in
 // whole-GPU seconds, from the decision to start until the attempt ends. Usage from one half-life
 // ago counts half as much.
 #pragma once
