@@ -1,9 +1,9 @@
 // Measures the GPU usage of each user and account, so that the users with the least usage go first.
 //
 // For each of its GPUs, a task is charged the larger of its promised memory share and its predicted
-// SM share, or the whole GPU if no other task may join it. Usage is measured in whole-GPU seconds,
-// from the decision to start until the attempt ends. Usage from one half-life ago counts half as
-// much.
+// SM share. A task that no other task may join is charged the whole GPU. Usage is measured in
+// whole-GPU seconds, from the decision to start until the attempt ends. Usage from one half-life
+// ago counts half as much.
 #pragma once
 
 #include <cstdint>
@@ -87,7 +87,8 @@ class FairShare {
     double rate = 0;
   };
   double Half(Duration age) const;  // weight of usage of this age
-  // The value at `now`, after decay, of usage at a constant rate from `from` to `to`.
+  // The value at `now`, after decay, of usage that accumulated at a constant rate between `from`
+  // and `to`.
   double Sum(double rate, Time from, Time to, Time now) const;
   Use At(const Decaying& use, Time now) const;
   void Add(const Holder& holder, double seconds, double rate, Time now);

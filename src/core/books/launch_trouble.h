@@ -1,4 +1,4 @@
-// Decides whether failed launches are the machine's fault or the task's.
+// Determines whether failed launches are the machine's fault or the task's.
 #pragma once
 
 #include <map>
@@ -25,9 +25,9 @@ class LaunchTrouble {
   static constexpr Duration kTrialEvery{10'000};
 
   // Reports a failed launch that may be the machine's fault. Once it is known that the machine is
-  // at fault, returns the tasks whose failures it caused (including this task), each with its
-  // number of failures so far. Otherwise returns an empty map. certain: the machine is certainly at
-  // fault, so one failure is enough.
+  // at fault, returns the tasks whose failures the machine caused (including this task), each with
+  // its number of failures so far. Otherwise returns an empty map. certain: the machine is
+  // certainly at fault, so one failure is enough.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
   // Reports that an attempt is running. Its start was decided at `launched`.

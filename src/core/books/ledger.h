@@ -26,8 +26,8 @@ struct Resident {
   Plateau memory;
   std::optional<double> sm_active;  // measured, as if running alone on this GPU
 };
-// The memory promised to a resident: the larger of its claim and its observed memory. Once its
-// memory has been stable since `plateau_from`, the promise is at most NeedAfterPlateau(peak).
+// The memory promised to a resident: the larger of its claim and its observed memory. If its memory
+// has been stable since `plateau_from`, the promise is at most NeedAfterPlateau(peak).
 std::int64_t PromiseOf(const Resident& resident, Time plateau_from);
 
 // Memory accounting for one GPU, in MiB.

@@ -79,8 +79,8 @@ class Limits {
   // request.
   static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
                                          Time now);
-  // Whether starting a task under the rules `one` can affect whether the rules `other` let a task
-  // start.
+  // Whether both sets of rules share a count. If so, starting a task under `one` can change what
+  // `other` allows.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
   // The rules that apply to a request with these values. Valid until Follow. Empty if no task with
   // these values has ever been in the core.
@@ -88,8 +88,8 @@ class Limits {
   // Whether any rule can keep a request with these values from starting.
   bool MayKeep(const TaskRequest& request) const;
   // The limit that forbids submitting `more` tasks like this one; empty: none. If `more` is 0, only
-  // limits that can never be satisfied by waiting are checked. counted: when a task is edited, its
-  // former request, which is already counted.
+  // limits that can never be satisfied by waiting are checked. counted: the former request of an
+  // edited task, which is already counted.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more,
                                           const TaskRequest* counted = nullptr) const;
@@ -100,8 +100,8 @@ class Limits {
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks
-  // Incremented whenever a task that could not start before might now start, or when a task has
-  // become unable to start merely because time has passed.
+  // Incremented whenever a task might have become able to start, or has become unable to start
+  // merely because time has passed.
   std::uint64_t changes() const { return changes_; }
 
  private:

@@ -1,4 +1,4 @@
-// Decides whether a GPU's samples already include the task that was placed there last.
+// Determines whether a GPU's samples already include the task that was placed there last.
 #pragma once
 
 #include <optional>
@@ -21,9 +21,9 @@ struct Settled {
   std::optional<Time> by;  // the latest time; empty: all have appeared
   double share = 1;        // share of the window since the last resident appeared
 };
-// A resident is considered to have appeared according to HasSettled's rule, or once its memory has
-// been stable for 15 s. Residents marked in `known` (by position) need not appear; in that case
-// means over the window must be divided by `share`.
+// A resident counts as having appeared according to HasSettled, or once its memory has been stable
+// for 15 s. Residents marked in `known` (by position) need not appear. Means over a settled window
+// must be divided by `share`.
 Settled LookWhetherSettled(const GpuSample& sample, std::span<const Resident> residents,
                            const std::vector<bool>& known, Time now, Duration timeout);
 

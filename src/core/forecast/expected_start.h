@@ -45,12 +45,16 @@ enum class Pass {
 
 // The latest start of each task, in queue order; empty: unknown.
 //
-// kInOrder: each task takes the usable GPUs that become free first. If tasks start earlier, share a
-// GPU or end before their limit, no later task starts later than computed: by induction along the
-// queue, the sorted times at which GPUs become free are never later than computed. kFreely: while a
-// task that needs k of m GPUs waits, fewer than k of them are empty, so at least m - k + 1 are
-// busy. The total work divided by that number is the longest wait. kAnyOrder: the divisor is the
-// smallest such number of all waiting tasks. kOneAtATime: the divisor is one GPU.
+// kInOrder: each task takes the usable GPUs that become free first. Even if tasks start earlier,
+// share a GPU or end before their limit, no later task starts later than computed. Proof by
+// induction along the queue: for every n, the n-th GPU becomes free no later than computed.
+//
+// kFreely: while a task that needs k of m GPUs waits, fewer than k of them are empty, so at least
+// m - k + 1 are busy. The longest wait is the total work divided by that number.
+//
+// kAnyOrder: the total work is divided by the smallest such number of all waiting tasks.
+//
+// kOneAtATime: the total work is divided by 1, because only one GPU might be busy.
 //
 // In every set of GPUs, a task that can return is assumed to take the GPUs that become free first,
 // in addition to those that it holds there.

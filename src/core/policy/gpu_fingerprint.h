@@ -1,5 +1,5 @@
-// The part of a GPU's state that decides whether a waiting task can start there. Comparing it with
-// an earlier state shows whether another pass over the queue can start anything. This matters
+// The part of a GPU's state that determines whether a waiting task can start there. Comparing it
+// with an earlier state shows whether another pass over the queue can start anything. This matters
 // because samples arrive every second while thousands of tasks may wait.
 #pragma once
 
@@ -25,8 +25,8 @@ struct GpuFingerprint {
 };
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
 
-// Whether a GPU that could not take any waiting task in the state `before` still cannot take any in
-// the state `now`.
+// `before` is a state in which the GPU could not take any waiting task. Returns whether it still
+// cannot take any in the state `now`.
 bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now);
 
 }  // namespace carma::core

@@ -7,7 +7,7 @@ namespace carma::core {
 namespace {
 
 // Maximum number of GPU sets to check when looking for a fully linked one. Usually few checks are
-// needed, because a server has few kinds of GPUs, and linked GPUs are usually all linked with each
+// needed, because a server has few kinds of GPUs, and linked GPUs are usually all linked to each
 // other.
 constexpr int kMostSteps = 100'000;
 

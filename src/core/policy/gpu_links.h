@@ -32,7 +32,7 @@ class GpuLinks {
   // best candidate with may_be_first replaces the last choice. The result is empty if there are too
   // few candidates or none of them can be first.
   std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The best candidates that are all linked with each other, starting with a GPU that can be first.
+  // The best candidates that are all linked to each other, starting with a GPU that can be first.
   // Empty if there is no such set.
   std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
   // The GPUs that the task gets, chosen from the candidates.

@@ -185,9 +185,9 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Whether the predicted gain decides, in which case the GPU need not settle first. This requires
-// that the task's memory is promised and its activity is known. If the activity is unknown, the
-// GPU's samples are better evidence than a gain computed from an assumed activity.
+// Whether the predicted gain determines if the task may join. If so, the GPU need not settle first.
+// The task's memory must be promised and its activity known: if the activity is unknown, the GPU's
+// samples are better evidence than a gain computed from an assumed activity.
 bool IsJudgedByGain(const Question& q) {
   return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }

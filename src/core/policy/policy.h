@@ -80,8 +80,8 @@ struct PolicyConfig {
   // Once other tasks have passed the head of the queue for this long, GPUs are kept for it; empty:
   // never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
-  // Only for mappers that choose the task: the number of possible starts that are simulated to the
-  // end and compared (Future), in addition to starting nothing. Used only if all run times are
+  // Only for mappers that choose the task. The number of possible starts that are simulated to the
+  // end and compared (Future); starting nothing is compared too. Used only if all run times are
   // known. 0: off.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.

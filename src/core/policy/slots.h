@@ -35,8 +35,8 @@ bool KnowsToSave(const TaskRecord& task);
 // Whether the task has time slices that can end, either now or once it runs.
 bool TakesTurns(const SlotRules& rules, const TaskRecord& task);
 
-// Length of the task's time slice. SlotRules::length must be set. For a task not known to
-// checkpoint the length doubles with each stop after the first, so that the task finishes
+// Length of the task's time slice. SlotRules::length must be set. For a task that is not known to
+// checkpoint, the length doubles with each stop after the first, so that the task finishes
 // eventually.
 Duration TurnOf(const SlotRules& rules, const TaskRecord& task);
 

@@ -2,12 +2,12 @@
 // to core.
 //
 // In fair order tasks are sorted by priority, then by the usage of their account relative to its
-// weight (a user without an account counts as an account), then by the usage of the user within the
-// account, then by age. A running task counts as if it ran for kRunsOn longer. Each task returned
+// weight, then by the usage of the user within the account, then by age. A user without an account
+// counts as an account. A running task counts as if it ran for kRunsOn longer. Each task returned
 // by Pop counts as running, so that users alternate. A line is starving if none of its tasks has
-// started for at least the configured patience: it goes before all other lines, regardless of
-// share and priority. Among starving lines the longest-waiting line goes first. If a limit keeps
-// the first task of a line from starting, the rest of that line is skipped.
+// started for at least the configured patience: it goes before all other lines, regardless of share
+// and priority. Among starving lines the longest-waiting line goes first. If a limit keeps the
+// first task of a line from starting, the rest of that line is skipped.
 #pragma once
 
 #include <compare>
@@ -37,7 +37,8 @@ class LineUp {
   class Host {
    public:
     virtual ~Host() = default;
-    // Null if the task is not in the core. A task without a record uses nothing and is not limited.
+    // Returns null if the task is not in the core. A task without a record uses nothing and is not
+    // limited.
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // How fast FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;

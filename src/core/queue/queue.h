@@ -56,7 +56,7 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the name of its user
   std::set<QueueKey> tasks;
-  // The time since which tasks of this line have been waiting without any of them starting.
+  // Since this time, tasks of this line have been waiting and none of them has started.
   Time waits_since{};
 };
 

@@ -19,8 +19,8 @@ namespace {
 
 // Look-ahead is used for at most this many tasks.
 constexpr std::size_t kLongestLine = 48;
-// How much mappers that score by added work subtract from the score of a task if the usage of its
-// line exceeds its fair share by that of the whole server.
+// Mappers that score by added work subtract this factor times LineUp::Excess of the task's line
+// from the task's score.
 constexpr double kExcessCosts = 1;
 // A multiplier that spreads consecutive numbers over the hash table.
 constexpr std::size_t kScatter = 0x9e3779b97f4a7c15;
@@ -79,8 +79,8 @@ Group* FirstToGo(std::vector<Group>& groups) {
   return first;
 }
 
-// Up to `most` pairs of a task of that priority and the GPU (or GPUs) that it would get, best
-// scores first.
+// Up to `most` possible starts of tasks of that priority, each with the GPUs that the task would
+// get. The best scores come first.
 std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priority, int most,
                                  const GpuLinks& links) {
   std::vector<std::pair<double, Pick>> starts;

@@ -94,9 +94,9 @@ struct LaunchFailed {
   // The machine is certainly at fault, because the daemon itself could not get a file descriptor, a
   // process or memory.
   bool exhausted = false;
-  // True if a lease's process exists but did not start using its GPUs, for example because it is
-  // suspended, or if the user was not found, perhaps because a directory server is down. The task
-  // waits again, any number of times, with growing delays.
+  // True in two cases: a lease's process exists but did not start using its GPUs (for example,
+  // because it is suspended), or the user was not found (perhaps because a directory server is
+  // down). The task waits again, any number of times, with growing delays.
   bool waits = false;
 };
 // The sharing method of this attempt, chosen by the shell. It is recorded with the task. Sent
@@ -107,7 +107,7 @@ struct SharingChosen {
   Sharing sharing;
 };
 // A running task has not used its GPUs since `since`, or has begun to use them again (`since` is
-// empty). PolicyConfig::idle_action decides what to do.
+// empty). PolicyConfig::idle_action determines what happens then.
 struct TaskIdle {
   TaskId id{};
   int attempt = 0;
@@ -148,9 +148,9 @@ struct TaskEdited {
   TaskId id{};
   base::CopyOnWrite<TaskRequest> request;
 };
-// An administrator or the health rules (by_rule) close a GPU to new tasks. They set two separate
-// drains, and the GPU is open if neither is set. empty_by: when the GPU's tasks are stopped and
-// requeued. They are asked to checkpoint SlotRules::notice before that.
+// An administrator or the health rules (by_rule) close a GPU to new tasks. Each sets a separate
+// drain, and the GPU is open if neither drain is set. empty_by: when the GPU's tasks are stopped
+// and requeued. The tasks are asked to checkpoint SlotRules::notice earlier.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;

@@ -11,7 +11,7 @@
 namespace carma::core {
 namespace {
 
-// Time between a task's time limit, or the end of its time slice, and the moment when its processes
+// How long it takes after a task's time limit, or the end of its time slice, until its processes
 // are gone and the GPU has been sampled.
 constexpr Duration kEnding{60'000};
 

@@ -79,7 +79,7 @@ Verdict VerdictOnPart(const State& state, const TaskRecord& task, const GpuView&
   return CheckGuards(state.config, as_idle ? state.rules->OnIdleGpu(need) : need, view, part);
 }
 
-// before: a sentence about something that all GPUs together lack; may be empty.
+// before: an introductory sentence about the GPUs as a group; may be empty.
 Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   // GPUs that are too small for the task do not explain why it waits, unless all GPUs are too
   // small.
@@ -189,8 +189,9 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   const auto fitting = static_cast<int>(open.size());
   if (fitting < wanted) {
     return Summary(
-        closed,
-        wanted > 1 ? fmt::format("Needs {} GPUs, but only {} can take it. ", wanted, fitting) : "");
+        closed, wanted > 1
+                    ? fmt::format("Needs {} GPUs, but only {} can take the task. ", wanted, fitting)
+                    : "");
   }
   if (fitting > 0 && not_first.size() == open.size()) {
     return Summary(not_first,
@@ -200,8 +201,8 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   }
   if (wanted > 1 && state.gpus.links.ChooseFor(NeedNow(state, task), std::move(open)).empty()) {
     return {ReasonCode::kNotLinked,
-            fmt::format("Needs {} GPUs that are connected to each other (NVLink); {} could take "
-                        "it, but no {} of them are connected.",
+            fmt::format("Needs {} GPUs that are connected to each other (NVLink); {} GPUs "
+                        "could take the task, but no {} of them are connected.",
                         task.request->gpus, fitting, task.request->gpus)};
   }
   if (by_host.fit != Fit::kFits) return std::move(by_host.reason);

@@ -43,7 +43,7 @@ bool GpusTake(const State& state, const TaskRecord& task) {
 HostView HostFor(const State& state, TaskId task, Time at) {
   const std::optional<TaskId> kept = HostKeptFor(state, at);
   // The task that GPUs are kept for may also use the kept cores and memory. Otherwise it could wait
-  // forever for these cores while the other task waits for the kept GPUs.
+  // forever for the cores, while the task that the cores are kept for waits for the GPUs.
   if (!kept || *kept == task || state.recovery_hold.task() == task)
     return state.machine.books.View();
   return state.machine.books.ViewWithout(*kept,

@@ -328,8 +328,8 @@ void ReconsiderAtTurns(State& state) {
 Need NeedNow(const State& state, const TaskRecord& task) {
   const Profile profile = ProfileNow(state, task);
   Need need = NeedOf(state.config, task, profile);
-  // A later attempt that ended for another reason may have used more memory, so its peak is
-  // requested too. The server may have smaller GPUs than before, so the demand is limited to what
+  // A later attempt that ended for another reason may have used more memory, so at least its peak
+  // is requested. The server may have smaller GPUs than before, so the demand is limited to what
   // they can provide.
   if (task.retry_free_mib) {
     need.retry_free_mib =

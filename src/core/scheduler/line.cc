@@ -15,7 +15,7 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks to consider for GPUs that no task before them could ever take.
+// Maximum number of tasks to consider for GPUs that no task ahead of them could ever use.
 constexpr std::size_t kBesideLooks = 1'000;
 
 // Closes all GPUs that the waiting task could ever take. The remaining GPUs are open to tasks

@@ -52,7 +52,7 @@ void NoteHead(State& state, PassLine& pass);
 // Changes whenever another task might have become the head.
 std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// True if no GPU has become more suitable since the snapshot for the tasks considered then.
+// True if, since the snapshot, no GPU has become more suitable for the tasks considered then.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
 // For each GPU, whether it might now take a task that did not fit on any GPU at the time of the
 // snapshot.
@@ -60,8 +60,8 @@ std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
 // Whether the tasks considered now are the same as at the snapshot.
 bool SameLineSince(const State& state, const NoStartSnapshot& look);
 void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass);
-// Starts tasks that are behind the considered ones, on GPUs that no task before them could ever
-// use.
+// Starts tasks that are queued behind the considered part of the queue (backfill), on GPUs that no
+// task ahead of them could ever use.
 void StartBeside(State& state, std::vector<GpuView>& views, PassLine& pass);
 bool HasPlaceBeside(const State& state, const TaskRecord& task, Time at);
 

@@ -120,8 +120,8 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// Whether better GPUs may still replace the GPUs kept for a passed head. This is allowed until the
-// task has been the head for twice the pass_limit.
+// Whether better GPUs may still replace the GPUs that are kept for a head that other tasks have
+// passed. This is allowed until the task has been the head for twice the pass_limit.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&
          state.now - state.heads.passed.since < 2 * *state.config.pass_limit;

@@ -1,5 +1,6 @@
-// Slows down tasks that are requeued, or submit another task, as soon as they have started. From
-// the second time in a row, there is a pause before the next start. The pause doubles each time.
+// Slows down tasks that are requeued, or submit another task, as soon as they have started. The
+// first repetition causes no pause. Each further repetition in a row causes a pause before the next
+// start, and the pause doubles each time.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -1,5 +1,5 @@
-// The rules of the scheduler that the published system replaces. This class has the scheduler's own
-// rules, and published_rules.cc overrides them. Private to core.
+// The scheduler's rules that differ in the published system. This class has CARMA's own rules, and
+// published_rules.cc overrides them. Private to core.
 #pragma once
 
 #include <memory>

@@ -99,7 +99,7 @@ class Scheduler {
   // user, a time, another task or their array do not count.
   std::size_t AheadOf(const TaskRequest& request) const;
 
-  // The limit that rejects submitting `more` tasks like this one: a limit that can never be
+  // The limit that forbids submitting `more` tasks like this one: a limit that can never be
   // satisfied by waiting, or a limit on the number of unfinished tasks. Other limits only make a
   // task wait (kLimit). counted: as in Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,

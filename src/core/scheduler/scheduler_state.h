@@ -165,19 +165,19 @@ struct Pick {
   std::vector<std::size_t> gpus;
 };
 
-// The head of the main queue. Reset when a different task becomes the head.
+// The head of a queue, and the time at which it became the head (HeadSince).
 struct Passed {
   std::optional<TaskId> task;
   Time since{};
 };
 
 struct Heads {
-  Passed passed;
+  Passed passed;            // of the main queue; replaced when another task becomes its head
   int overtakes = 0;        // number of tasks that have overtaken a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
-  // A task that was at the head of the main queue and lacks only CPU cores and main memory. The
-  // flag says whether it is still the head; tasks now ahead of it may use the cores and memory kept
-  // for it.
+  // A task that was at the head of the main queue and lacked only CPU cores and main memory.
+  // short_of_host_first: whether it is still the head. If not, no cores or memory are kept for it,
+  // so the tasks now ahead of it may use them.
   Passed short_of_host;
   bool short_of_host_first = false;
   Passed without_gpus;  // the head of the queue without GPUs, while it waits

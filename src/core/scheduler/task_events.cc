@@ -21,8 +21,8 @@ std::string Told(std::string_view what, const std::string& detail) {
   return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
 }
 
-// The detail is usually a complete text ("exit code 1: ValueError: …"). Only if it is empty is a
-// text built here.
+// The detail is usually a complete text ("exit code 1: ValueError: …"). A text is built here only
+// if the detail is empty.
 Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kGpuFault)
     return {ReasonCode::kGpuFault, Told("Failed because of a fault on its GPU", exit.detail)};
@@ -79,7 +79,8 @@ void CutToGpus(const State& state, TaskRecord& task) {
   task.estimate = std::optional<Estimate>(std::move(cut));
 }
 
-// The reported end, which can precede the start if both are reported late and together.
+// The reported end, limited to the time between the task's start and now. If start and end are
+// reported late and together, the reported end can precede the recorded start.
 Time EndOf(const TaskRecord& task, Time reported, Time now) {
   const Attempt& attempt = *task.attempt;
   const Time begun = attempt.started.value_or(attempt.launched.value_or(now));

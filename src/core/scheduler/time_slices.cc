@@ -156,9 +156,9 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
 }
 
 // The tasks that may have to leave for the waiting task, in this order: tasks already asked to
-// leave, by deadline, so that an earlier waiting task does not depend on later requests;
-// preemptible tasks, lowest priority and shortest run time first; tasks with time slices, by the
-// start of the slice.
+// leave, by deadline; preemptible tasks, lowest priority and shortest run time first; tasks with
+// time slices, by the start of the slice. The first group is sorted by deadline so that an earlier
+// waiting task does not depend on later requests.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
     Time leaves_by = Time::max();  // deadline, if it was already asked
@@ -253,7 +253,7 @@ void MakeRoom(State& state) {
 }
 
 // A freed GPU is kept until all tasks that make room for the same waiting task have left. The time
-// is no longer extended once a different task is first in the queue.
+// until which it is kept is no longer extended once a different task is first in the queue.
 void KeepPlaces(State& state) {
   std::optional<std::vector<TaskId>> line;
   for (GpuState& gpu : state.gpus.all) {

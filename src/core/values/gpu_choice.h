@@ -49,12 +49,12 @@ bool Chooses(const TaskRequest& request);
 // Whether both requests choose their GPUs in the same way.
 bool ChooseAlike(const TaskRequest& a, const TaskRequest& b);
 
-// If the request names a type or a GPU that this server does not have, a sentence that lists the
-// existing types or GPUs. Otherwise empty.
+// A sentence that lists the server's types or GPUs, if the request names a type or a GPU that the
+// server does not have. Otherwise empty.
 std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<const GpuInfo> gpus);
 
-// A sentence with the request's conditions on its GPUs and the number of GPUs on this server that
-// meet them. `chosen` is that number, which is too small.
+// A sentence that states the request's conditions on its GPUs and how many GPUs of this server meet
+// them. `chosen` is that number, which is too small.
 std::string TooFewChosen(const TaskRequest& request, std::span<const GpuInfo> gpus, int chosen);
 
 // The server's GPUs by type: "4 of NVIDIA A100-SXM4-40GB, 2 of Tesla T4".

@@ -27,7 +27,7 @@ class Plateau {
   std::int64_t peak_mib() const { return peak_mib_; }
   // Time of the last rise or doubtful sample; empty if no sample has been recorded.
   std::optional<Time> since() const { return since_; }
-  // Whether memory has been stable since `when` or for longer.
+  // Whether memory has been stable at least since `when`.
   bool StandsSince(Time when) const { return since_ && *since_ <= when; }
 
   friend bool operator==(const Plateau&, const Plateau&) = default;

@@ -17,8 +17,8 @@ inline constexpr double kAnySlowdown = std::numeric_limits<double>::infinity();
 struct Neighbour {
   Load load;
   double max_slowdown = kAnySlowdown;  // relative to alone
-  // Safety factor on the predicted delay, which is the time beyond the solo run time. 1 if s and p
-  // were measured.
+  // Safety factor by which the predicted delay (the time beyond the solo run time) is multiplied. 1
+  // if s and p were measured.
   double doubt = 1;
   // Run time without neighbours, relative to the run time on a whole GPU. Above 1 on a MIG instance
   // that has fewer SMs than the task would use.
