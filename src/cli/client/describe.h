@@ -40,8 +40,8 @@ Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
 // with the file and the place.
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
-// Finds the settings of a training run in a task's command and in the files that it names, and adds
-// them to the spec. Options take precedence. Nothing is executed.
+// Finds the settings of a training run in a task's command and in the files that the command names,
+// and adds them to the spec. Options take precedence. Nothing is executed.
 class TrainingFinder {
  public:
   // spec: from the description's Finish(). notes: receives remarks about anything that could not be

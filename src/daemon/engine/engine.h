@@ -88,7 +88,7 @@ class Engine {
   void Open(Done done = nullptr);
   // When and why the server closes; empty if the server is open.
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
-  // Numbers and stores a reservation and passes it to the core. Errors: kInvalid for unknown GPUs,
+  // Numbers a reservation, stores it and passes it to the core. Errors: kInvalid for unknown GPUs,
   // kConflict if another reservation has these GPUs at that time.
   Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
   // Removes a reservation. who: the user who requested this. Errors: kNotFound.

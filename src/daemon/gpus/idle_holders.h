@@ -42,7 +42,7 @@ Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, doub
 class IdleHolders {
  public:
   // after: how long a task must be idle to become an idle holder. gap: if two readings are further
-  // apart, the time between them counts as unknown.
+  // apart than this, the time between them counts as unknown.
   IdleHolders(base::Duration after, base::Duration gap) : after_(after), gap_(gap) {}
 
   // Processes one reading of all running tasks. Returns TaskIdle for each task that has become an

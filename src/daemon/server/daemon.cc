@@ -47,8 +47,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How long early requests, and the process that started the daemon, wait for a driver or control
-// daemon that does not respond.
+// How long early requests, and the process that started the daemon, wait if a driver or control
+// daemon does not respond.
 constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::seconds kSocketWatch{2};  // between two checks of the socket file
 // Time limit for creating a CUDA context on one GPU.

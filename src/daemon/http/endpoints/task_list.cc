@@ -106,8 +106,8 @@ struct Page {
   std::optional<core::TaskId> next;
 };
 
-// Takes tasks until the page is full and a further task is found, or until enough tasks have been
-// checked.
+// Fills a page with tasks. The page is complete when it is full and one more task is found for the
+// next page, or when enough tasks have been checked.
 class PageFiller {
  public:
   PageFiller(const store::TaskFilter& filter, Page& page) : filter_(filter), page_(page) {}
