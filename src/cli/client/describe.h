@@ -24,7 +24,7 @@ struct Described {
   std::vector<std::string> notes;  // about the memory estimate, shown on request
 };
 
-// The caller's folder, home and environment. Errors: kIo, kDenied: the folder cannot be read.
+// The caller's folder, home and environment. Errors: kIo or kDenied if the folder cannot be read.
 Result<task::SubmitterContext> CallerContext();
 // Sets the options in the given order. Errors: kInvalid "--gpus: …".
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);

@@ -137,7 +137,7 @@ Finding CheckSubmission(const SlurmFacts& facts) {
 }
 
 // Warns if Slurm fills one node after another, which is its default. A job that waits on a full
-// node moves to another node late (with slurm.enabled) or never.
+// node moves to another node late if slurm.enabled is set, and otherwise never.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))

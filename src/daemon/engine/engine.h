@@ -101,8 +101,8 @@ class Engine {
   void AddNotice(store::Notice notice);
   // Stores the result of sending a notice. Final results are also added to the history.
   void TakeNoticeResult(store::Notice notice);
-  // Stores the progress of requeueing a job and adds a line to the history unless `told` is empty.
-  // `done` is called once both are durable.
+  // Stores how far the requeueing of a job has progressed. Also adds `told` as a line to the
+  // history unless it is empty. `done` is called once both are durable.
   void KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done);
   // Adds rows to be stored in the next turn, even if no event arrives.
   void AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits);

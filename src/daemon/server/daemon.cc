@@ -84,7 +84,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Tells the process that started this daemon, once, that the daemon is serving. From then on,
   // requests no longer wait for the GPUs to become known.
   void TellServing();
-  // The next three functions decide the method for collocation.method = "auto". They try kernel
+  // The next three functions choose the method for collocation.method = "auto". They try kernel
   // limits on memory first, then the sharing methods.
   void TakeLimitsTrial(const std::string& why_not, const std::vector<std::string>& limiter);
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);

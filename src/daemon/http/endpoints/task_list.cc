@@ -27,8 +27,8 @@ constexpr std::size_t kMostRows = 1'000;
 // Limit on the number of tasks checked for a page in queue order. When this limit is reached, the
 // page may have few rows even though a next page exists.
 constexpr std::size_t kMostLooks = 1'000;
-// Building a list is faster than forking the process if the list has at most kFewRows rows and none
-// needs an expected start, or if the queues have at most kShortQueue tasks.
+// Building a list is faster than forking the process in two cases: the list has at most kFewRows
+// rows and no row needs an expected start, or the queues have at most kShortQueue tasks.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kShortQueue = 20'000;
 
