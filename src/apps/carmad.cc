@@ -146,7 +146,7 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
   }
   const auto daemon = carma::daemon::Daemon::Make(std::move(options));
   if (!daemon) return Refuse(daemon.error(), 1);
-  // Standard error is not redirected earlier, so that startup errors appear in the terminal where
+  // Standard error is redirected only now, so that startup errors appear in the terminal where
   // carmad was started.
   if (!flags.log.empty()) {
     if (const Result<Unit> used = UseLog(flags.log); !used) return Refuse(used.error(), 1);
@@ -252,7 +252,7 @@ int Run(int argc, char** argv) {
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
   // One arena for all threads, because malloc_trim does not release the unused ends of separate
-  // arenas. They add up to about ten megabytes after a batch of many tasks.
+  // arenas. These ends add up to about ten megabytes after a batch of many tasks.
   ::mallopt(M_ARENA_MAX, 1);
   try {
     return Run(argc, argv);

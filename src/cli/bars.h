@@ -1,4 +1,5 @@
-// Text bars: small bars for values over time or side by side, and a bar that shows a GPU's memory.
+// Text bars: small bars for values over time or for values next to each other, and a bar that shows
+// a GPU's memory.
 #pragma once
 
 #include <cstddef>

@@ -73,9 +73,9 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
 // are stopped; empty: never.
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
-// Drains several GPUs without a deadline; does nothing for a single GPU. Call this before setting a
-// deadline; otherwise a task requeued early from the first GPU could start on the next one. Ignores
-// errors, because the later calls fail in the same way.
+// Drains several GPUs without a deadline; does nothing for a single GPU. Must be called before a
+// deadline is set. Otherwise a task that leaves the first GPU early and is requeued could start on
+// the next one. Ignores errors, because the later calls fail in the same way.
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);
 

@@ -1,5 +1,5 @@
 // `carma submit --batch`: submits many tasks from one file, in as few requests as the daemon
-// allows, because each one is a durable write.
+// allows, because each request is a durable write.
 #include <fmt/format.h>
 
 #include "api/task_pointer.h"

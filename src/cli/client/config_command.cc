@@ -82,7 +82,8 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
     }
     const config::Origin& value = loaded.origins.at(key.name);
     std::string line = key.name.substr(dot + 1) + " = " + value.value;
-    // Commented out, because a value in a file would apply to every mapper and sharing method.
+    // The line is commented out, because a value in a file would apply to every mapper and sharing
+    // method.
     if (value.where == "default" && config::FollowsMapper(key.name)) line.insert(0, "# ");
     if (origin) {
       line.resize(std::max(line.size(), width), ' ');

@@ -227,8 +227,8 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
 }
 
 // Expands the first task of an array to the whole array, as in dependencies and in calls from
-// Slurm. own: the ID refers to the caller's last task; then any task of an array is expanded, not
-// only the first.
+// Slurm. own: the ID stands for the caller's last task. In that case any task of an array is
+// expanded, not only its first task.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);

@@ -24,7 +24,7 @@ struct Described {
   std::vector<std::string> notes;  // about the memory estimate, shown on request
 };
 
-// The caller's folder, home and environment. Errors: kIo, kDenied: the folder cannot be read.
+// The caller's folder, home and environment. Errors: kIo or kDenied if the folder cannot be read.
 Result<task::SubmitterContext> CallerContext();
 // Sets the options in the given order. Errors: kInvalid "--gpus: …".
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
@@ -40,8 +40,8 @@ Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
 // with the file and the place.
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
-// Finds the settings of a training run in a task's command and in the files that it names, and adds
-// them to the spec. Options take precedence. Nothing is executed.
+// Finds the settings of a training run in a task's command and in the files that the command names,
+// and adds them to the spec. Options take precedence. Nothing is executed.
 class TrainingFinder {
  public:
   // spec: from the description's Finish(). notes: receives remarks about anything that could not be

@@ -158,7 +158,7 @@ void AddReportCommand(Syntax app, Context& context) {
   verb.AddOption("--since", "TIME", flags->since,
                  "only tasks submitted since TIME: a date, or 2h for two hours ago");
   verb.AddOption("--until", "TIME", flags->until,
-                 "only tasks submitted until TIME: a date, or 2h for two hours ago");
+                 "only tasks submitted before TIME: a date, or 2h for two hours ago");
   verb.AddOption("--last", "N", flags->last, "only the last N tasks submitted in that period")
       .Range(std::int64_t{1}, std::int64_t{1'000'000});
   verb.AddOption("--name", "LABEL", flags->name, "name for the run in tables");

@@ -28,8 +28,8 @@ struct ListStyle {
 };
 std::string TaskTable(const std::vector<api::TaskView>& tasks, const ListStyle& style,
                       const Screen& screen);
-// Sorts tasks in queue order: running tasks by start, then the recovery queue, then by priority and
-// number.
+// Sorts tasks in queue order: running tasks by start, then the recovery queue, then the other
+// waiting tasks by priority and number.
 void SortAsQueue(std::vector<api::TaskView>& tasks);
 
 // ---- rows of `carma list`: an array as one row, or tasks below their dependencies ----

@@ -1,4 +1,4 @@
-// `carma wait`: waits until tasks have ended, across daemon restarts.
+// `carma wait`: waits until tasks have ended, even if the daemon restarts in the meantime.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -47,8 +47,8 @@ class Waiter {
   // answered.
   Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
-      // The first poll returns immediately, so the daemon has answered once before the first long
-      // poll, during which it may restart.
+      // The first poll returns immediately. Therefore the daemon has answered once before the first
+      // long poll, during which it may restart.
       const auto most = tell_start_ ? std::min(Left(), kLongestCall) : Left();
       const auto patience = connected_ ? most : std::chrono::seconds(0);
       auto task = AwaitTask(context_.client(), id, static_cast<int>(patience.count()));

@@ -96,7 +96,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
-// Whether the GPU is hung, is lost, or cannot be read for any other reason except MIG.
+// Whether the GPU is hung or lost, or cannot be read for a reason other than MIG.
 bool IsSilent(const GpuFacts& gpu) {
   const gpu::DeviceTrouble& trouble = gpu.info.trouble;
   if (trouble.empty()) return !gpu.reading;

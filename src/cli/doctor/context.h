@@ -13,8 +13,8 @@
 
 namespace carma::cli {
 
-// What the structural estimator assumes that a PyTorch 2 process uses before its first tensor:
-// memory for the CUDA context, and for libraries that load their kernels on first use.
+// The memory that, according to the structural estimator, a PyTorch 2 process uses before its first
+// tensor: for the CUDA context, and for libraries that load their kernels on first use.
 struct AssumedContext {
   std::int64_t mib = 0;
   std::string taught_by;  // GPU type that it was learned on; empty: built-in value
@@ -31,9 +31,9 @@ struct ContextFacts {
   AssumedContext assumed;
 };
 
-// For each GPU type: a GPU on which a context can be created now, or the type's first GPU and the
-// reason why none can. If any GPU does not respond, no context is measured: CUDA initialises every
-// GPU, so the failure would be attributed to a healthy one.
+// For each GPU type: a GPU on which a context can be created now. If there is none: the type's
+// first GPU, and the reason why no context can be created. If any GPU does not respond, no context
+// is measured: CUDA initialises every GPU, so the failure would be attributed to a healthy one.
 struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // phrased as part of a sentence; empty: no obstacle

@@ -37,7 +37,7 @@ constexpr Value kValues[] = {
     {"recovery action", [](const gpu::Reading& r) { return r.condition.recovery.has_value(); }},
 };
 
-// told: return the names of the values in the reading; otherwise the names of the missing values.
+// Returns the names of the values that the reading contains (told) or lacks (not told).
 std::vector<std::string> Values(const gpu::Reading& reading, bool told) {
   std::vector<std::string> names;
   for (const Value& value : kValues) {

@@ -153,7 +153,7 @@ TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNothing) {
   EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("nothing isolates their processes"));
   EXPECT_THAT(FirstMachineTrouble(Check()).remedy, Not(HasSubstr("root")));
   EXPECT_THAT(FirstMachineTrouble(CheckMps(root_, settings_, "/usr/bin", false, trial_)).remedy,
-              HasSubstr("only carma doctor run as root can test"));
+              HasSubstr("run carma doctor as root to test"));
   trial_ = Denied("that needs driver branch 580 or newer");
   EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstMachineTrouble(Check()).text,

@@ -161,7 +161,7 @@ class MpsCheck {
           "all users share one MPS server (collocation.mps_servers): nothing isolates their "
           "processes from each other, and a fault in one kills all of them on the same GPUs",
           std::string("set it to \"user\" unless all users trust each other") +
-              (is_daemon_user ? "" : "; only carma doctor run as root can test whether it starts"));
+              (is_daemon_user ? "" : "; run carma doctor as root to test whether it starts"));
     }
     Folder(is_daemon_user);
   }

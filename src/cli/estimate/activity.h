@@ -17,9 +17,9 @@ struct ModelWork {
   std::optional<double> grain;                   // grain of its kernels (core/profile.h)
   std::optional<estimate::ActivityGuess> guess;  // for a task that has not run
 };
-// Lines of text: SM activity when alone and its source, the iteration time, and the predicted
-// slowdown next to an identical task. If `beside` is not empty, also the slowdown next to tasks
-// with these activities.
+// Lines of text: SM activity when the task runs alone, with its source; the iteration time; and the
+// predicted slowdown next to an identical task. If `beside` is not empty, also the slowdown next to
+// tasks with these activities.
 std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside);
 // The same facts as JSON (docs/use/api.md).

@@ -15,10 +15,10 @@ namespace carma::cli {
 Result<std::vector<std::string>> WordsOfRun(const std::vector<std::string>& command,
                                             const std::string& helper, const std::string& gpus);
 
-// Returns the layer list that the helper wrote, as JSON. The script runs here, as the caller, with
-// the caller's environment and without a GPU; it is killed at a time limit. Blocks for a few
-// minutes at most. Errors, one line each: kInvalid as for WordsOfRun, kNotFound (no such program,
-// no helper installed), kUnavailable if the script did not reach a step.
+// Returns, as JSON, the layer list that the helper wrote. The script runs on this machine with the
+// caller's privileges and environment, but without a GPU. It is killed after a time limit. Blocks
+// for a few minutes at most. Errors, one line each: kInvalid as for WordsOfRun, kNotFound (no such
+// program, no helper installed), kUnavailable if the script did not reach a step.
 Result<std::string> RunScript(const std::vector<std::string>& command, const std::string& gpus);
 
 }  // namespace carma::cli

@@ -130,8 +130,8 @@ class Runner {
   pid_t StartGuard() {
     const pid_t own = ::getpid();
     const pid_t guard = ::fork();
-    // The shell stops and kills the whole process group. The guard leaves it before this process
-    // stops, whichever of the two runs first.
+    // The shell stops and kills the whole process group, so the guard must leave the group before
+    // this process stops. Both processes make this call, because either may run first.
     ::setpgid(guard, guard);
     if (guard != 0) return guard;
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);

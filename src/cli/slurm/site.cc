@@ -58,7 +58,7 @@ Finding CheckPlugin(const SlurmFacts& facts) {
             "use 'required' on nodes; 'optional' is for hosts that only submit jobs"};
   if (!line.socket.empty() && line.socket != facts.socket)
     return {topic, Level::kWarn,
-            fmt::format("connects to {}, but this carmad listens at {}", line.socket, facts.socket),
+            fmt::format("connects to {}, but this carmad listens on {}", line.socket, facts.socket),
             "name the same socket in plugstack.conf and carma.toml"};
   return {topic, Level::kOk, fmt::format("{}, for Slurm {}", line.path, facts.plugin_release), ""};
 }
@@ -137,7 +137,7 @@ Finding CheckSubmission(const SlurmFacts& facts) {
 }
 
 // Warns if Slurm fills one node after another, which is its default. A job that waits on a full
-// node moves to another node late (with slurm.enabled) or never.
+// node moves to another node late if slurm.enabled is set, and otherwise never.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))

@@ -1,4 +1,4 @@
-// Decides why attempts ended, based on their output, the driver and their MPS server. Makes the
+// Determines why attempts ended, from their output, the driver and their MPS server. Produces the
 // observations that CARMA learns from.
 #pragma once
 
@@ -29,8 +29,8 @@ class GpuEvidence {
   virtual ~GpuEvidence() = default;
   // The largest fraction of the GPU's memory that was recently in use.
   virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
-  // The Xids that this GPU reported in the last few seconds, newest last. Excludes Xids before
-  // `since`, which were not caused by the task.
+  // The Xids that this GPU reported in the last few seconds, newest last. Excludes Xids reported
+  // before `since`, because the task did not cause them.
   virtual std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) = 0;
   // The task whose process caused the last fault on this GPU after the given time, according to the
   // kernel log. Empty if there was no fault or its cause is unknown.
@@ -43,8 +43,8 @@ class GpuEvidence {
                        std::function<void(const std::string& trouble)> call) {
     call("");
   }
-  // Calls `call` once a reading that begins after this call has completed or is overdue, but never
-  // before this function returns.
+  // Waits for a reading that begins after this call. `call` is called when that reading has
+  // completed or is overdue, but never before this function returns.
   virtual void AfterNextReading(std::function<void()> call) = 0;
 };
 
@@ -79,7 +79,8 @@ class Ends {
   bool IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const;
   bool NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record);
   bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Whether the attempt's output shows that it could not initialise CUDA shortly after its start.
+  // Whether the attempt ended shortly after its launch, and its output shows that it could not
+  // initialise CUDA.
   bool CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const;
   // Ends an attempt that failed because of a broken GPU. The task is retried, and no failure is
   // counted.

@@ -88,7 +88,7 @@ class Engine {
   void Open(Done done = nullptr);
   // When and why the server closes; empty if the server is open.
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
-  // Numbers and stores a reservation and passes it to the core. Errors: kInvalid for unknown GPUs,
+  // Numbers a reservation, stores it and passes it to the core. Errors: kInvalid for unknown GPUs,
   // kConflict if another reservation has these GPUs at that time.
   Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
   // Removes a reservation. who: the user who requested this. Errors: kNotFound.
@@ -101,8 +101,8 @@ class Engine {
   void AddNotice(store::Notice notice);
   // Stores the result of sending a notice. Final results are also added to the history.
   void TakeNoticeResult(store::Notice notice);
-  // Stores the progress of requeueing a job and adds a line to the history unless `told` is empty.
-  // `done` is called once both are durable.
+  // Stores how far the requeueing of a job has progressed. Also adds `told` as a line to the
+  // history unless it is empty. `done` is called once both are durable.
   void KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done);
   // Adds rows to be stored in the next turn, even if no event arrives.
   void AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits);

@@ -55,8 +55,8 @@ struct EngineOptions {
   bool sm_partitions = false;    // use MPS partitions for tasks that request a share of the SMs
   bool mps_memory_limit = true;  // limit each MPS client process to its task's claim plus margin
   // The command that sets GPU memory limits for control groups, as in task::LaunchOrder; empty if
-  // the kernel does not enforce limits. With mps_memory_limit, a task's processes together may use
-  // its claim plus margin.
+  // the kernel does not enforce limits. With mps_memory_limit, all processes of a task together may
+  // use the task's claim plus margin.
   std::vector<std::string> limiter;
   // The loop on which the user names of processes are delivered (process_faces.h); null: UIDs are
   // shown instead of names.

@@ -31,8 +31,8 @@ class ForecastDrift {
   // The current drifts, one sentence each, ordered by quantity and method.
   //
   // A memory method is reported once it has broken more promises than chance can explain
-  // (probability below 1/1000), and until that probability rises above 1/100. It is also reported
-  // while half of its tasks need less than half of the predicted memory.
+  // (probability below 1/1000). The report ends when that probability rises above 1/100. It is also
+  // reported while half of its tasks need less than half of the predicted memory.
   //
   // A method for SM activity or slowdown is reported while half of its tasks are above 1.5 times
   // the prediction, or half are below 1/1.5 of it.

@@ -146,7 +146,7 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   return Unit{};
 }
 
-// Tasks that depend on a task that the core does not have yet must wait, because the core treats
+// A task must wait if it depends on a task that the core does not have yet, because the core treats
 // unknown tasks as non-existent.
 bool Intake::WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const {
   if (untold_.empty()) return false;
@@ -298,8 +298,8 @@ bool Intake::IsUntold(core::TaskId id) const {
   });
 }
 
-// Sends stored tasks to the core. Looks up dependencies again, because they may have ended in the
-// meantime.
+// Sends stored tasks to the core. Looks up dependencies again, because those tasks may have ended
+// in the meantime.
 Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
   std::size_t weight = 0;
   while (!untold_.empty() && weight < options_.turn_share) {

@@ -24,8 +24,9 @@ struct Launching {
   task::CgroupBase groups;           // where the tasks' control groups are created
   std::vector<std::string> limiter;  // EngineOptions::limiter
 };
-// Why GPU memory limits cannot be set on this machine; empty if they can. To find out, sets a limit
-// for a temporary group on one GPU. Blocks as long as the driver call does, at most a few seconds.
+// Tests GPU memory limits by setting one for a temporary group on one GPU. Returns why they cannot
+// be set on this machine; empty if they can. Blocks as long as the driver call does, at most a few
+// seconds.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
 // Errors: those of task::MakeShimLauncher() and task::LeaseLauncher::Make().

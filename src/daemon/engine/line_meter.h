@@ -12,7 +12,7 @@ namespace carma::daemon {
 
 class LineMeter {
  public:
-  // Sets why the head of the queue is waiting from now on; kNone if no task is waiting.
+  // Records why the head of the queue waits from `now` on; kNone if no task is waiting.
   void See(core::ReasonCode reason, base::Time now);
   // The waiting times since the last call to Close(), one row for each reason.
   std::vector<store::LineWait> Close(base::Time now);

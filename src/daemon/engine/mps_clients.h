@@ -38,7 +38,7 @@ class MpsClients {
   // client has already left.
   bool Find(const Key& who, const base::ProcessId& server);
 
-  // Takes the result of a server check, and records which of the clients' servers have died, been
+  // Processes the result of a server check: records which of the clients' servers have died, been
   // replaced or had a fault. Returns the servers that broke since the last call, each with what
   // happened to it.
   std::vector<std::pair<base::ProcessId, std::string_view>> NoteServer(

@@ -20,7 +20,8 @@ struct MpsPlace {
   std::string note = {};  // why it has no partition; empty if it needs none
 };
 
-// A server, the number of its clients before this one joined, and the resources of the new client.
+// A server, the number of clients that it had before the new client joined, and the resources of
+// the new client.
 struct MpsLook {
   task::MpsServer server;
   std::size_t clients = 0;

@@ -83,7 +83,7 @@ class RealMpsServers : public MpsServers {
 
   Entry& EntryOf(const task::MpsServerId& server);
   Entry* Find(const Key& client);
-  // Runs the job on the server's worker and `then` with its result on the loop.
+  // Runs the job on the server's worker, then calls `then` on the loop with the job's result.
   template <class T>
   void Do(Entry& entry, std::function<T(const MpsControl&)> job,
           std::function<void(Entry&, T)> then);

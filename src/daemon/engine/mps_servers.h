@@ -54,16 +54,16 @@ class MpsServers {
                            std::function<void(MpsEvidence)> answer) = 0;
   // Records that this attempt ended because of its own GPU fault, which affected its neighbours.
   virtual void Blame(core::TaskId id, int attempt) = 0;
-  // Takes the processes of an attempt that the driver now lists on its GPUs. Unknown attempts are
-  // ignored.
+  // Records which processes of an attempt the driver currently lists on the attempt's GPUs. Unknown
+  // attempts are ignored.
   virtual void Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) = 0;
   // One sentence for each server whose last start failed and for each process that bypasses its
   // task's server.
   virtual std::vector<std::string> Troubles() const = 0;
   // Called when the GPU is closed. Servers without tasks exit immediately.
   virtual void Drain(const std::string& gpu_uuid) = 0;
-  // Takes over the control daemons of an earlier carmad on these GPU sets (each as in
-  // task::MpsServerId::gpus). Unused control daemons exit after a while.
+  // Takes over the control daemons that an earlier carmad left running on these GPU sets (each set
+  // as in task::MpsServerId::gpus). Unused control daemons exit after a while.
   virtual void TakeOver(const std::vector<std::string>& gpus) = 0;
   // Called when carmad exits. Servers without tasks exit immediately. Servers with tasks keep
   // running for the next carmad. Blocks for a few seconds at most.

@@ -38,8 +38,8 @@ class QueueSnapshots {
   // The latest snapshot if it is recent enough for a new list, otherwise null.
   std::shared_ptr<const ToldLine> Fresh(base::Time now) const;
   // The snapshot for the page that begins after this task; null if there is none. Prefers the
-  // snapshot of the list whose last page ended with this task, otherwise the latest snapshot that
-  // contains it. now: must not decrease from call to call.
+  // snapshot of the list whose last page ended with this task. Otherwise returns the latest
+  // snapshot that contains the task. now: must not decrease from call to call.
   std::shared_ptr<const ToldLine> Behind(core::TaskId task, base::Time now);
 
  private:

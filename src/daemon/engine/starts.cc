@@ -277,8 +277,8 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   return order;
 }
 
-// The task's dedicated cores, or all cores that are not dedicated if it has none. Empty if no task
-// has dedicated cores.
+// The task's dedicated cores. If the task has none: all cores that are not dedicated to any task.
+// Empty if no task has dedicated cores.
 std::string Starts::CoresOf(const core::TaskRecord& record) const {
   const core::HostShare& share = record.attempt->host;
   return share.cores.empty() ? shared_cores_.value_or("") : share.cores;

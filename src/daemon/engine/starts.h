@@ -22,8 +22,8 @@ namespace carma::daemon {
 
 class Starts {
  public:
-  // All arguments must outlive this object, which only reads the core. It posts SharingChosen for
-  // MPS clients, and LaunchFailed for attempts that never reach the launcher.
+  // All arguments must outlive this object. It only reads the core. It posts SharingChosen for MPS
+  // clients, and LaunchFailed for attempts that never reach the launcher.
   Starts(const EngineOptions& options, store::Store& store, task::Launcher& launcher,
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 

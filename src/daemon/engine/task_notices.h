@@ -49,8 +49,8 @@ class TaskNotices {
   void Leave(core::TaskId id);
   // Returns the notices for a task's new state, which must be stored together with that state. A
   // finished task is then no longer registered. Unless the rule asks for a notice about each task,
-  // an array event is reported only once, and the array's end is reported when its last task ends.
-  // Notices beyond the limits are returned in state kDropped.
+  // an event is reported only once for the whole array. The array's end is then reported when its
+  // last task ends. Notices beyond the limits are returned in state kDropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 
  private:

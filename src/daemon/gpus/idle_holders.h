@@ -34,15 +34,16 @@ struct Holder {
   HolderSight sight = HolderSight::kUnknown;
 };
 
-// A task is idle on a GPU if none of its processes has memory there, if its processes ran no
-// kernel, or if the GPU's SM activity (or its utilisation, if the activity is unknown) is at most
-// `below`. A task with processes on GPUs that were not assigned to it is never idle.
+// A task is idle on a GPU in three cases: none of its processes has memory there; its processes ran
+// no kernel; or the GPU's SM activity is at most `below`. If the activity is unknown, the
+// utilisation is compared instead. A task with processes on GPUs that were not assigned to it is
+// never idle.
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below);
 
 class IdleHolders {
  public:
   // after: how long a task must be idle to become an idle holder. gap: if two readings are further
-  // apart, the time between them counts as unknown.
+  // apart than this, the time between them counts as unknown.
   IdleHolders(base::Duration after, base::Duration gap) : after_(after), gap_(gap) {}
 
   // Processes one reading of all running tasks. Returns TaskIdle for each task that has become an

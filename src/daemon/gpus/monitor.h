@@ -46,11 +46,11 @@ class Monitor {
  public:
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
-  // Takes one round with one entry per device, in order. Entries for GPUs that must not be read are
-  // empty. uses: from WhoUses(); GPUs beyond its end count as unused. Returns GpuSampled for each
-  // good reading, GpuHealthChanged for each changed verdict, and DrainRequested or ResumeRequested
-  // (by_rule) if the health rules close or open a GPU. These drains must be stored. A device counts
-  // as lost after three "lost" reports in a row.
+  // Processes one round of readings, which has one entry per device, in order. Entries for GPUs
+  // that must not be read are empty. uses: from WhoUses(); GPUs beyond its end count as unused.
+  // Returns GpuSampled for each good reading, GpuHealthChanged for each changed verdict, and
+  // DrainRequested or ResumeRequested (by_rule) if the health rules close or open a GPU. These
+  // drains must be stored. A device counts as lost after three "lost" reports in a row.
   std::vector<core::Event> Take(base::Time now, const gpu::Round& round,
                                 std::vector<GpuUse> uses = {});
   // Called when the whole driver does not respond. Closes all GPUs that are not closed yet.
@@ -77,9 +77,9 @@ class Monitor {
   // Called when an administrator has opened the GPU. From then on, earlier evidence does not close
   // it.
   void Acknowledge(core::GpuIndex gpu);
-  // Takes the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h); empty if CUDA works. If
-  // CUDA does not work, the health rules close the GPU at the next reading, until CUDA works or an
-  // administrator opens the GPU.
+  // Records the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h). trouble: why CUDA
+  // does not work; empty if it works. If CUDA does not work, the health rules close the GPU at the
+  // next reading. The GPU stays closed until CUDA works or an administrator opens the GPU.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
   const std::string& CudaTrouble(core::GpuIndex gpu) const { return Of(gpu).cuda_trouble; }
   // The message about a driver upgrade, which begins with core::kDriverUpgradeText. Returns "" if

@@ -33,7 +33,7 @@ struct Sighting {
 // Selects the violations to report. Each attempt is reported only once.
 class FirstSightings {
  public:
-  // Takes the result of one reading for all running tasks. Returns the tasks with new violations.
+  // Processes one reading of all running tasks. Returns the tasks with new violations.
   std::set<core::TaskId> Take(const std::vector<Sighting>& running);
 
  private:

@@ -20,8 +20,8 @@ namespace carma::daemon {
 struct SamplerOptions {
   std::string state_dir;         // where the known GPUs are stored (known_gpus.h)
   base::Duration period{1'000};  // between two rounds of readings
-  // The probe gives up on a GPU after this real time. If the probe itself does not return within
-  // 1.5 times this time, the whole driver counts as unresponsive.
+  // The probe gives up on a GPU that takes longer than this (real time). If the probe itself does
+  // not return within 1.5 times this limit, the whole driver counts as unresponsive.
   base::Duration probe_timeout{10'000};
   std::vector<std::string> only = {};  // GPUs to use, as in gpu::OnlyNamed; empty: all
   std::function<std::string()> dcgm_trouble = nullptr;  // as in gpu::LoadedProbe
@@ -35,8 +35,8 @@ class Sampler {
     virtual ~Taker() = default;
     // Called once, before LeftAlone() and TakeRound(), with the GPUs that the driver lists. If the
     // driver does not respond and SamplerOptions::only is empty, it is called with the stored GPUs
-    // instead. With SamplerOptions::only, the stored GPUs might be those of an earlier carmad that
-    // managed different GPUs.
+    // instead. With SamplerOptions::only, the stored GPUs are not used, because an earlier carmad
+    // may have managed different GPUs.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // Returns the GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;
@@ -50,8 +50,8 @@ class Sampler {
           std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
 
   void Start();
-  // Calls `call` once a reading that begins after this call has completed or is overdue, but never
-  // before this function returns.
+  // Waits for a reading that begins after this call. `call` is called when that reading has
+  // completed or is overdue, but never before this function returns.
   void AfterNextReading(std::function<void()> call);
   // Why the whole driver does not respond; empty if it responds or its first response is still
   // pending.
@@ -66,7 +66,7 @@ class Sampler {
   void Discover();
   void DiscoverLater();
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
-  // The GPUs in the driver's first list that SamplerOptions::only allows.
+  // The GPUs that SamplerOptions::only allows, out of the driver's first list.
   gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();

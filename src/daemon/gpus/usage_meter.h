@@ -14,8 +14,8 @@ namespace carma::daemon {
 
 class UsageMeter {
  public:
-  // longest: if two readings are further apart, the use between them is unknown and not part of any
-  // row.
+  // longest: if two readings are further apart than this, the use between them is unknown and not
+  // part of any row.
   UsageMeter(std::string gpu_uuid, base::Duration longest)
       : gpu_uuid_(std::move(gpu_uuid)), longest_(longest) {}
 

@@ -74,7 +74,7 @@ class Routes {
     std::vector<std::string> admins;  // user names
     AskName ask_name;
     // Who has more than read access: these users, members of these groups, root, the daemon's own
-    // user and the admins. If both lists are empty, everybody has it.
+    // user and the admins. If both lists are empty, everybody has this access.
     std::vector<std::string> allow_users = {};
     std::vector<std::uint32_t> allow_groups = {};
     // Returns the token's owner; empty if the token is unknown.

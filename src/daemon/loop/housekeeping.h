@@ -12,8 +12,8 @@
 
 namespace carma::daemon {
 
-// Runs once an hour, but not during the first hour after startup: until a time service has set the
-// clock, it may be wrong, and the whole history might be deleted. A backlog is deleted in pieces,
+// Runs once an hour, but not during the first hour after startup: the clock may be wrong until a
+// time service has set it, and the whole history might be deleted. A backlog is deleted in pieces,
 // so that calls are served in between.
 class Housekeeping {
  public:

@@ -422,8 +422,8 @@ std::string PolicyLine(const config::Settings& settings) {
   const auto chosen = [&](std::string_view key) { return settings.chosen.contains(key); };
   if (chosen("policy.min_gain"))
     line += fmt::format(", gain >= {:.0f} %", policy.min_gain.value_or(0) * 100);
-  // The SM limit is shown even if it is unchanged, because streams have their own limit,
-  // collocation.streams_sm_cap.
+  // The SM limit is shown even if policy.sm_cap is not configured, because streams have their own
+  // limit, collocation.streams_sm_cap.
   const bool by_streams =
       settings.collocation == core::SharingMethod::kStreams && !settings.published;
   if (chosen("policy.sm_cap") || by_streams) {

@@ -29,8 +29,8 @@ struct UsageBy {
 // Errors: kInvalid.
 Result<UsageBy> ParseUsageBy(std::string_view text);
 
-// Takes the attempts first, in any order, and then GPU use in chronological order. Sums are exact
-// to the millisecond, so the total is the same for every grouping.
+// The attempts must be added first, in any order, and then the GPU use in chronological order. Sums
+// are exact to the millisecond, so the total is the same for every grouping.
 class UsageSums {
  public:
   // Counts only the time in [from, to). A row counts the attempts that begin in its period, and

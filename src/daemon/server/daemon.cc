@@ -47,8 +47,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How long early requests, and the process that started the daemon, wait for a driver or control
-// daemon that does not respond.
+// How long early requests, and the process that started the daemon, wait if a driver or control
+// daemon does not respond.
 constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::seconds kSocketWatch{2};  // between two checks of the socket file
 // Time limit for creating a CUDA context on one GPU.
@@ -84,7 +84,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Tells the process that started this daemon, once, that the daemon is serving. From then on,
   // requests no longer wait for the GPUs to become known.
   void TellServing();
-  // The next three functions decide the method for collocation.method = "auto". They try kernel
+  // The next three functions choose the method for collocation.method = "auto". They try kernel
   // limits on memory first, then the sharing methods.
   void TakeLimitsTrial(const std::string& why_not, const std::vector<std::string>& limiter);
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);

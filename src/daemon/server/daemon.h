@@ -21,8 +21,8 @@ struct DaemonOptions {
   std::string version;
   // Called on the loop on each SIGHUP, because the log file may have been renamed. May be empty.
   std::function<void()> reopen_log = nullptr;
-  // Called on the loop once every request on the socket can be handled (because the GPUs are known
-  // or there are none), and after a few seconds at the latest. May be empty.
+  // Called on the loop as soon as all requests on the socket can be handled, because the GPUs are
+  // known or there are none. Called after a few seconds at the latest. May be empty.
   std::function<void()> serving = nullptr;
 };
 

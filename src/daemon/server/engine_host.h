@@ -152,7 +152,7 @@ class EngineHost : private Engine::Host {
   Alarm wake_, store_retry_, usage_, progress_alarm_;
   SpareMemory spare_memory_;
   CompletionWaiters awaited_ends_;
-  CompletionWaiters awaited_grants_;  // waiters for leases to be granted or to end
+  CompletionWaiters awaited_grants_;  // calls that wait for leases to be granted or to end
   ForecastDrift forecast_drift_;
   LineMeter line_;
   TaskWatch task_watch_;

@@ -21,7 +21,7 @@ std::string HealthMessage(std::optional<core::GpuIndex> gpu, const std::string& 
   const std::string host = base::ShortHostName();
   base::Json json{{"event", "health"}, {"host", host}, {"why", why}};
   if (gpu) json["gpu"] = core::Number(*gpu);
-  json["text"] = gpu ? fmt::format("GPU {} of {} is not accepting tasks: {}", *gpu, host, why)
+  json["text"] = gpu ? fmt::format("GPU {} on {} is not accepting tasks: {}", *gpu, host, why)
                      : fmt::format("{}: {}", host, why);
   return base::DumpJson(json);
 }

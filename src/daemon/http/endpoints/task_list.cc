@@ -27,8 +27,8 @@ constexpr std::size_t kMostRows = 1'000;
 // Limit on the number of tasks checked for a page in queue order. When this limit is reached, the
 // page may have few rows even though a next page exists.
 constexpr std::size_t kMostLooks = 1'000;
-// Building a list is faster than forking the process if the list has at most kFewRows rows and none
-// needs an expected start, or if the queues have at most kShortQueue tasks.
+// Building a list is faster than forking the process in two cases: the list has at most kFewRows
+// rows and no row needs an expected start, or the queues have at most kShortQueue tasks.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kShortQueue = 20'000;
 
@@ -106,8 +106,8 @@ struct Page {
   std::optional<core::TaskId> next;
 };
 
-// Takes tasks until the page is full and a further task is found, or until enough tasks have been
-// checked.
+// Fills a page with tasks. The page is complete when it is full and one more task is found for the
+// next page, or when enough tasks have been checked.
 class PageFiller {
  public:
   PageFiller(const store::TaskFilter& filter, Page& page) : filter_(filter), page_(page) {}
