@@ -15,8 +15,8 @@
 namespace carma::gpu {
 
 enum class XidClass {
-  kTask,       // a program's fault: 13, 31, 43, 45, 68, 109. It exits; the GPU is intact
-  kContained,  // bad memory under a program: it exits; the GPU needs a reset when idle
+  kTask,       // a program's fault: 13, 31, 43, 45, 68, 109. The program exits; the GPU is intact
+  kContained,  // bad memory used by a program, which exits; the GPU needs a reset when idle
   kDevice,     // a fault in the GPU, its memory, links or firmware: no more tasks
   kNews,       // harmless, or handled elsewhere (63, 154 …)
 };

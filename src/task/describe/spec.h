@@ -36,8 +36,8 @@ inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // parameters in one sweep
 inline constexpr std::size_t kMaxMounts = 64;
-// The default max_slowdown of a task with serve. On an H100, a neighbour that was still loading
-// slowed short steps by 8 and 21 % under MPS and by 17 to 50 % with streams
+// The default max_slowdown of a task with serve. On an H100, a neighbour slowed short steps while
+// it was still loading: by 8 and 21 % under MPS, and by 17 to 50 % with streams
 // (docs/evidence/simulator.md). So this limit admits light neighbours under MPS, but few with
 // streams.
 inline constexpr double kServeSlowdown = 1.25;
@@ -169,8 +169,8 @@ struct TaskSpec : core::TaskRequest {
           "The script was written for Slurm, so it gets the environment variables that Slurm sets.",
           {.unless_empty = true});
     field("parameters", task.parameters,
-          "The task's sweep values by parameter name: set as variables CARMA_PARAM_NAME, and "
-          "inserted for {NAME} in its command, name and output files.",
+          "The task's sweep values by parameter name: exported as CARMA_PARAM_NAME, and "
+          "substituted for {NAME} in its command, name and output files.",
           {.max_items = kMaxParameters, .unless_empty = true});
     field("notify", task.notify, "Notifications: targets and events.",
           {.max_items = kMaxNotifyRules, .unless_empty = true});

@@ -30,8 +30,8 @@ void SignalProcesses(const Lease& lease, int number, pid_t daemon);
 // Like SignalProcesses(), but only for processes that have a handler for this signal.
 void SignalThatCatch(const Lease& lease, int number, pid_t daemon);
 
-// "INODE PATH" of each file that the lease's processes have open for writing, read from links in
-// /proc. The files include their output files. No file is opened, because opening could hang.
+// "INODE PATH" of each file that the lease's processes have open for writing, including their
+// output files. Read from links in /proc: no file is opened, because opening could hang.
 std::vector<std::string> OutputsOf(const Lease& lease, pid_t daemon);
 
 // Whether the waiting process, or the children of its keeper, are stopped (SIGSTOP, Ctrl-Z). A job

@@ -1,4 +1,4 @@
-// Decides why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a
+// Determines why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a
 // device fault of its GPU, a GPU fault caused by its own program, a neighbour's fault, or another
 // cause.
 #pragma once
