@@ -1,5 +1,6 @@
-// Interprets a GPU's errors and condition: the cause of an Xid, and when a GPU should not accept
-// any more tasks. Pure. docs/server/gpus.md describes NVIDIA's Xids and the sources.
+// Interprets a GPU's errors and condition: determines the cause of an Xid, and when a GPU should
+// not accept any more tasks. Does no I/O. docs/server/gpus.md describes NVIDIA's Xids and the
+// sources.
 #pragma once
 
 #include <cstdint>

@@ -263,8 +263,8 @@ struct PathWords {
   std::string books;  // as from BooksWord
   int rank = 0;       // number of this copy, if the task runs several
 };
-// Six letters and digits that identify a carmad's database (from store::BooksId::id), for file
-// names; empty if the id is not a hexadecimal number.
+// Six letters and digits that identify a carmad's database in file names. id: as in store::BooksId.
+// Empty if the id is not a hexadecimal number.
 std::string BooksWord(std::string_view id);
 // Replaces patterns such as "%j" in an output path, as sbatch does: %j %J task, %A array, %a index
 // (0 outside an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of

@@ -43,7 +43,7 @@ inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
 // The place for tasks' groups, where `daemon` is carmad's own place. This is the group above if
 // carmad is in the subgroup kDaemonGroup, and otherwise the group of kTasksUnit. If that group does
-// not exist or is not writable, it is `daemon` itself.
+// not exist or is not writable, the place is `daemon` itself.
 CgroupBase PlaceForTasks(CgroupBase daemon);
 
 // Which limits the kernel enforces for groups made in a place.
