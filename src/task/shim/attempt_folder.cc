@@ -204,7 +204,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   const ShimOwner& owner = *read;
   if (owner.abandoned) return NeverBegan("it was abandoned before the task started");
   // Check whether the shim is alive before reading the report. If the shim reports and exits in
-  // between, the next check notices this.
+  // between, its exit is noticed later.
   const bool lives = OwnerLives(owner);
   outcome.shim = owner.process;
   outcome.started = ReadStarted(dir);
