@@ -54,8 +54,8 @@ std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogName(const std::string& gpus);  // last component of the log directory's path
 
 // Whether MPS can enforce a memory limit per process. This requires a server with one GPU, which is
-// then device 0 in every process. If a process sees fewer devices than its list of limits names, as
-// a launcher's worker does, CUDA silently ignores the list.
+// then device 0 in every process. If a process sees fewer devices than the list of limits contains,
+// as a launcher's worker does, CUDA silently ignores the list.
 bool MpsLimitHolds(const std::string& gpus);
 // Environment of a client task. It includes the task's limits and its priority among its server's
 // clients: normal for a latency-sensitive task, otherwise below normal.

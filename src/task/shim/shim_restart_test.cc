@@ -171,7 +171,7 @@ TEST_F(ShimRestartTest, ARunningTaskIsNotLostWithoutDescriptors) {
 }
 
 TEST_F(ShimRestartTest, ALateShimDoesNotRunAnAbandonedAttempt) {
-  // Leaves the folder and the order as a daemon would that died before its shim started.
+  // Recreates what a daemon leaves if it dies before its shim starts: the folder and the order.
   launcher_->Start(Order("echo ran >> " + root_ + "/ran"));
   NextStarted();
   NextExited();
