@@ -238,8 +238,8 @@ Result<std::string> Client::Call(const std::string& method, const std::string& t
     CARMA_TRY(impl_->Write(request, deadline, timeout_s));
     return impl_->ReadAnswer(deadline, timeout_s);
   }();
-  // Part of the response may still be in the socket. An error response from carmad is always read
-  // completely, but a new connection is cheap.
+  // Closes the connection after an error, because part of the response may still be in the socket.
+  // After an error response from carmad this is unnecessary, but a new connection is cheap.
   if (!answer) impl_->fd.reset();
   return answer;
 }

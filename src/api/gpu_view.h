@@ -44,8 +44,8 @@ struct GpuTaskView {
     field("sm_active", task.sm_active,
           "Estimate of the task's share of the GPU's SM activity, 0..1; null: unknown.");
     field("sm_active_by", task.sm_active_by,
-          "Source of sm_active: alone (measured, because no other task uses the GPU), kernel-time "
-          "(the driver's coarse share of each process), equal (split evenly, because nothing "
+          "Source of sm_active: alone (measured; no other task uses the GPU), kernel-time "
+          "(the driver's coarse per-process figure), equal (split evenly, because nothing "
           "distinguishes the tasks); empty: unknown.",
           {.words = ",alone,kernel-time,equal"});
     field("idle_since_ms", task.idle_since_ms,

@@ -97,8 +97,8 @@ bool IsLoopbackHost(std::string_view host) {
   return name == "localhost" || name == "127.0.0.1" || name.empty();
 }
 
-// Returns why this request is refused (a page of another site may have made the browser send it),
-// or an empty string if it is allowed. Clients other than browsers do not send these header fields.
+// Returns why this request is refused, or an empty string. A page of another site may have made the
+// browser send it. Clients other than browsers do not send these header fields.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];

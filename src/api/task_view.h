@@ -150,7 +150,7 @@ struct TaskView {
     field("estimate_remarks", task.estimate_remarks,
           "Doubts about the estimate, or why there is none; empty in lists.");
     field("observed_mib", task.observed_mib,
-          "Memory measured now on the task's fullest GPU; null: not running or not measured yet.");
+          "Current memory use on the task's fullest GPU; null: not running or not measured yet.");
     field("over_promise_mib", task.over_promise_mib,
           "Memory used on one GPU beyond the task's promise and margin; null: the task stays "
           "within both.");

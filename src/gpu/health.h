@@ -1,5 +1,6 @@
-// Interprets a GPU's errors and condition: the cause of an Xid, and when a GPU should not accept
-// any more tasks. Pure. docs/server/gpus.md describes NVIDIA's Xids and the sources.
+// Interprets a GPU's errors and condition: determines the cause of an Xid, and when a GPU should
+// not accept any more tasks. Does no I/O. docs/server/gpus.md describes NVIDIA's Xids and the
+// sources.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@
 namespace carma::gpu {
 
 enum class XidClass {
-  kTask,       // a program's fault: 13, 31, 43, 45, 68, 109. It exits; the GPU is intact
-  kContained,  // bad memory under a program: it exits; the GPU needs a reset when idle
+  kTask,       // a program's fault: 13, 31, 43, 45, 68, 109. The program exits; the GPU is intact
+  kContained,  // bad memory used by a program, which exits; the GPU needs a reset when idle
   kDevice,     // a fault in the GPU, its memory, links or firmware: no more tasks
   kNews,       // harmless, or handled elsewhere (63, 154 …)
 };

@@ -50,8 +50,8 @@ std::optional<std::array<std::uint32_t, 3>> PlaceOf(std::string_view pci) {
 std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   constexpr std::string_view kBegin = "NVRM: Xid (PCI:";
   std::string_view rest = line;
-  // Skips the kernel's record header, "4,811,168790062,-;". Only the text directly after the header
-  // is from the driver. Any process, even a user's, may have written the text after that.
+  // Skips the kernel's record header, "4,811,168790062,-;". The driver's message begins directly
+  // after the header. The same words later in a record may come from any process, even a user's.
   if (const std::size_t head = rest.find(';'); head != rest.npos && !rest.starts_with(kBegin))
     rest.remove_prefix(head + 1);
   if (!rest.starts_with(kBegin)) return std::nullopt;

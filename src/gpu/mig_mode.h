@@ -14,8 +14,8 @@ struct PendingMigMode {
   friend bool operator==(const PendingMigMode&, const PendingMigMode&) = default;
 };
 
-// Lists GPUs with a pending mode change, in NVML's order. Empty if unsupported. May block; worker
-// only.
+// Lists GPUs with a pending mode change, in NVML's order. Empty if unsupported. May block, so call
+// it only on a worker thread.
 std::vector<PendingMigMode> AskPendingMigModes(const std::string& library);
 
 // An instance's share of the GPU's SMs, derived from the instance's name: "3g.20gb" has three of

@@ -8,7 +8,7 @@
 
 namespace carma::gpu {
 
-// Reads the cores close to a PCI device from the kernel. pci: in the driver's form,
+// Asks the kernel which cores are close to a PCI device. pci: in the driver's form,
 // "00000000:07:00.0". root: "" for this machine, or a folder that contains a `sys` folder. Empty if
 // the cores are unknown or all equally close.
 std::vector<int> NearCpus(const std::string& root, std::string_view pci);

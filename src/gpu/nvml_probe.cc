@@ -353,7 +353,8 @@ ReadResult<Unit> LibraryProbe::ReadTemperature(const DeviceState& device, Readin
   nvml::Return code = api_.temperature
                           ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
                           : nvml::kFunctionNotFound;
-  // NVML 13 deprecates the old call, so the newer call is the fallback.
+  // NVML 13 deprecates the old call, so a library may no longer support it. The newer call is the
+  // fallback.
   if (MeansAbsent(code) && api_.temperature_v) {
     nvml::Temperature temperature{nvml::StructVersion<nvml::Temperature>(1), nvml::kTemperatureGpu,
                                   0};

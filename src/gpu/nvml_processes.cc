@@ -65,8 +65,8 @@ std::string CgroupRoot() {
   return "/sys/fs/cgroup";
 }
 
-// Whether a list entry belongs to this instance. In the instance's own list, an entry need not name
-// the instance. In the whole GPU's list, it must.
+// Whether a list entry belongs to this instance. An entry must name the instance, except in the
+// instance's own list.
 bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_list) {
   if (!device.info.mig) return true;
   const bool untold = line.gpu_instance == nvml::kNoValue32;

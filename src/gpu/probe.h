@@ -109,7 +109,8 @@ struct ProcessUse {
   bool mps_server = false;               // never counted as work
   bool mps_client = false;               // computes through an MPS server
   // The fraction of recent time during which the process's kernels ran, 0..1. As coarse as
-  // Reading::utilization. Empty if not reported, as always under MPS and on MIG instances.
+  // Reading::utilization. Empty if not reported, which is always the case under MPS and on MIG
+  // instances.
   std::optional<double> kernel_time;
   // The process's nearest control group with its own GPU memory limit, as a path in
   // /proc/PID/cgroup. Empty if no group has a limit. group_mib: memory used by all processes of
@@ -229,10 +230,11 @@ class Probe {
  public:
   virtual ~Probe() = default;
   // Lists the devices in PCI order. Errors: kUnavailable if there is no driver or it does not
-  // respond; the first GPU's error if no GPU can be described. May block; worker only.
+  // respond; the first GPU's error if no GPU can be described. May block, so call it only on a
+  // worker thread.
   virtual ReadResult<std::vector<DeviceInfo>> Devices() = 0;
   // Reads one device. Errors: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (an
-  // impossible value: NaN, sentinel, used > total). May block; worker only.
+  // impossible value: NaN, sentinel, used > total). May block, so call it only on a worker thread.
   virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
   // Announces that these devices from the last list will not be read until the next LeaveAlone().
   // The driver's handles for them may be released.

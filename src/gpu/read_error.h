@@ -1,4 +1,4 @@
-// An error from describing or reading a GPU.
+// The error returned when a GPU cannot be described or read.
 #pragma once
 
 #include <expected>

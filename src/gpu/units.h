@@ -33,7 +33,7 @@ using Joules = Quantity<struct JoulesUnit, double>;
 using MibPerSecond = Quantity<struct MibPerSecondUnit, double>;
 using BytesPerSecond = Quantity<struct BytesPerSecondUnit, double>;
 
-// Counters are sampled one after another, so a fully used GPU may read slightly above 1.
+// Counters are sampled one after another, so a counter of a fully used GPU may be slightly above 1.
 inline constexpr double kFractionSlack = 0.01;
 // Upper limit for plausible rates: no link of a GPU reaches 10 TB/s.
 inline constexpr double kMaxBytesPerSecond = 1e13;
@@ -56,8 +56,8 @@ constexpr std::optional<BytesPerSecond> ToRate(MibPerSecond rate) {
   return ToRate(rate.value() * 1'048'576.0);
 }
 
-// Available memory is rounded down and used memory up, so rounding never promises memory that does
-// not exist.
+// Available memory is rounded down, and used memory is rounded up, so rounding never promises
+// memory that does not exist.
 constexpr Mib WholeMib(Bytes there) {
   return Mib(static_cast<std::int64_t>(there.value() >> 20));
 }

@@ -37,7 +37,7 @@ class GuardedProbe : public Probe {
  public:
   explicit GuardedProbe(GuardOptions options) : options_(std::move(options)) {}
 
-  // Like the NVML probe, but lists a GPU that is set aside as it was last known, with
+  // Like the NVML probe, but a GPU that is set aside is listed with its last known description and
   // TroubleCause::kHangs. Errors: also kUnavailable if neither the driver nor any of its GPUs
   // responds.
   ReadResult<std::vector<DeviceInfo>> Devices() override;

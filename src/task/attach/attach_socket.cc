@@ -31,8 +31,8 @@ struct Address {
   socklen_t length = 0;
 };
 
-// The address of an abstract socket, which needs no folder that both sides can access and
-// disappears with its listener.
+// The address of an abstract socket. Such a socket needs no folder that both sides can access, and
+// it disappears with its listener.
 Address AddressOf(std::string_view name) {
   Address made;
   made.address.sun_family = AF_UNIX;

@@ -43,8 +43,8 @@ Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
   return Unavailable("the 'carma run' waiting for the task does not respond");
 }
 
-// Retries for a while: other users' connections may fill the listener's queue until it has rejected
-// them.
+// Retries for a while, because other users' connections may fill the listener's queue until the
+// listener has rejected them.
 Result<AttachSocket> Reach(const std::string& name, uid_t owner) {
   constexpr int kPauseMs = 20;
   const auto deadline = SteadyClock::now() + kHelloPatience;

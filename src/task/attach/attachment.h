@@ -1,5 +1,5 @@
-// The shim's side of a task that runs in a user's terminal (`carma run`): the task's streams, and
-// the messages between the task and the client.
+// The shim's side of a task that runs in a user's terminal (`carma run`). Handles the task's
+// streams and the messages between the task and the client.
 #pragma once
 
 #include <sys/types.h>

@@ -42,7 +42,7 @@ bool IsUrl(std::string_view text) {
   return false;
 }
 
-// The part of a URL such as "https://host:1", without user name and password.
+// The scheme, host and port of a URL, as in "https://host:1", without user name and password.
 std::string OriginOf(std::string_view url) {
   const std::size_t host = url.find("://") + 3;
   const std::size_t end = std::min(url.find_first_of("/?#", host), url.size());
@@ -146,7 +146,8 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
     return rule;
   }
   const Result<NotifyTarget> target = ParseWritten(text);
-  // Any path may name a program, but a word at the end of a URL is a misspelt event.
+  // Any path may name a program. But a word after the last colon of a URL is assumed to be a
+  // misspelt event.
   if (target && target->kind != NotifyKind::kWebhook) return rule;
   const bool words = !last.empty() && std::ranges::all_of(last, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';

@@ -165,13 +165,13 @@ Result<Unit> SetTime(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds one mount to the earlier ones. Finish() makes a relative folder absolute.
+// Adds a mount. Finish() makes a relative folder absolute.
 Result<Unit> AddContainerMount(Draft& draft, std::string_view value) {
   draft.spec.container_mounts.emplace_back(value);
   return Unit{};
 }
 
-// Adds one parameter to the earlier ones. Each parameter must have a different name.
+// Adds a parameter. Parameter names must be unique.
 Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};
@@ -189,8 +189,8 @@ Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds one target to the earlier ones, because a task may notify several. "none" removes all
-// targets that the script names.
+// Adds a notification target; a task may have several. "none" removes all targets that the script
+// names.
 Result<Unit> SetNotify(Draft& draft, std::string_view value) {
   if (base::ToLower(value) == "none") {
     draft.spec.notify.clear();
@@ -254,8 +254,8 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal = ::sigabbrev_np(*number);
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
-  // A program that handles this signal is expected to save its state on receiving it, like batch
-  // scripts on clusters.
+  // A program that handles this signal is expected to save its state when it receives the signal,
+  // as batch scripts on clusters do.
   if (!draft.spec.checkpoint_signal && base::IsHandledSignal(*draft.spec.signal))
     draft.spec.checkpoint_signal = draft.spec.signal;
   return Unit{};

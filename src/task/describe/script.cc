@@ -236,7 +236,7 @@ Result<Directives> ReadDirectives(std::string_view text, std::string_view path) 
 namespace {
 
 // directives.sbatch: the directives come from a script or command line written for Slurm. place:
-// "train.sh"; messages add the line if it is known.
+// for example "train.sh"; messages append the line number if it is known.
 Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
                              Description& description) {
   for (std::string& warning : directives.warnings) description.Warn(std::move(warning));

@@ -36,8 +36,8 @@ inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // parameters in one sweep
 inline constexpr std::size_t kMaxMounts = 64;
-// The default max_slowdown of a task with serve. On an H100, a neighbour that was still loading
-// slowed short steps by 8 and 21 % under MPS and by 17 to 50 % with streams
+// The default max_slowdown of a task with serve. On an H100, a neighbour slowed short steps while
+// it was still loading: by 8 and 21 % under MPS, and by 17 to 50 % with streams
 // (docs/evidence/simulator.md). So this limit admits light neighbours under MPS, but few with
 // streams.
 inline constexpr double kServeSlowdown = 1.25;
@@ -169,8 +169,8 @@ struct TaskSpec : core::TaskRequest {
           "The script was written for Slurm, so it gets the environment variables that Slurm sets.",
           {.unless_empty = true});
     field("parameters", task.parameters,
-          "The task's sweep values by parameter name: set as variables CARMA_PARAM_NAME, and "
-          "inserted for {NAME} in its command, name and output files.",
+          "The task's sweep values by parameter name: exported as CARMA_PARAM_NAME, and "
+          "substituted for {NAME} in its command, name and output files.",
           {.max_items = kMaxParameters, .unless_empty = true});
     field("notify", task.notify, "Notifications: targets and events.",
           {.max_items = kMaxNotifyRules, .unless_empty = true});
@@ -263,8 +263,8 @@ struct PathWords {
   std::string books;  // as from BooksWord
   int rank = 0;       // number of this copy, if the task runs several
 };
-// Six letters and digits that identify a carmad's database (from store::BooksId::id), for file
-// names; empty if the id is not a hexadecimal number.
+// Six letters and digits that identify a carmad's database in file names. id: as in store::BooksId.
+// Empty if the id is not a hexadecimal number.
 std::string BooksWord(std::string_view id);
 // Replaces patterns such as "%j" in an output path, as sbatch does: %j %J task, %A array, %a index
 // (0 outside an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of

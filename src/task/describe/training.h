@@ -12,8 +12,7 @@
 
 namespace carma::task {
 
-// One setting of the training. If a list has several entries with the same name, the last one is
-// used.
+// A training setting. If a list repeats a name, the last entry is used.
 struct TrainingWord {
   std::string name;   // a name in TrainingOptions()
   std::string value;  // "on" for a switch

@@ -33,9 +33,9 @@ class LeaseBook {
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
   // Errors: kConflict if the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const;
-  // Takes the pids of processes that use the GPUs of a step's lease, as reported by the driver. For
-  // each new process of the lease, records the files that it writes to, because Outputs() needs
-  // them after the process has exited.
+  // pids: the processes that use the GPUs of a step's lease, as reported by the driver. If one of
+  // them is new, records the files that the lease's processes write to, because Outputs() needs
+  // these files after the processes have exited.
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
   std::vector<std::string> Outputs(core::TaskId id) const;
 

@@ -1,6 +1,6 @@
 // The record of a granted lease in its attempt's folder, and the reports that keepers leave while
-// no carmad is running. Lines are appended to one file per lease, because creating files would be
-// the main cost of a lease.
+// no carmad is running. Lines are appended to one file per lease, because creating several files
+// would be the main cost of a lease.
 #pragma once
 
 #include <chrono>

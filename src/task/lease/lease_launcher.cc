@@ -33,8 +33,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kKillAgain{1};
 // Time between two checks of a process for which no file descriptor was available.
 constexpr std::chrono::milliseconds kLook{200};
-// Time until the first check whether the command has started. Each later check waits twice as long,
-// up to kLook.
+// Time until the first check of whether the command has started. Each later check waits twice as
+// long, up to kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
 // The LauncherPoll key for the launcher that starts all tasks other than leases. For a lease's
@@ -216,8 +216,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     poll_.Wake();
   }
 
-  // The descriptor may belong to another process that has reused the pid. It is used only if a
-  // later check shows that it belongs to the right process.
+  // The descriptor may belong to another process that has reused the pid. The descriptor is used
+  // only if a later check shows that it refers to the right process.
   void WatchMember(core::TaskId id, LeaseMember& member) {
     member.fd = base::OpenPidfd(member.process.process.pid);
     if (!Alive(member.process)) {
@@ -242,7 +242,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  // Checks the members of an adopted lease to decide whether it is still running.
+  // Checks the members of an adopted lease to determine whether the lease is still in use.
   void TakeAdopted(core::TaskId id, Lease& lease) {
     lease.adopted = true;
     lease.withdraw_at.reset();
@@ -311,8 +311,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // A process that is still waiting can be terminated only by a signal. So if a lease ended without
-  // a signal before its start was observed, it must have started.
+  // A process that is still waiting can be terminated only by a signal. So if the lease ended
+  // without a signal, its process must have started, even if the start was not observed.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -338,7 +338,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // Records this immediately, because the process and its exit status cannot be queried for long.
+  // Records the start and the exit status immediately, because they can be queried only briefly
+  // after the process has exited.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {

@@ -75,8 +75,8 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   virtual Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
   // Makes `process` the lease's task and returns its environment. The same process may repeat the
   // call. Errors: kConflict if the lease is not granted, was adopted by another process or has
-  // ended, or if `process` cannot have a lease; kDenied if it is not below a keeper of the lease;
-  // disk errors (nothing has changed in that case).
+  // ended, or if `process` cannot have a lease; kDenied if `process` is not below a keeper of the
+  // lease; disk errors (nothing has changed in that case).
   virtual Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
   // Records the owner's report of how the lease ended. Errors: kConflict if the lease is not
   // adopted; disk errors.

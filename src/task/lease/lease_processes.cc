@@ -1,4 +1,4 @@
-// Finds a lease's processes and decides which of them may be signalled.
+// Finds a lease's processes and determines which of them may be signalled.
 #include "task/lease/lease_processes.h"
 
 #include <fcntl.h>

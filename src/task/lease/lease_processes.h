@@ -24,14 +24,14 @@ bool IsBelow(const base::ProcessId& process, const base::ProcessId& above);
 // The members of the lease and their descendants, without its keepers. Never includes carmad or its
 // helpers, or processes of a member that cannot have a lease.
 std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon);
-// Sends a signal to all of these processes that run as the lease's owner. Processes of other users
+// Sends a signal to those of ProcessesOf() that run as the lease's owner. Processes of other users
 // (for example those started with su) are not signalled.
 void SignalProcesses(const Lease& lease, int number, pid_t daemon);
 // Like SignalProcesses(), but only for processes that have a handler for this signal.
 void SignalThatCatch(const Lease& lease, int number, pid_t daemon);
 
-// "INODE PATH" of each file that the lease's processes have open for writing, read from links in
-// /proc. The files include their output files. No file is opened, because opening could hang.
+// "INODE PATH" of each file that the lease's processes have open for writing, including their
+// output files. Read from links in /proc: no file is opened, because opening could hang.
 std::vector<std::string> OutputsOf(const Lease& lease, pid_t daemon);
 
 // Whether the waiting process, or the children of its keeper, are stopped (SIGSTOP, Ctrl-Z). A job

@@ -26,8 +26,9 @@ namespace carma::task {
 //   reason: the line in server.log about a server that does not start.
 //   no-partitions: sm_partition fails. partitions: the existing partitions, 27 chunks of 4 SMs.
 //   terminate: the output of terminate_client.
-// The script writes its input to the files terminated, asked and variables. The daemon is a Python
-// process that only holds the lock; -d returns once the daemon holds the lock.
+// The script records its input in the files `terminated` and `asked`, and its environment in
+// `variables`. The daemon is a Python process that only holds the lock; -d returns once the daemon
+// holds the lock.
 inline constexpr char kFakeMpsScript[] = R"sh(#!/bin/sh
 P=$CUDA_MPS_PIPE_DIRECTORY
 L=$CUDA_MPS_LOG_DIRECTORY

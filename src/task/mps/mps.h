@@ -54,8 +54,8 @@ std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogName(const std::string& gpus);  // last component of the log directory's path
 
 // Whether MPS can enforce a memory limit per process. This requires a server with one GPU, which is
-// then device 0 in every process. CUDA silently ignores a list of limits for several devices in a
-// process that sees fewer of them, such as a launcher's worker.
+// then device 0 in every process. If a process sees fewer devices than the list of limits contains,
+// as a launcher's worker does, CUDA silently ignores the list.
 bool MpsLimitHolds(const std::string& gpus);
 // Environment of a client task. It includes the task's limits and its priority among its server's
 // clients: normal for a latency-sensitive task, otherwise below normal.
@@ -70,7 +70,7 @@ std::map<std::string, std::string> WithoutMpsEnvironment();
 
 // Parses PIDs, one per line, as in the replies to get_server_list and get_client_list. With
 // protocol 3, the PID is the first value of each CSV line of `client list`. Errors: kInvalid with
-// the malformed line; kInvalid beyond 4096 lines.
+// the malformed line, or for more than 4096 lines.
 Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
 
 enum class MpsServerState {

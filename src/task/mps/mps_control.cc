@@ -37,7 +37,7 @@ constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
 // How long a control daemon may take to lock its folder after it starts. This is short, because
-// callers wait for it after their deadline (daemon/mps_servers.cc).
+// callers may wait this long after their deadline (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
 // Time between two queries. Each query starts a process and adds lines to the control daemon's log.
 constexpr int kAskAgainMs = 100;
@@ -140,7 +140,7 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
 }
 
 // Kills a control daemon that did not respond in time. The daemon may have left its starter's
-// session before the starter was killed, and may take its lock only now.
+// session before the starter was killed. It may also not have taken its lock yet.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);

@@ -44,8 +44,8 @@ class MpsControl {
   MpsControl(MpsSetup setup, MpsServerId id)
       : setup_(std::move(setup)), id_(std::move(id)), logs_(setup_.dir, id_) {}
 
-  // The control daemon that serves the server's folder: the process that holds the folder's lock
-  // (mps_files.h), if it belongs to the server's user. Sends nothing to the daemon.
+  // Finds the control daemon for the server's folder: the process that holds the folder's lock
+  // (mps_files.h), if it belongs to the server's user. Does not contact the daemon.
   std::optional<base::ProcessId> Daemon() const;
 
   // Starts daemon and server if they are not running, and waits until the server accepts clients.

@@ -4,11 +4,11 @@
 // the server's user are read or truncated.
 //
 // What the files contain was observed with NVIDIA's programs (docs/server/collocation.md, "What
-// NVIDIA's programs do"). A daemon is identified only by its lock: a daemon of any branch takes it
-// before it listens and holds it until it exits, the kernel names the holder, and the kernel
-// releases it however the daemon exits. The pid file exists only from branch 550 on and outlives a
-// killed daemon. Connecting to the daemon's socket would identify its process too, but this fails
-// while the daemon is busy, and the daemon logs each attempt.
+// NVIDIA's programs do"). A daemon is identified only by its lock. A daemon of any branch takes the
+// lock before it listens and holds the lock until it exits. The kernel names the holder, and
+// releases the lock however the daemon exits. The pid file exists only from branch 550 on and
+// outlives a killed daemon. Connecting to the daemon's socket would identify its process too, but
+// this fails while the daemon is busy, and the daemon logs each attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -55,8 +55,8 @@ class MpsLogs {
   MpsServerId id_;
 };
 
-// Removes the pipe directory of a server whose daemon has exited, with the daemon's files, but not
-// the logs. If the directory contains other files, the directory and these files stay.
+// Removes the pipe directory of a server whose daemon has exited, and the daemon's files in it, but
+// keeps the logs. If the directory contains other files, the directory and these files stay.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

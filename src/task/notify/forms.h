@@ -1,5 +1,5 @@
-// Formats the message of a notice: a mail, or a webhook request in its server's format. Pure
-// functions.
+// Formats a notice as a mail, or as a webhook request in the receiving server's format. All are
+// pure functions.
 #pragma once
 
 #include <string>

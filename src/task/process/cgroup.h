@@ -33,15 +33,17 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 CgroupBase IfWritable(CgroupBase base);
 
 // The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
-// 254). Only with this subgroup can the service's group control its children. A group that controls
-// its children accepts no processes, so carmad could not be restarted in it while tasks run.
+// 254). A group that controls its children accepts no processes. So the service's group can control
+// its children only if carmad is in this subgroup; otherwise carmad could not be restarted while
+// tasks are running.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
 // cgroup alive while no task is running, and is moved to the subgroup kKeeperGroup.
 inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
-// The place for tasks' groups if carmad's own place is `daemon`: the group above it, or the group
-// of kTasksUnit; if neither exists or is writable, carmad's own place.
+// The place for tasks' groups, where `daemon` is carmad's own place. This is the group above if
+// carmad is in the subgroup kDaemonGroup, and otherwise the group of kTasksUnit. If that group does
+// not exist or is not writable, the place is `daemon` itself.
 CgroupBase PlaceForTasks(CgroupBase daemon);
 
 // Which limits the kernel enforces for groups made in a place.

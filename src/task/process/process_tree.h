@@ -11,9 +11,9 @@
 
 namespace carma::task {
 
-// Descendants of `root` in any session, without zombies. Reading the process table takes a while,
-// so repeat the call until it returns no process. It costs one small read per process on the
-// machine.
+// Descendants of `root` in any session, without zombies. Processes may start while the process
+// table is being read, so repeat the call until it returns no process. Each call costs one small
+// read per process on the machine.
 std::vector<base::ProcessStat> Descendants(pid_t root);
 
 // Whether the process belongs to this user. This check prevents a process's claims about itself
@@ -28,8 +28,8 @@ std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string&
 // folder was removed.
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
 
-// Returns false if the process has exited. Also returns true if no descriptor is free to
-// distinguish the process from a later process with the same pid.
+// Returns false if the process has exited. Returns true if it is alive, or if no descriptor is free
+// to distinguish it from a later process with the same pid.
 bool MayLive(const base::ProcessId& process);
 
 // Sends signals to the process. Does nothing if it has exited, even if another process has reused

@@ -53,7 +53,7 @@ void ResetSignals();
 // that cannot switch users already runs as the user; in that case only the umask changes.
 class WornRights {
  public:
-  // umask: for files created with these privileges. The user must outlive this object.
+  // umask: for files created with these privileges. `user` must outlive this object.
   WornRights(const UserInfo& user, mode_t umask);
   ~WornRights() { DropPrivileges(); }
   WornRights(const WornRights&) = delete;

@@ -80,7 +80,7 @@ double Share(const Counter& counter) {
   return std::min(1.0, counter.done / *counter.total);
 }
 
-// The cell after the cell with this name in "|    loss   | -0.0404   |".
+// Reads the cell that follows the cell with this name, as in "|    loss   | -0.0404   |".
 std::optional<double> Cell(string_view line, string_view name) {
   const std::size_t at = FindWord(line, name);
   if (at == string_view::npos) return std::nullopt;
@@ -287,8 +287,8 @@ void ProgressReader::TakeContext(string_view line) {
   TakeRow(line);
 }
 
-// Reads "3000 (10.00%)  24.4 ms  …", "10.2%,51000,-512301.7,…,1:00:58" and "  100  0.757  -5.76 …"
-// below their headings.
+// Parses rows that follow a heading line, such as "3000 (10.00%)  24.4 ms  …",
+// "10.2%,51000,-512301.7,…,1:00:58" and "  100  0.757  -5.76 …".
 void ProgressReader::TakeColumns(string_view line) {
   const string_view head = base::Trim(line);
   if (head.starts_with("Step (% Done)") || head.starts_with("#\"Progress (%)\"") ||

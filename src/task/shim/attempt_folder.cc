@@ -163,8 +163,9 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;
-  // The disk has no room even for a claim. A shim reads its order after its claim. So once the
-  // order is removed, a later claim is harmless, and an earlier claim is visible now.
+  // The disk has no room even for a claim, so the order is removed instead. A shim claims the
+  // attempt before it reads the order. So a later claim is harmless, and an earlier claim is
+  // visible now.
   ::unlink((dir + "/" + kOrderFile).c_str());
   if (base::Exists(dir + "/" + kOwnerFile)) return std::nullopt;
   return NeverBegan(text);
@@ -203,7 +204,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   const ShimOwner& owner = *read;
   if (owner.abandoned) return NeverBegan("it was abandoned before the task started");
   // Check whether the shim is alive before reading the report. If the shim reports and exits in
-  // between, its end is noticed later.
+  // between, its exit is noticed later.
   const bool lives = OwnerLives(owner);
   outcome.shim = owner.process;
   outcome.started = ReadStarted(dir);

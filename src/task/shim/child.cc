@@ -116,8 +116,9 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   }
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return Failure(errno, "no_new_privs");
-  // Set after switching users, which would clear it. If the shim dies, nothing is left to report
-  // the task's end, and a second start must not find the first attempt still running.
+  // Set after switching users, because the switch would clear this setting. If the shim dies,
+  // nothing is left to report the task's end, and a second start must not find the first attempt
+  // still running.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(1);
   return std::nullopt;

@@ -38,9 +38,9 @@ std::string ContainerName(std::string_view books, core::TaskId id, int attempt);
 // The control group of an attempt's Docker containers. Both of Docker's cgroup drivers accept this
 // name.
 std::string ContainerGroup(std::string_view books, core::TaskId id, int attempt);
-// Whether the text of /proc/PID/cgroup shows that the process is in this group. Only root must be
-// able to create the group. So the group is accepted only at the top level, or in the systemd
-// slices derived from its name.
+// Whether the text of /proc/PID/cgroup shows that the process is in this group. Nobody but root may
+// be able to create the group, so it is accepted only at the top level or in the systemd slices
+// derived from its name.
 bool IsInContainerGroup(std::string_view cgroup, std::string_view group);
 
 // The variables for a container: all except those that describe the server's own programs.

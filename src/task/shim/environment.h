@@ -22,8 +22,8 @@ struct CondaEnv {
 // Finds a conda environment (or any folder with a bin/, such as a virtualenv) by absolute path or
 // by name. A name is looked up where conda looks: in CONDA_ENVS_PATH, the roots named by
 // CONDA_ROOT, MAMBA_ROOT_PREFIX and CONDA_EXE, ~/.conda/envs, the usual folders in the home
-// directory, and /opt/conda. The name "base" means a root itself. is_folder is called with
-// <prefix>/bin and the user's privileges. Errors: kNotFound with every place searched.
+// directory, and /opt/conda. The name "base" means a root itself. is_folder: called with the path
+// <prefix>/bin; must check with the user's privileges. Errors: kNotFound with every place searched.
 Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
                               const std::string& home,
                               const std::function<bool(const std::string&)>& is_folder);

@@ -118,8 +118,8 @@ class Launcher {
   // Asks the task to checkpoint: sends the checkpoint signal (LaunchOrder) to all its processes
   // that have a handler for it. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt) = 0;
-  // Finds an earlier run's attempt by its folder, and reports events as if carmad had never
-  // stopped: kStarted and later kExited; only kExited if it has already ended;
+  // Takes over an attempt of an earlier carmad, identified by its folder, and reports events as if
+  // carmad had never stopped: kStarted and later kExited; only kExited if it has already ended;
   // kLaunchFailed{retryable} if it never began (and now never will); kExited{lost} if the shim or
   // the folder is gone without a report.
   virtual void Adopt(const KnownAttempt& attempt) = 0;

@@ -69,7 +69,7 @@ class Shim {
   int Run();
 
  private:
-  // After an error the attempt has no owner yet, and the daemon abandons it.
+  // After an error, the attempt still has no owner, so the daemon abandons it.
   Result<bool> Claim();
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();

@@ -125,9 +125,9 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
 }
 
 TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
-  // The child reports that it is running. But until it starts its own program, it still has the
-  // shell's handler, which ignores the signal. In that case, it would live until the end of the
-  // grace period.
+  // The child itself prints "up", because this shows that it has started its own program. Before
+  // that, it still has the shell's handler, which ignores the signal, and it would live until the
+  // end of the grace period.
   LaunchOrder order = Attached(
       "trap 'echo bye > $TELL; exit 4' HUP; sh -c 'echo up; exec sleep 1000' & wait", true);
   order.kill_grace = base::Duration(kPatienceMs);

@@ -18,10 +18,11 @@ struct ShimLauncherOptions {
   base::Duration hang_margin{15'000};
 };
 
-// The launcher must be used from one thread only. Destroying the launcher stops monitoring, while
-// shims and tasks continue. As root, it gives the attempts' folders mode 0711, so that a user's
-// interpreter can open its own script by path if the folders above allow it; everything else in the
-// attempts' folders is readable only by root. Errors: kUnavailable if no descriptors are free.
+// Use the launcher from a single thread only. Destroying it stops the monitoring; shims and tasks
+// keep running. As root, the launcher gives the attempts' folders mode 0711, so a user's
+// interpreter can open its script by path if the folders above permit this. Everything else in
+// these folders is readable only by root. Errors: kUnavailable if no file descriptors are
+// available.
 Result<std::unique_ptr<Launcher>> MakeShimLauncher(ShimLauncherOptions options);
 
 }  // namespace carma::task

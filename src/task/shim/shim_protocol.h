@@ -212,8 +212,8 @@ struct ShimReport {
   friend bool operator==(const ShimReport&, const ShimReport&) = default;
 };
 
-// Each returns one line of JSON. ToText(order) rejects texts that are not UTF-8, because JSON could
-// not represent them unchanged. The tail of a report may be any bytes.
+// Each returns one line of JSON. ToText(order) rejects text that is not UTF-8, because JSON cannot
+// represent it unchanged. The tail of a report may contain arbitrary bytes.
 Result<std::string> ToText(const ShimOrder& order);
 std::string ToText(const ShimOwner& owner);
 std::string ToText(const ShimStarted& started);

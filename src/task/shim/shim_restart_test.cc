@@ -171,7 +171,7 @@ TEST_F(ShimRestartTest, ARunningTaskIsNotLostWithoutDescriptors) {
 }
 
 TEST_F(ShimRestartTest, ALateShimDoesNotRunAnAbandonedAttempt) {
-  // Makes the folder and the order of a daemon that died before its shim started.
+  // Recreates what a daemon leaves if it dies before its shim starts: the folder and the order.
   launcher_->Start(Order("echo ran >> " + root_ + "/ran"));
   NextStarted();
   NextExited();
@@ -310,7 +310,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
     order.attempt = attempt;
     order.attempt_dir = root_ + "/attempts/5/" + std::to_string(attempt);
     launcher_->Start(order);
-    // A busy loop, because the test does not wait for an event. The moment is its random input.
+    // A busy loop, because the test waits for a random moment rather than for an event.
     const auto moment = Clock::now() + std::chrono::microseconds(rng.Below(6000));
     while (Clock::now() < moment) {
     }

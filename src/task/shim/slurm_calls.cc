@@ -346,7 +346,7 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
     }
   }
   const std::string script = at < arguments.size() ? arguments[at] : wraps ? "" : "-";
-  // The task submits its own script, whose file is named "script" or by a number.
+  // The task submits its own script, whose file name is "script" or a number.
   const std::string own = Lookup(environment, "CARMA_ATTEMPT_DIR");
   const bool again =
       (!own.empty() && script.starts_with(own + "/")) || script.starts_with("/proc/");

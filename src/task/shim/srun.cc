@@ -361,7 +361,7 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
   ::sigprocmask(SIG_BLOCK, &waited_for, &before);
   std::set<pid_t> copies;
   // The shim is the parent of the session's first process and signals every process of the task. So
-  // its signals are not passed on to the copies.
+  // the shim's signals are not passed on to the copies.
   const std::optional<base::ProcessStat> session = base::ReadProcessStat(::getsid(0));
   const pid_t shim = session ? session->parent : -1;
   int worst = 0;

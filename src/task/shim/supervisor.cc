@@ -215,9 +215,9 @@ void Supervisor::BeginStop(int number) {
   SignalAll({number, SIGCONT});
 }
 
-// Sends the signal only to the script's shell, or to all other processes that handle it. A process
-// without a handler would be killed by it, such as a `tee` of the output, or a training process
-// that has not saved.
+// Sends the signal either to the main process only, or only to processes that handle the signal.
+// The signal would kill any other process, such as a `tee` of the output or a training process that
+// has not saved.
 void Supervisor::Warn() {
   if (warning_.number == 0 || stopping_ || status_) {
     warn_again_ns_ = 0;

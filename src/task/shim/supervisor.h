@@ -65,7 +65,8 @@ class Supervisor {
              Attachment* attachment = nullptr, WarningSignal warning = {},
              int checkpoint_signal = 0);
   // Declares that the main process is a container tool. Signals then go once to each process inside
-  // the container; the tool and its helpers exit after these. group: as from ContainerGroup.
+  // the container; the tool and its helpers exit after these processes. group: as from
+  // ContainerGroup.
   void WatchContainer(std::string group) { container_ = std::move(group); }
   // change: called at LimitSignal() with the shim's own privileges. It returns the reason for a
   // failure, or "".

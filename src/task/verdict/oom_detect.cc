@@ -13,7 +13,7 @@
 namespace carma::task {
 namespace {
 
-// A message can explain how the task ended only if it is this close to the end of its output. The
+// A message can explain how the task ended only if it is this close to the end of the output. The
 // range covers a Python traceback, torchrun's table and TensorFlow's call stacks, but not a warning
 // that the task survived long ago.
 constexpr std::size_t kTailBytes = std::size_t{16} << 10;
@@ -126,7 +126,7 @@ std::vector<std::string_view> LastLines(std::string_view text) {
   std::vector<std::string_view> lines;
   for (std::string_view line : base::Split(text, '\n')) {
     line = base::Trim(line);
-    // A progress bar overwrites itself by carriage returns, so only its last state counts.
+    // A progress bar overwrites itself with carriage returns, so only its last state counts.
     if (const std::size_t at = line.rfind('\r'); at != line.npos) line.remove_prefix(at + 1);
     if (!line.empty()) lines.push_back(line);
   }
@@ -170,8 +170,8 @@ bool IsExceptionLine(std::string_view line) {
                          name.ends_with("Interrupt") || name.ends_with("Exit"));
 }
 
-// Whether the line is a TensorFlow or XLA log line, "2026-03-01 14:05:59.123456: W tensorflow/…".
-// Tasks that continue print such lines too.
+// Whether the line is a TensorFlow or XLA log line, "2026-03-01 14:05:59.123456: W tensorflow/…". A
+// task that prints such a line may also continue normally.
 bool IsLogLine(std::string_view line) {
   return Has(line, ": W ") || Has(line, ": E ") || Has(line, ": I ") || line.starts_with("W0") ||
          line.starts_with("E0") || line.starts_with("I0");
@@ -289,8 +289,8 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   return words;
 }
 
-// The task's own out-of-memory message. Empty if the task survived that and ended only because the
-// MPS server broke.
+// The task's own out-of-memory message. Empty if the task survived the lack of memory, and ended
+// only because the MPS server broke.
 std::optional<Finding> OwnOom(const ExitEvidence& evidence,
                               const std::vector<std::string_view>& lines) {
   const std::optional<Finding> found = ExplainingOom(lines, evidence.device_full);

@@ -1,4 +1,4 @@
-// Decides why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a
+// Determines why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a
 // device fault of its GPU, a GPU fault caused by its own program, a neighbour's fault, or another
 // cause.
 #pragma once
@@ -56,8 +56,8 @@ std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);
 // Whether the last lines contain any error from CUDA or its libraries. Programs print such errors
 // if their GPU is lost.
 bool SpeaksOfCudaError(std::string_view stderr_tail);
-// The last line about an MPS server that failed or terminated its client (CUDA errors 806, 807 and
-// 810) in printable form, or empty.
+// The last line that reports an MPS server fault: the server failed, or it terminated its client
+// (CUDA errors 806, 807 and 810). In printable form; empty if there is none.
 std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 
 // The verdict, with the deciding line or number. For an abnormal end that was neither a stop by
