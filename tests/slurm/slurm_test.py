@@ -134,7 +134,7 @@ class PilotInSlurm(unittest.TestCase):
     def test_zz_before_its_limit_tasks_save_and_the_next_job_ends_them(self):
         state, code = self.bed.ended(self.short, 90)
         self.assertEqual((state, code), ("FAILED", 75), self.bed.output(self.short))
-        self.assertIn("asked to checkpoint", self.bed.output(self.short))
+        self.assertIn("tasks must checkpoint", self.bed.output(self.short))
         self.assertTrue(os.path.exists(os.path.join(self.bed.home(USER), "short.saved")))
         job = self.bed.sbatch(USER, "exec carma pilot --name short --until-empty\n", "--gres=gpu:1")
         self.assertEqual(self.bed.ended(job), ("COMPLETED", 0), self.bed.output(job))
