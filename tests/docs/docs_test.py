@@ -26,7 +26,7 @@ KEYS = {"carma top": "q", "carma shell": "exit\r", "carma list -w": "\x03", "car
 DAEMON = "carmad --background"
 # Programs that a machine may lack. Their commands count as not run.
 OTHERS = ("curl", "jq")
-ERROR = re.compile(r"^(carma[\w-]*|bash|python3|curl|jq|cat|sed): (?!warning|task \d+ (is|waits) )|^Traceback \(|: line \d+: |^error: ",
+ERROR = re.compile(r"^(carma[\w-]*|bash|python3|curl|jq|cat|sed): (?!warning|task \d+ (is|waits|has been submitted)\b)|^Traceback \(|: line \d+: |^error: ",
                    re.MULTILINE)
 
 
