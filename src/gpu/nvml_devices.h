@@ -63,8 +63,8 @@ struct MemoryUse {
 ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 
 // The name of an instance's profile: "3g.20gb", or "1c.3g.20gb" for a part of that instance. It
-// consists of the slices and of the memory in whole GiB, rounded to eighths of the GPU's memory. If
-// board_mib is 0 (unknown), the instance's own memory is rounded up instead.
+// gives the number of slices and the memory in GiB, rounded to a multiple of one eighth of the
+// GPU's memory. If board_mib is 0 (unknown), the instance's own memory is rounded up instead.
 std::string MigProfileName(const nvml::DeviceAttributes& attributes, std::int64_t board_mib);
 
 }  // namespace carma::gpu

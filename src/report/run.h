@@ -1,5 +1,5 @@
-// The record of one run of a simulated or real server: attempts with times and GPUs, and the GPUs
-// over time. It is the only source of metrics and figures.
+// The record of one run of a simulated or real server: attempts with their times and GPUs, and the
+// state of each GPU over time. It is the only source of metrics and figures.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Draws the figures of GPUs over time.
+// Draws the charts that show GPUs over time.
 #include <fmt/format.h>
 
 #include <algorithm>

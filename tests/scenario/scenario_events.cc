@@ -216,7 +216,7 @@ std::vector<core::Event> ScenarioEvents::Edit(TaskId id, ClauseReader& in) {
   return {core::TaskEdited{id, std::move(request)}};
 }
 
-// If the core has dropped the task, uses the end that the shell has recorded.
+// If the core has dropped the task, uses the final state that the shell recorded.
 core::Dependency ScenarioEvents::Depends(TaskId id, core::DependencyKind kind) const {
   core::Dependency dependency{.task = id, .kind = kind};
   const auto known = seen_.state.find(id);

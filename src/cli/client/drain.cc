@@ -91,8 +91,8 @@ std::string TasksThatRun(std::int64_t count) {
   return base::Counted(count, "task") + (count == 1 ? " is still running" : " are still running");
 }
 
-// Waits until no tasks are left on the server, but no longer than until the tasks' deadline. The
-// wait is shorter on a simulated server, whose clock runs faster.
+// Waits until no tasks are left on the server, or until the tasks' deadline at the latest. The wait
+// is shorter on a simulated server, whose clock runs faster.
 Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView& closed) {
   using Clock = std::chrono::steady_clock;
   const double left_ms =

@@ -28,7 +28,7 @@ std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved);
 // now_ms: the daemon's clock.
 std::string GpuDetails(const api::GpuView& gpu, std::int64_t now_ms, const Screen& screen);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);
-// The column at which the texts of StatusText() begin.
+// The column at which the values in StatusText() begin.
 inline constexpr std::size_t kStatusIndent = 11;
 // The facts about the daemon, with its problems last.
 std::string StatusText(const api::StatusView& status);

@@ -24,8 +24,8 @@ namespace {
 
 using api::TaskView;
 
-// "sweep[3]" for the task with index 3 of an array. The name of a row for several tasks is already
-// complete.
+// "sweep[3]" for the task with index 3 of an array. A row that stands for several tasks already has
+// its full name.
 std::string NameText(const TaskView& task, std::int64_t) {
   return Line(task.array_index ? fmt::format("{}[{}]", task.name, *task.array_index) : task.name);
 }

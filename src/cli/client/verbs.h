@@ -32,7 +32,7 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings);
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
-// Prints the JSON of the named tasks: a list if several were named, otherwise the text as it is.
+// Prints the JSON of the named tasks: as a list if several were named, otherwise unchanged.
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
 // Makes "&after_ms=…&until_ms=…" from --since and --until; an empty option is omitted. A time is a
 // local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span before

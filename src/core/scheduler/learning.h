@@ -6,7 +6,7 @@
 
 namespace carma::core {
 
-// A task's promise is lowered if its memory has been stable at least since this time.
+// A task's promise is lowered if its memory has been stable since this time or longer.
 Time PlateauFrom(const State& state, Time at);
 void LearnPlateaus(State& state);
 // The memory that a waiting task requests because of lessons about its kind. Empty if there are
@@ -19,8 +19,8 @@ void LookAtResidents(State& state, GpuIndex gpu);
 void LearnActivity(State& state, GpuIndex gpu);
 // The predicted progress of a running task, in seconds of its solo run time.
 double DoneS(const State& state, TaskId task);
-// The remaining part of the task's solo run time, in seconds, according to its own progress or else
-// to earlier runs. For a waiting task it is the full run time. Empty if unknown.
+// The task's remaining solo run time in seconds, based on its own progress or, if that is unknown,
+// on earlier runs. For a waiting task it is the full run time. Empty if unknown.
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
 // What the ending attempt has shown about the task's profile.
 Profile SeenOf(const State& state, const TaskRecord& task);

@@ -1,4 +1,4 @@
-// The reasons why a task waits or ended.
+// The reasons why a task is waiting or has ended.
 #pragma once
 
 #include <cstdint>

@@ -5,9 +5,9 @@
 
 namespace carma::daemon {
 
-// Identifies this start of the machine, of the container or of a rootless user's service manager.
-// (The kernel may have booted earlier.) Empty if the kernel does not report its boot, in which case
-// every start counts as a new one.
+// Identifies the current boot of the machine, of the container or of a rootless user's service
+// manager (the kernel may have booted earlier). Empty if the kernel does not report when it booted;
+// then every start counts as a new boot.
 std::string MachineStart();
 
 // Marks the folder with boot_id. Returns true if the machine has restarted since the last mark, and

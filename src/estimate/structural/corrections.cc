@@ -51,9 +51,9 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
   return graph.trail.AddPrivate({.elements = row.in, .shape = read, .maker = Maker::kFunction});
 }
 
-// x * act(g), where two equally wide linear layers read the same narrower input and one of them has
-// an activation. Both factors, the activation's result and the product are kept. The product has no
-// row.
+// A gated layer, x * act(g): two linear layers of equal width read the same, narrower input, and
+// one of them is followed by an activation. Both factors, the output of the activation and the
+// product are kept. The product has no row of its own.
 int GatedForward(Graph& graph, Row& row, int input) {
   Trail& trail = graph.trail;
   // In some models, there is a norm between the product and the next layer.

@@ -36,8 +36,8 @@ inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // parameters in one sweep
 inline constexpr std::size_t kMaxMounts = 64;
-// The default max_slowdown of a task with serve. On an H100, a neighbour slowed short steps while
-// it was still loading: by 8 and 21 % under MPS, and by 17 to 50 % with streams
+// The default max_slowdown of a task submitted with --serve. On an H100, a neighbour that was still
+// loading slowed short steps by 8 and 21 % under MPS, and by 17 to 50 % with streams
 // (docs/evidence/simulator.md). So this limit admits light neighbours under MPS, but few with
 // streams.
 inline constexpr double kServeSlowdown = 1.25;

@@ -219,7 +219,7 @@ TEST_F(FullDiskTest, SendsAReportThatCannotBeWritten) {
 
 TEST_F(FullDiskTest, ADiskFullAtTheStartIsRetryable) {
   if (!MountDisk(root_ + "/attempts", "size=64k")) GTEST_SKIP() << "needs root and namespaces";
-  // 64 KiB is enough for an order, but not for the report's reserve.
+  // 64 KiB is enough for an order, but not for the space that is reserved for the report.
   launcher_->Start(Order("true"));
   const ShimEvent failed = NextFailed();
   EXPECT_TRUE(failed.retryable);

@@ -211,8 +211,8 @@ std::string PathFor(const std::string& pattern, int rank, const Variables& envir
                      .rank = rank});
 }
 
-// Opens the file to append, because copies may share it. The file was emptied before the first copy
-// began.
+// Opens the file in append mode, because several copies may share it. The file was emptied before
+// the first copy began.
 void Redirect(const std::string& path, int descriptor) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0 || ::dup2(file, descriptor) < 0) {

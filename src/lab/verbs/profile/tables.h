@@ -20,8 +20,8 @@ std::string FindingsJson(std::span<const TypeFindings> findings, std::span<const
 std::string MeetingsCsv(std::span<const TypeFindings> findings);
 // One CSV line for each workload and watcher.
 std::string WatchingCsv(std::span<const TypeFindings> findings);
-// The completely measured workloads of a type as a catalogue for simulations (trace/workloads.h),
-// with times converted to an A100-40GB if the simulator knows the type's speed.
+// The fully measured workloads of a GPU type, as a catalogue for simulations (trace/workloads.h).
+// Times are converted to an A100-40GB if the simulator knows the type's speed.
 std::string CatalogueCsv(const TypeFindings& type);
 // A page of tables and figures.
 std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
