@@ -1,4 +1,4 @@
-# The house rules of the build: how a room, its tests and a program are declared.
+# The rules of the build: how a module, its tests and a program are declared.
 
 find_package(Threads REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -46,7 +46,7 @@ if(CARMA_SANITIZE)
 endif()
 
 if(CARMA_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage for libFuzzer in every room
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage for libFuzzer in every module
 endif()
 
 # Libraries and programs alike: one precompiled header serves both. What a program does not call is left out of it.
@@ -59,7 +59,7 @@ add_compile_options(-fPIC -ffunction-sections -fdata-sections)
 option(CARMA_PRECOMPILED "precompile common headers" ON)
 set(CARMA_COMMON_HEADERS <algorithm> <chrono> <cstdint> <expected> <filesystem> <functional> <map> <memory> <optional> <set>
   <span> <string> <string_view> <unordered_map> <variant> <vector> <fmt/format.h>)
-# Test code is run once or twice and compiled often. A room that is QUICK waits for people, files and processes: -O1 compiles it
+# Test code is run once or twice and compiled often. A module that is QUICK waits for people, files and processes: -O1 compiles it
 # a quarter faster.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set(CARMA_QUICK_OPTIONS -O1)
@@ -105,10 +105,10 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/test_paths/test_paths.h CONTENT
 #define CARMA_SIMGPU_DRIVER \"${CMAKE_BINARY_DIR}/bin/libcarma-simgpu.so\"
 ")
 
-# Who may include whom: one list, declared by the rooms below and read by tools/check_layers.py.
+# Who may include whom: one list, declared by the modules below and read by tools/check_layers.py.
 set(CARMA_LAYERS ${CMAKE_BINARY_DIR}/layers.txt)
 file(WRITE ${CARMA_LAYERS} "")
-# The folder of a room follows from its target: carma::sim is lab/sim.
+# The folder of a module follows from its target: carma::sim is lab/sim.
 function(carma_layer folder)
   set(allowed "")
   foreach(dependency ${ARGN})
@@ -166,25 +166,25 @@ function(carma_unity files name apart)
   set(${files} ${result} PARENT_SCOPE)
 endfunction()
 
-# carma_room(task QUICK HOUSES process describe DEPENDS carma::base carma::core [LINK …] [TEST_LINK …] [APART …])
-# The folder's *.cc, and those of its HOUSES (folders in it), become the library carma::task, its *_test.cc the one test
+# carma_module(task QUICK FOLDERS process describe DEPENDS carma::base carma::core [LINK …] [TEST_LINK …] [APART …])
+# The folder's *.cc, and those of its FOLDERS, become the library carma::task, its *_test.cc the one test
 # program task_test, its fake_*.cc the library carma::task_fakes, which tests alone link.
-# DEPENDS names the rooms whose headers it includes, TEST_LINK those that its tests include besides. A house includes
-# what stands before it in HOUSES and the room's own files; the room's own files include no house.
-function(carma_room name)
-  cmake_parse_arguments(ROOM "QUICK" "" "HOUSES;DEPENDS;LINK;TEST_LINK;APART" ${ARGN})
+# DEPENDS names the modules whose headers it includes, TEST_LINK those that its tests include besides. A subfolder includes
+# what stands before it in FOLDERS and the module's own files; the module's own files include no subfolder.
+function(carma_module name)
+  cmake_parse_arguments(MODULE "QUICK" "" "FOLDERS;DEPENDS;LINK;TEST_LINK;APART" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
   set_property(GLOBAL PROPERTY carma_folder_${name} ${folder})
-  carma_layer(${folder} ${ROOM_DEPENDS})
+  carma_layer(${folder} ${MODULE_DEPENDS})
   set(before ${folder})
-  foreach(house ${ROOM_HOUSES})
-    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${house}/*.cc)
-    carma_layer(${folder}/${house} ${before} ${ROOM_DEPENDS})
-    list(APPEND before ${folder}/${house})
+  foreach(subfolder ${MODULE_FOLDERS})
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${subfolder}/*.cc)
+    carma_layer(${folder}/${subfolder} ${before} ${MODULE_DEPENDS})
+    list(APPEND before ${folder}/${subfolder})
   endforeach()
-  carma_layer(${folder}+tests ${before} ${ROOM_DEPENDS} ${ROOM_TEST_LINK})
-  file(APPEND ${CARMA_LAYERS} "@room: ${folder}\n")
+  carma_layer(${folder}+tests ${before} ${MODULE_DEPENDS} ${MODULE_TEST_LINK})
+  file(APPEND ${CARMA_LAYERS} "@module: ${folder}\n")
   file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -192,12 +192,12 @@ function(carma_room name)
   set(fakes ${sources})
   list(FILTER sources EXCLUDE REGEX "/fake_[a-z_]*\\.cc$")
   list(FILTER fakes INCLUDE REGEX "/fake_[a-z_]*\\.cc$")
-  carma_unity(sources sources "${ROOM_APART}")
+  carma_unity(sources sources "${MODULE_APART}")
   add_library(carma_${name} STATIC ${sources})
   add_library(carma::${name} ALIAS carma_${name})
   target_include_directories(carma_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(carma_${name} PUBLIC ${ROOM_DEPENDS} ${ROOM_LINK})
-  if(ROOM_QUICK)
+  target_link_libraries(carma_${name} PUBLIC ${MODULE_DEPENDS} ${MODULE_LINK})
+  if(MODULE_QUICK)
     target_compile_options(carma_${name} PRIVATE ${CARMA_QUICK_OPTIONS})
     carma_use_headers(carma_${name} quick_headers)
   else()
@@ -208,16 +208,16 @@ function(carma_room name)
     add_library(carma::${name}_fakes ALIAS carma_${name}_fakes)
     target_link_libraries(carma_${name}_fakes PUBLIC carma::${name})
     carma_test_program(carma_${name}_fakes)
-    list(APPEND ROOM_TEST_LINK carma::${name}_fakes)
+    list(APPEND MODULE_TEST_LINK carma::${name}_fakes)
   endif()
   if(tests)
     carma_unity(tests tests "")
     add_executable(${name}_test ${tests})
     carma_test_program(${name}_test)
-    target_link_libraries(${name}_test PRIVATE carma::${name} ${ROOM_TEST_LINK} GTest::gtest_main)
+    target_link_libraries(${name}_test PRIVATE carma::${name} ${MODULE_TEST_LINK} GTest::gtest_main)
     add_test(NAME ${name}_test COMMAND ${name}_test)
     set_tests_properties(${name}_test PROPERTIES TIMEOUT 300)
-    if(NOT ROOM_QUICK)
+    if(NOT MODULE_QUICK)
       set_tests_properties(${name}_test PROPERTIES PROCESSORS 2)  # it computes (./dev test)
     endif()
   endif()

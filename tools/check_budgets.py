@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fails when a room under src/, a file or a function is larger than tools/budgets.txt allows.
+"""Fails when a module under src/, a file or a function is larger than tools/budgets.txt allows.
 
-usage: check_budgets.py [--list]      --list: prints the size and the budget of each room
+usage: check_budgets.py [--list]      --list: prints the size and the budget of each module
 
-A room's lines are those of its product C++ that are neither blank nor // comments, without tests, fakes, fixtures and samples.
+A module's lines are those of its product C++ that are neither blank nor // comments, without tests, fakes, fixtures and samples.
 A function's lines are those of its body in a .cc file. Raise a budget only in the commit that needs it, and give the reason there.
 """
 import collections
@@ -19,14 +19,14 @@ NAME = re.compile(r"([~\w:]+(?:<[^()]*>)?)\(")
 
 
 def budgets():
-    """{"room NAME" or "file" or "function" or "file PATH" or "function PATH NAME": lines}."""
+    """{"module NAME" or "file" or "function" or "file PATH" or "function PATH NAME": lines}."""
     found = {}
     for number, line in enumerate((ROOT / "tools" / "budgets.txt").read_text(encoding="utf-8").splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
             continue
-        if len(words) < 2 or not words[-1].isdigit() or words[0] not in ("room", "file", "function"):
-            sys.exit(f"tools/budgets.txt:{number}: expected 'room NAME LINES', 'file [PATH] LINES' or 'function [PATH NAME] LINES'")
+        if len(words) < 2 or not words[-1].isdigit() or words[0] not in ("module", "file", "function"):
+            sys.exit(f"tools/budgets.txt:{number}: expected 'module NAME LINES', 'file [PATH] LINES' or 'function [PATH NAME] LINES'")
         found[" ".join(words[:-1])] = int(words[-1])
     return found
 
@@ -54,27 +54,27 @@ def functions(lines):
 
 
 def measured():
-    """({room: lines}, {path: lines}, [(path, line, name, lines)])."""
-    rooms, files, longest = collections.Counter(), {}, []
+    """({module: lines}, {path: lines}, [(path, line, name, lines)])."""
+    modules, files, longest = collections.Counter(), {}, []
     for path in sorted((ROOT / "src").rglob("*")):
         if path.suffix not in (".cc", ".h") or TEST_CODE.search(path.name):
             continue
         lines = path.read_text(encoding="utf-8").splitlines()
         name = path.relative_to(ROOT / "src").as_posix()
-        rooms[name.partition("/")[0]] += sum(1 for line in lines if line.strip() and not line.strip().startswith("//"))
+        modules[name.partition("/")[0]] += sum(1 for line in lines if line.strip() and not line.strip().startswith("//"))
         files[name] = len(lines)
         if path.suffix == ".cc":
             longest += [(name, number, function, length) for function, number, length in functions(lines)]
-    return rooms, files, longest
+    return modules, files, longest
 
 
-def complaints(allowed, rooms, files, longest):
-    for room, lines in sorted(rooms.items()):
-        budget = allowed.get(f"room {room}")
+def complaints(allowed, modules, files, longest):
+    for module, lines in sorted(modules.items()):
+        budget = allowed.get(f"module {module}")
         if budget is None:
-            yield f"src/{room}: no budget: add 'room {room} {lines}' to tools/budgets.txt"
+            yield f"src/{module}: no budget: add 'module {module} {lines}' to tools/budgets.txt"
         elif lines > budget:
-            yield f"src/{room}: {lines} lines, {lines - budget} more than its budget of {budget} (tools/budgets.txt)"
+            yield f"src/{module}: {lines} lines, {lines - budget} more than its budget of {budget} (tools/budgets.txt)"
     for name, lines in files.items():
         budget = allowed.get(f"file {name}", allowed["file"])
         if lines > budget:
@@ -85,23 +85,23 @@ def complaints(allowed, rooms, files, longest):
             yield f"src/{name}:{number}: {function} has {lines} lines, expected at most {budget} (tools/budgets.txt)"
     for key in allowed:
         words = key.split()
-        if len(words) > 1 and words[0] != "room" and words[1] not in files:
+        if len(words) > 1 and words[0] != "module" and words[1] not in files:
             yield f"tools/budgets.txt: {key}: there is no such file"
-        elif words[0] == "room" and words[1] not in rooms:
-            yield f"tools/budgets.txt: {key}: there is no such room"
+        elif words[0] == "module" and words[1] not in modules:
+            yield f"tools/budgets.txt: {key}: there is no such module"
 
 
 def main():
     allowed = budgets()
-    rooms, files, longest = measured()
+    modules, files, longest = measured()
     if sys.argv[1:] == ["--list"]:
-        for room, lines in rooms.most_common():
-            print(f"{room:10s} {lines:6d} of {allowed.get(f'room {room}', 0)}")
-        server = sum(lines for room, lines in rooms.items() if room != "lab")
-        print(f"server {server}, laboratory {rooms['lab']}, {len(files)} files; longest file {max(files.values())}, "
+        for module, lines in modules.most_common():
+            print(f"{module:10s} {lines:6d} of {allowed.get(f'module {module}', 0)}")
+        server = sum(lines for module, lines in modules.items() if module != "lab")
+        print(f"server {server}, laboratory {modules['lab']}, {len(files)} files; longest file {max(files.values())}, "
               f"longest function {max(lines for *_, lines in longest)}")
         return 0
-    found = list(complaints(allowed, rooms, files, longest))
+    found = list(complaints(allowed, modules, files, longest))
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 

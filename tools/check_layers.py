@@ -20,56 +20,56 @@ SHARED = re.compile(r"^(?:inline )?constexpr [^=;({]*?\b(k\w+)(?= =|\{|\[|;)", r
 
 
 def declared(layers):
-    """The rooms, and a map from each folder (or "room+tests" for what its tests additionally include) to the folders and rooms that it may include from."""
-    rooms, allowed = {"apps"}, collections.defaultdict(set)
+    """The modules, and a map from each folder (or "module+tests" for what its tests additionally include) to the folders and modules that it may include from."""
+    modules, allowed = {"apps"}, collections.defaultdict(set)
     for line in pathlib.Path(layers).read_text().splitlines():
         folder, _, others = line.partition(": ")
-        if folder == "@room":
-            rooms.add(others)
+        if folder == "@module":
+            modules.add(others)
         else:
             allowed[folder] |= set(others.split())
-    return rooms, allowed
+    return modules, allowed
 
 
-def room_of(folder, rooms):
-    """The room that a folder is or belongs to; None if no CMakeLists.txt declares it."""
-    while folder and folder not in rooms:
+def module_of(folder, modules):
+    """The module that a folder is or belongs to; None if no CMakeLists.txt declares it."""
+    while folder and folder not in modules:
         folder = folder.rpartition("/")[0]
     return folder or None
 
 
-def permitted(path, rooms, allowed):
-    """The folders that a file may include from; None if no CMakeLists.txt declares its room."""
+def permitted(path, modules, allowed):
+    """The folders that a file may include from; None if no CMakeLists.txt declares its module."""
     own = path.parent.relative_to(SOURCE).as_posix()
-    room = room_of(own, rooms)
-    if room is None:
+    module = module_of(own, modules)
+    if module is None:
         return None
-    # a folder that is built separately is allowed as well as its room
-    may = {own} | (allowed[own] if own in allowed else allowed[room] | {room})
+    # a folder that is built separately is allowed as well as its module
+    may = {own} | (allowed[own] if own in allowed else allowed[module] | {module})
     if re.search(r"_test$|^fake_|^test_|^sample_|_fixture$", path.stem):
-        may |= allowed[room + "+tests"] | {f.relative_to(SOURCE).as_posix() for f in (SOURCE / room).rglob("*") if f.is_dir()}
+        may |= allowed[module + "+tests"] | {f.relative_to(SOURCE).as_posix() for f in (SOURCE / module).rglob("*") if f.is_dir()}
     return may
 
 
-def complaints(rooms, allowed):
+def complaints(modules, allowed):
     for path in sorted(SOURCE.rglob("*")):
         if path.suffix not in (".cc", ".h"):
             continue
         name = f"src/{path.relative_to(SOURCE)}"
-        may = permitted(path, rooms, allowed)
+        may = permitted(path, modules, allowed)
         if may is None:
-            yield f"{name}: a room that no CMakeLists.txt declares"
+            yield f"{name}: a module that no CMakeLists.txt declares"
             continue
-        room = room_of(path.parent.relative_to(SOURCE).as_posix(), rooms)
+        module = module_of(path.parent.relative_to(SOURCE).as_posix(), modules)
         text = path.read_text()
         for found in INCLUDE.finditer(text):
             other = found[1].rpartition("/")[0].removeprefix("tests/")
-            another_room = room_of(other, rooms)  # any folder of the other room may use it
-            if other in may or (another_room != room and another_room in may):
+            another_module = module_of(other, modules)  # any folder of the other module may use it
+            if other in may or (another_module != module and another_module in may):
                 continue
             line = text.count("\n", 0, found.start()) + 1
             yield f"{name}:{line}: '{path.parent.relative_to(SOURCE)}' must not include from '{other}'"
-        if room == "core" and not path.stem.endswith("_test"):
+        if module == "core" and not path.stem.endswith("_test"):
             for found in IMPURE.finditer(text):
                 yield f"{name}: core must not include <{found[1]}>: clocks, threads, files stay outside"
 
