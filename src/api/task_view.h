@@ -252,8 +252,7 @@ struct TaskView {
           "How often the task checkpointed on request and exited, to be continued later.",
           {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
-          "When the task, which has been asked to checkpoint, will be stopped; null: the task may "
-          "stay.");
+          "When a task that was asked to checkpoint will be stopped; null: the task may stay.");
     field("turn_ends_ms", task.turn_ends_ms,
           "When the running task's time slice ends if another task is waiting for its GPUs; null: "
           "it has no time slice.");

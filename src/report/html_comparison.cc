@@ -61,7 +61,7 @@ BarFigure BarsOf(const std::vector<Case>& cases, std::string_view key, std::stri
 
 BarFigure Completion(const std::vector<Case>& cases) {
   BarFigure figure =
-      BarsOf(cases, "jct_mean_s", "Completion, mean: waiting (grey), execution (blue)");
+      BarsOf(cases, "jct_mean_s", "Mean completion time: waiting (grey), execution (blue)");
   std::size_t i = 0;
   for (const Case& each : cases) {
     const std::optional<Estimated> waiting = Over(each, LineOf("waiting_mean_s"));

@@ -140,7 +140,8 @@ void AddUsageCommand(Syntax app, Context& context) {
       "days are in UTC. Records are kept for 400 days (docs/server/sharing.md).\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<UsageFlags>();
-  verb.AddOption("--by", "LIST", flags->by, "one row per user, account, class, and month or day")
+  verb.AddOption("--by", "LIST", flags->by,
+                 "fields to group by: user, account, class, and month or day")
       .ShowDefault();
   verb.AddOption("--since", "TIME", flags->since,
                  "only usage since TIME: a date, or 2h for two hours ago");

@@ -191,7 +191,7 @@ std::string CalibrationLine(const EstimateSheet& sheet) {
       base::Printable(site.taught_by, 80), site.Factor(sheet.question->coverage, 1),
       sheet.question->coverage * 100,
       site.tasks < estimate::kFullCalibration
-          ? fmt::format(" (mixed with the shipped values until {} tasks)",
+          ? fmt::format(" (mixed with the shipped values until {} tasks have finished)",
                         estimate::kFullCalibration)
           : "");
 }

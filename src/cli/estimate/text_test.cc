@@ -85,7 +85,7 @@ TEST_F(EstimateTextTest, ExplainingShowsTermsNotesAndCalibration) {
   EXPECT_THAT(
       EstimateText(sheet_, true, {}),
       AllOf(HasSubstr("learned from 12 small models, with a mean error of 3 %; constant -1180 MiB"),
-            HasSubstr("mixed with the shipped values until 30 tasks")));
+            HasSubstr("mixed with the shipped values until 30 tasks have finished")));
   sheet_.knowledge->learns = false;
   EXPECT_THAT(EstimateText(sheet_, true, {}), HasSubstr("does not learn"));
 }

@@ -204,7 +204,7 @@ constexpr std::array kTools{
          &OfSubmission, &PreviewWords},
     Tool{"estimate", "Predict the GPU memory of a training run from a model summary or a script",
          &OfEstimate, &EstimateWords},
-    Tool{"submit", "Submit a task; prints its number", &OfSubmission, &SubmitWords, true},
+    Tool{"submit", "Submit a task and print its number", &OfSubmission, &SubmitWords, true},
     Tool{"cancel", "Cancel a task, running or waiting", &OfTask, &VerbOfTask<kCancel>, true},
 };
 

@@ -102,7 +102,7 @@ Finding CheckProlog(const SlurmFacts& facts) {
   if (!IsSet(prolog))
     return {"prolog", Level::kWarn,
             "none: while carmad is down, this node accepts job after job, and all of them fail",
-            "set Prolog as carma slurm config prints it"};
+            "set Prolog to what carma slurm config prints"};
   if (!MayCallCarma(facts.prolog))
     return {"prolog", Level::kWarn, prolog + " does not mention carma",
             "run carma slurm guard in it"};
@@ -117,7 +117,7 @@ Finding CheckEpilog(const SlurmFacts& facts) {
   const std::string epilog = ValueOf(facts.config, "Epilog");
   if (!IsSet(epilog))
     return {"epilog", Level::kWarn, "none: processes that outlive their job keep its GPUs",
-            "set Epilog as carma slurm config prints it"};
+            "set Epilog to what carma slurm config prints"};
   if (!MayCallCarma(facts.epilog))
     return {"epilog", Level::kWarn, epilog + " does not mention carma",
             "run carma slurm epilog in it"};

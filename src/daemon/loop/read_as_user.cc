@@ -84,8 +84,7 @@ struct OpenFile {
 // Only regular files may be opened, because reading from a pipe or terminal could block forever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn())
-    return Denied(path +
-                  ": the system did not let carmad switch to the user's privileges to read it");
+    return Denied(path + ": carmad could not switch to the user's privileges to read it");
   OpenFile file{base::UniqueFd(OpenPath(path))};
   if (!file.fd) return FailErrno(errno, path);
   struct stat st {};

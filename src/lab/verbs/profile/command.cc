@@ -297,7 +297,7 @@ std::optional<double> ProfileCall::LeftS() const {
 
 std::string ProfileCall::LeftText() const {
   const std::optional<double> left_s = LeftS();
-  if (!left_s) return "the remaining time is known once each workload has run alone";
+  if (!left_s) return "the remaining time will be known once each workload has run alone";
   return "about " + base::FormatSpan(base::Duration(std::llround(*left_s * 1000))) + " to go";
 }
 

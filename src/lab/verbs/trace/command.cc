@@ -56,7 +56,8 @@ void AddReplay(Syntax trace, Context& context) {
       AddSubVerb(trace, context, "replay",
                  "Submit a trace's tasks at their recorded times, as simulated training tasks",
                  flags, &RunTraceReplay);
-  verb.AddOption("trace", "FILE", flags->trace, "CSV of submit_s,workload_id, or demo60 (built in)")
+  verb.AddOption("trace", "FILE", flags->trace,
+                 "CSV file with columns submit_s and workload_id, or the built-in demo60")
       .Required();
   AddCatalogueOption(verb, flags->workloads);
   verb.AddOption(
