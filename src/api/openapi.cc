@@ -87,14 +87,14 @@ Json ReferenceTo(const char* schema) {
   return {{"$ref", std::string("#/components/schemas/") + schema}};
 }
 
-Json Holding(const char* type, const char* key, Json part) {
+Json TypeWith(const char* type, const char* key, Json part) {
   Json schema = OfType(type);
   schema[key] = std::move(part);
   return schema;
 }
 
 Json Words(const std::vector<std::string_view>& words) {
-  return Holding("string", "enum", words);
+  return TypeWith("string", "enum", words);
 }
 
 Json Text(const FieldRule& rule) {
@@ -116,7 +116,7 @@ Json Number(const FieldRule& rule) {
 }
 
 Json Integer(const FieldRule& rule) {
-  Json schema = Holding("integer", "format", "int64");
+  Json schema = TypeWith("integer", "format", "int64");
   Limit(schema, rule.low, rule.high);
   return schema;
 }
@@ -184,9 +184,9 @@ class Describer {
       return Object(std::move(part.properties), std::move(part.required));
     } else if constexpr (base::kIsDictionary<Value>) {
       using Each = std::remove_cvref_t<decltype(Value{}.begin()->second)>;
-      return Holding("object", "additionalProperties", Schema<Each>(name, {}));
+      return TypeWith("object", "additionalProperties", Schema<Each>(name, {}));
     } else if constexpr (base::kIsList<Value>) {
-      return Holding("array", "items", Schema<typename Value::value_type>(name, {}));
+      return TypeWith("array", "items", Schema<typename Value::value_type>(name, {}));
     } else if constexpr (base::HasWords<Value>) {
       std::vector<std::string_view> words;
       for (const auto& [value, word] : base::kWordsOf<Value>) words.push_back(word);

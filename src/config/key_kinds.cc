@@ -148,4 +148,19 @@ Kind<std::string> NameOrPath(const char* type) {
   });
 }
 
+Kind<unsigned> FileMode() {
+  return {"octal file mode in quotes, like \"0660\" or \"660\"", kText,
+          [](std::string_view text) -> std::optional<unsigned> {
+            if (text.size() < 3 || text.size() > 4 || (text.size() == 4 && text[0] != '0'))
+              return std::nullopt;
+            unsigned mode = 0;
+            for (const char c : text) {
+              if (c < '0' || c > '7') return std::nullopt;
+              mode = mode * 8 + static_cast<unsigned>(c - '0');
+            }
+            return mode;
+          },
+          [](unsigned mode) { return fmt::format("\"{:04o}\"", mode); }};
+}
+
 }  // namespace carma::config

@@ -51,6 +51,7 @@ Kind<std::string> LogLevelName();
 Kind<std::string> Text(const char* type, std::function<bool(std::string_view)> meant);
 Kind<std::string> Path(const char* type, std::size_t max_bytes);
 Kind<std::string> PathOrNone();  // empty: none
+Kind<unsigned> FileMode();
 Kind<std::string> NameOrPath(const char* type);
 
 template <class T = std::int64_t>

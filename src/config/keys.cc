@@ -1,6 +1,7 @@
 #include "config/keys.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "base/signal_name.h"
@@ -28,8 +29,9 @@ Key OfMember(const char* name, const char* meaning, const Kind<T>& kind, Takes t
           kind.forms,
           [read = kind.read, change](Settings& s, std::string_view text) {
             std::optional<T> value = read(text);
-            if (value) change(s) = static_cast<Member>(*std::move(value));
-            return value.has_value();
+            if (!value) return false;
+            change(s) = static_cast<Member>(*std::move(value));
+            return true;
           },
           [write = kind.write, look](const Settings& s) { return write(look(s)); },
           [change, look](Settings& to, const Settings& from) { change(to) = look(from); },
@@ -46,21 +48,6 @@ Key Of(const char* name, const char* meaning, const Kind<T>& kind, At at,
 }
 
 // ---- kinds that only one key uses ----
-
-Kind<unsigned> FileMode() {
-  return {"three octal digits in quotes, like \"0660\" or \"660\"", kText,
-          [](std::string_view text) -> std::optional<unsigned> {
-            if (text.size() < 3 || text.size() > 4 || (text.size() == 4 && text[0] != '0'))
-              return std::nullopt;
-            unsigned mode = 0;
-            for (const char c : text) {
-              if (c < '0' || c > '7') return std::nullopt;
-              mode = mode * 8 + static_cast<unsigned>(c - '0');
-            }
-            return mode;
-          },
-          [](unsigned mode) { return fmt::format("\"{:04o}\"", mode); }};
-}
 
 Kind<std::optional<double>> SmCap() {
   return OrFalse(
@@ -313,7 +300,7 @@ std::vector<Key> MakeKeys() {
          "How long before a shutdown CARMA asks tasks to checkpoint (docs/server/operations.md).",
          Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
-         "Stop a task not known to checkpoint at the end of its time slice: never, once or every "
+         "At the end of a time slice, stop a task not known to checkpoint: never, once or every "
          "time (\"end\").",
          Choice<core::WithoutCheckpoint>({{"never", core::WithoutCheckpoint::kNever},
                                           {"once", core::WithoutCheckpoint::kOnce},

@@ -230,7 +230,8 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
     crashes += fmt::format("M{0} {1}V{2}H{3}V{1}z", Coordinate(x_of(c)), Coordinate(crash_line),
                            Coordinate(crash_line - height), Coordinate(x_of(c + 1)));
   }
-  svg.Path(crashes, "crashes", fmt::format("up to {} tasks out of memory at the same time", most));
+  svg.Path(crashes, "crashes",
+           fmt::format("up to {} out of memory at the same time", base::Counted(most, "task")));
   if (most > 0) svg.Text(kLeft - 6, crash_line, "crashes", "label end");
   DrawTimeAxis(svg, frame, crash_line, crash_line);
   return std::move(svg).Finish();

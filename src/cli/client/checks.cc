@@ -76,7 +76,7 @@ Result<Unit> CheckContainer(const task::TaskSpec& spec) {
     names.emplace_back(task::ToolName(tool));
     if (FindProgram(spec, names.back())) return Unit{};
   }
-  return Invalid("no {} on your PATH to run the container {}", base::Join(names, ", "),
+  return Invalid("no {} on your PATH to run the container {}", base::Join(names, " or "),
                  container.image);
 }
 
@@ -255,8 +255,9 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
     for (const std::string& word : words) {
       const std::string_view option = std::string_view(word).substr(0, word.find('='));
       if (std::ranges::find(kOwn, option) == kOwn.end()) continue;
-      warnings.push_back(
-          fmt::format("{0} is passed to the script: CARMA options must come before it", option));
+      warnings.push_back(fmt::format(
+          "{} is passed to the task's command; CARMA options must come before the command",
+          option));
     }
   }
   return warnings;

@@ -137,7 +137,7 @@ std::string SharingText(const TaskView& task) {
 void AddHost(const TaskView& task, Facts& facts) {
   if (task.cpus) {
     std::string text = std::to_string(*task.cpus);
-    if (task.own_cpus) text += " of its own";
+    if (task.own_cpus) text += " dedicated";
     if (!task.own_cores.empty()) text += " (" + base::Printable(task.own_cores, 400) + ")";
     facts.Add("CPUs", text);
   }
@@ -152,14 +152,14 @@ std::string HostSentence(const api::HostVerdictView& host) {
     const char* const cpus = host.wants_cpus == 1 ? "CPU" : "CPUs";
     asked.push_back(host.cpus > 0 ? fmt::format("{} {} ({} of {} free)", host.wants_cpus, cpus,
                                                 host.free_cpus, host.cpus)
-                                  : fmt::format("{} {}, not counted", host.wants_cpus, cpus));
+                                  : fmt::format("{} {} (not counted)", host.wants_cpus, cpus));
   }
   if (host.wants_memory_mib > 0) {
     const std::string wanted = base::FormatMib(host.wants_memory_mib);
     asked.push_back(host.memory_mib > 0 ? fmt::format("{} of memory ({} of {} free)", wanted,
                                                       base::FormatMib(host.free_memory_mib),
                                                       base::FormatMib(host.memory_mib))
-                                        : fmt::format("{} of memory (not tracked)", wanted));
+                                        : fmt::format("{} of memory (not counted)", wanted));
   }
   return "It also needs " + base::Join(asked, " and ") + ".\n";
 }

@@ -274,7 +274,7 @@ TEST_F(TaskTextTest, ATaskWithoutGpuIsShownByCoresAndMemory) {
   task.own_cores = "0-3";
   const std::string facts = TaskFacts(task, 0);
   EXPECT_THAT(facts, ::testing::HasSubstr("none"));
-  EXPECT_THAT(facts, ::testing::HasSubstr("4 of its own (0-3)"));
+  EXPECT_THAT(facts, ::testing::HasSubstr("4 dedicated (0-3)"));
   EXPECT_THAT(facts, ::testing::HasSubstr("8.0G"));
   EXPECT_THAT(facts, ::testing::Not(::testing::HasSubstr("Predicted")));
   api::HostVerdictView host{.fit = "not_now",

@@ -407,7 +407,7 @@ void AddBackup(Syntax app, Context& context) {
       .Required();
   verb.AddFlag("-f,--force", flags->force, "replace an existing file");
   verb.AddOption("--state-dir", "DIR", flags->state_dir,
-                 "back up the database in this folder (default: the daemon's)");
+                 "folder of the database to back up (default: the daemon's)");
   verb.OnRun([&context, flags] { RunBackup(context, *flags); });
 }
 

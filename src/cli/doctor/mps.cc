@@ -175,7 +175,7 @@ class MpsCheck {
     if (!settings_.mps_memory_limit) return "memory is not limited (collocation.mps_memory_limit)";
     if (settings_.mps_servers != task::MpsScope::kGpu)
       return "memory is limited for tasks on one GPU (collocation.mps_servers)";
-    return "each limited to its task's promise plus policy.margin";
+    return "the memory of each limited to its task's promise plus policy.margin";
   }
 
   // The remedy if the trial failed.

@@ -14,7 +14,7 @@ namespace carma::cli {
 
 // What the task's model summary shows about its GPU activity.
 struct ModelWork {
-  std::optional<double> grain;                   // grain of its kernels (core/profile.h)
+  std::optional<double> grain;                   // see core/values/profile.h
   std::optional<estimate::ActivityGuess> guess;  // for a task that has not run
 };
 // Lines of text: SM activity when the task runs alone, with its source; the iteration time; and the

@@ -105,8 +105,8 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
       fmt::format("{}: {}, {}, {:.1f} M parameters, {:.1f} M trained\n",
                   base::Printable(file, 4096), config.family, base::Counted(config.layers, "layer"),
                   estimate.parameters / 1e6, estimate.trained_parameters / 1e6);
-  text += fmt::format("{} x {} tokens per GPU and step; peak: {}\n\n", plan.batch, plan.sequence,
-                      PhaseText(estimate.phase));
+  text += fmt::format("{} x {} tokens per GPU and step; the peak is reached in {}\n\n", plan.batch,
+                      plan.sequence, PhaseText(estimate.phase));
   Table parts({{"PART"}, {"SIZE", true}});
   for (const auto& [name, mib] : NamedParts(estimate)) {
     if (mib > 0 || std::string_view(name) != "beside")

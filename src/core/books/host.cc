@@ -15,6 +15,10 @@ std::string Cpus(int count) {
   return fmt::format("{} CPU{}", count, count == 1 ? "" : "s");
 }
 
+const char* Are(int count) {
+  return count == 1 ? "is" : "are";
+}
+
 std::string KeptFor(const HostView& host) {
   return host.kept_for
              ? fmt::format(" (not counting what is kept for task {}, which has waited long enough)",
@@ -41,10 +45,9 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
                               Cpus(need.cpus), host.cpus));
   }
   if (host.cpus > 0 && need.own_cpus && need.cpus > host.cores) {
-    return refuse(
-        Fit::kNever, ReasonCode::kCpus,
-        fmt::format("The task asks for {} as dedicated cores, but this server has only {}.",
-                    Cpus(need.cpus), host.cores));
+    return refuse(Fit::kNever, ReasonCode::kCpus,
+                  fmt::format("The task asks for {}, but this server has {}.",
+                              base::Counted(need.cpus, "dedicated core"), host.cores));
   }
   if (host.memory_mib > 0 && need.memory_mib > host.memory_mib) {
     return refuse(Fit::kNever, ReasonCode::kHostMemory,
@@ -54,17 +57,17 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
   }
   if (host.cpus > 0 && need.cpus > host.free_cpus) {
     return refuse(Fit::kNotNow, ReasonCode::kCpus,
-                  fmt::format("The task asks for {}, but only {} of {} are free{}.",
-                              Cpus(need.cpus), host.free_cpus, host.cpus, KeptFor(host)));
+                  fmt::format("The task asks for {}, but {} of {} {} free{}.", Cpus(need.cpus),
+                              host.free_cpus, host.cpus, Are(host.free_cpus), KeptFor(host)));
   }
   if (host.cpus > 0 && need.own_cpus && need.cpus > host.free_cores) {
-    return refuse(
-        Fit::kNotNow, ReasonCode::kCpus,
-        fmt::format("The task asks for {} as dedicated cores, but only {} are unassigned.",
-                    Cpus(need.cpus), host.free_cores));
+    return refuse(Fit::kNotNow, ReasonCode::kCpus,
+                  fmt::format("The task asks for {}, but {} {} unassigned.",
+                              base::Counted(need.cpus, "dedicated core"), host.free_cores,
+                              Are(host.free_cores)));
   }
   return refuse(Fit::kNotNow, ReasonCode::kHostMemory,
-                fmt::format("The task asks for {} of main memory, but only {} of {} is free{}.",
+                fmt::format("The task asks for {} of main memory, but {} of {} is free{}.",
                             base::FormatMib(need.memory_mib), base::FormatMib(host.free_memory_mib),
                             base::FormatMib(host.memory_mib), KeptFor(host)));
 }
@@ -72,7 +75,8 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
 std::string TextOf(const HostShare& share) {
   std::string text;
   if (share.cpus > 0) text = Cpus(share.cpus);
-  if (!share.cores.empty()) text += fmt::format(" of its own ({})", share.cores);
+  if (!share.cores.empty())
+    text = fmt::format("{} ({})", base::Counted(share.cpus, "dedicated CPU"), share.cores);
   if (share.memory_mib == 0) return text;
   if (!text.empty()) text += " and ";
   return text + fmt::format("{} of memory", base::FormatMib(share.memory_mib));

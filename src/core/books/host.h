@@ -44,7 +44,7 @@ bool FitsHost(const HostNeed& need, const HostView& host);
 // enough cores or memory even when idle. Reasons: kCpus, kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
-// An attempt's promise as text: "4 CPUs of its own (0-3) and 8.0G of memory". Empty if nothing is
+// An attempt's promise as text: "4 dedicated CPUs (0-3) and 8.0G of memory". Empty if nothing is
 // promised.
 std::string TextOf(const HostShare& share);
 

@@ -95,7 +95,7 @@ TEST(HostShare, IsDescribedInWords) {
   EXPECT_EQ(TextOf(HostShare{}), "");
   EXPECT_EQ(TextOf(HostShare{.cpus = 1}), "1 CPU");
   EXPECT_EQ(TextOf(HostShare{.cpus = 4, .memory_mib = 8'192, .cores = "0-3"}),
-            "4 CPUs of its own (0-3) and 8.0G of memory");
+            "4 dedicated CPUs (0-3) and 8.0G of memory");
 }
 
 }  // namespace

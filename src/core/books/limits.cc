@@ -180,6 +180,7 @@ void Limits::Advance(Time now) {
 }
 
 std::span<const Limits::BoundBy> Limits::Bound(const TaskRequest& request) const {
+  // The same names as NamesOf, without copies.
   const std::string uid = request.user.empty() ? UserOf(request) : "";
   const auto at = bound_.find(NamesView{
       .user = request.user.empty() ? uid : request.user,

@@ -125,7 +125,7 @@ class Limits {
     std::string account;
     std::string qos;
   };
-  // Names that a request holds, for look-ups without copies.
+  // Views of the same names, for look-ups without copies.
   struct NamesView {
     std::string_view user;
     std::string_view account;

@@ -346,8 +346,8 @@ bool CheckThroughput(const Question& q) {
       }
       return fmt::format(
           "Alongside the {} on GPU {}, it would take {:.1f} times as long as when running alone, "
-          "and the slowest task there {:.1f} times as long; at least one of them has a lower "
-          "slowdown limit{}.",
+          "and the slowest task there {:.1f} times as long; at least one of them does not "
+          "allow that{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest,
           with.doubt > 1 ? fmt::format(" (until all of them have been measured, the delay may be "

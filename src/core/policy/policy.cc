@@ -46,7 +46,7 @@ struct CountField {
 }  // namespace
 
 Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request) {
-  const std::string qos = QosOf(request);
+  const std::string& qos = QosOf(request);
   if (qos != kUsualQos &&
       std::ranges::find(config.classes, qos, &QosClass::name) == config.classes.end()) {
     std::string known(kUsualQos);
@@ -75,7 +75,7 @@ std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib) {
 }
 
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request) {
-  const std::string qos = QosOf(request);
+  const std::string& qos = QosOf(request);
   const auto at = std::ranges::find(config.classes, qos, &QosClass::name);
   return request.priority + (at == config.classes.end() ? 0 : at->priority);
 }

@@ -188,10 +188,10 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   }
   const auto fitting = static_cast<int>(open.size());
   if (fitting < wanted) {
-    return Summary(
-        closed, wanted > 1
-                    ? fmt::format("Needs {} GPUs, but only {} can take the task. ", wanted, fitting)
-                    : "");
+    return Summary(closed,
+                   wanted > 1 ? fmt::format("Needs {} GPUs, but {} can take the task. ", wanted,
+                                            fitting == 0 ? "none" : fmt::format("only {}", fitting))
+                              : "");
   }
   if (fitting > 0 && not_first.size() == open.size()) {
     return Summary(not_first,
@@ -302,9 +302,9 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
       return state.rules->WhyNotYet(task, at);
     case Place::kArray:
       return {ReasonCode::kArrayLimit,
-              fmt::format("At most {0} tasks of its array may run at once, and {0} are already "
+              fmt::format("At most {} of its array may run at once, and as many are already "
                           "running or next in line.",
-                          task.request->array_limit)};
+                          base::Counted(task.request->array_limit, "task"))};
     case Place::kUnfit:
       return NeverFits(state, task.request, task.estimate).value_or(Reason{});
     case Place::kEligible:

@@ -49,10 +49,8 @@ Result<Unit> Intake::CheckRoom(std::size_t wanted, std::uint32_t uid, std::strin
   if (all <= options_.max_queued_per_user) return Unit{};
   const std::size_t own = QueuedOf(uid);
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
-  return Conflict(
-      "user {1} would have more than {0} queued tasks (task.max_queued_per_user); "
-      "{2} are queued now",
-      options_.max_queued_per_user, user, own);
+  return Conflict("user {} may have at most {} (task.max_queued_per_user), and has {} now", user,
+                  base::Counted(options_.max_queued_per_user, "queued task"), own);
 }
 
 std::size_t Intake::QueuedOf(std::uint32_t uid) {

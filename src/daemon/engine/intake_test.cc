@@ -166,8 +166,7 @@ TEST_F(IntakeTest, OneUserCannotFillTheQueue) {
                  [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
   ASSERT_TRUE(Accept());
   EXPECT_EQ(answers_.at(0).error().code, ErrorCode::kConflict);
-  EXPECT_THAT(answers_[0].error().message,
-              HasSubstr("user ada would have more than 2 queued tasks"));
+  EXPECT_THAT(answers_[0].error().message, HasSubstr("user ada may have at most 2 queued tasks"));
   EXPECT_TRUE(answers_.at(1));
 }
 
@@ -433,7 +432,7 @@ TEST_F(LargeSubmissionTest, TasksNotYetInTheCoreCountForTheQueue) {
   Submit({Spec()});
   ASSERT_TRUE(AcceptUntilNews());
   EXPECT_THAT(answers_.at(0).error().message,
-              HasSubstr("user ada would have more than 5 queued tasks"));
+              HasSubstr("user ada may have at most 5 queued tasks"));
 }
 
 TEST_F(LargeSubmissionTest, LongDescriptionsAndDependenciesCountLikeSeveralTasks) {

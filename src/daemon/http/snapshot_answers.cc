@@ -46,8 +46,9 @@ Answer Read(std::string_view said) {
   const auto bytes = words.size() == 3 ? base::ParseInt(words[2]) : std::nullopt;
   if (line == std::string::npos || !status || !bytes ||
       said.size() != line + 1 + static_cast<std::size_t>(*bytes))
-    return Fail(ErrorCode::kIo,
-                "the process that was preparing the response exited before finishing it");
+    return Fail(
+        ErrorCode::kIo,
+        "the process that was preparing the response exited before finishing it; try again");
   return api::Response{.status = static_cast<int>(*status),
                        .body = std::string(said.substr(line + 1)),
                        .content_type = std::string(words[1])};

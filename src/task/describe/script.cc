@@ -152,7 +152,8 @@ class Reader {
     }
     const OptionInfo* info = FindOption(option->name);
     if (info == nullptr || (sbatch && !info->sbatch)) return TakeForeign(*option, words, i, sbatch);
-    if (info->name == "wrap" && line_ > 0) return Wrong("--wrap: not allowed in a script");
+    if (info->name == "wrap" && line_ > 0)
+      return Wrong("--wrap: not allowed in a script, which is itself the command");
     const bool is_switch = info->value.empty();
     if (is_switch && option->value && sbatch) {  // for example --exclusive=user
       Warn("#SBATCH " + Dashed(info->name) + ": '" + base::Printable(*option->value, 40) +
