@@ -51,6 +51,11 @@ const Limits::Count& Limits::CountOf(std::size_t rule, const Names& names) const
   return at == counts_.end() ? kNone : at->second;
 }
 
+std::size_t Limits::HashOfNames::operator()(const Names& names) const {
+  const std::hash<std::string> hash;
+  return hash(names.user) ^ (hash(names.account) * 3) ^ (hash(names.qos) * 5);
+}
+
 std::vector<Limits::BoundBy> Limits::RulesAbout(const Names& names) const {
   std::vector<BoundBy> bound;
   for (std::size_t i = 0; i < rules_.size(); ++i) {
@@ -180,12 +185,7 @@ void Limits::Advance(Time now) {
 }
 
 std::span<const Limits::BoundBy> Limits::Bound(const TaskRequest& request) const {
-  // The same names as NamesOf, without copies.
-  const std::string uid = request.user.empty() ? UserOf(request) : "";
-  const auto at = bound_.find(NamesView{
-      .user = request.user.empty() ? uid : request.user,
-      .account = request.account ? std::string_view(*request.account) : std::string_view(),
-      .qos = QosOf(request)});
+  const auto at = bound_.find(NamesOf(request));
   return at == bound_.end() ? std::span<const BoundBy>() : at->second;
 }
 

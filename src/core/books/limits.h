@@ -5,12 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -124,25 +122,10 @@ class Limits {
     std::string user;
     std::string account;
     std::string qos;
-  };
-  // Views of the same names, for look-ups without copies.
-  struct NamesView {
-    std::string_view user;
-    std::string_view account;
-    std::string_view qos;
+    friend bool operator==(const Names&, const Names&) = default;
   };
   struct HashOfNames {
-    using is_transparent = void;
-    std::size_t operator()(const auto& names) const {
-      const std::hash<std::string_view> hash;
-      return hash(names.user) ^ (hash(names.account) * 3) ^ (hash(names.qos) * 5);
-    }
-  };
-  struct SameNames {
-    using is_transparent = void;
-    bool operator()(const auto& one, const auto& other) const {
-      return one.user == other.user && one.account == other.account && one.qos == other.qos;
-    }
+    std::size_t operator()(const Names& names) const;
   };
   struct Running {
     Names names;
@@ -166,7 +149,7 @@ class Limits {
   std::map<Key, Count> counts_;
   // Caches RulesAbout, because each pass over the queue needs the rules of every task. Used only
   // for look-ups.
-  std::unordered_map<Names, std::vector<BoundBy>, HashOfNames, SameNames> bound_;
+  std::unordered_map<Names, std::vector<BoundBy>, HashOfNames> bound_;
   bool count_memory_ = false;
   std::unordered_map<std::uint64_t, Running> running_;  // by task; for look-up only
   std::deque<Taken> ended_;                             // ended within the longest gpu_hours period
