@@ -12,7 +12,7 @@ namespace {
 
 // Replaces the top of a min-heap and restores the heap.
 template <class T>
-void ReplaceFirst(std::span<T> heap, T with) {
+void ReplaceFirst(std::span<T> heap, const T& with) {
   std::size_t at = 0;
   while (true) {
     std::size_t below = 2 * at + 1;
@@ -22,7 +22,7 @@ void ReplaceFirst(std::span<T> heap, T with) {
     heap[at] = std::move(heap[below]);
     at = below;
   }
-  heap[at] = std::move(with);
+  heap[at] = with;
 }
 
 }  // namespace
@@ -72,7 +72,8 @@ LineUp::LineUp(const WaitingLine& main, const FairShare& shares, const Rules& ru
   for (std::size_t i = 0; i < accounts_.size(); ++i) {
     const std::span<Rank> ranks = RanksOf(accounts_[i]);
     std::iter_swap(ranks.begin(), std::ranges::min_element(ranks));
-    firsts_.emplace_back(AmongAll(ranks.front()), i);
+    firsts_.emplace_back(ranks.front(), i);
+    firsts_.back().first.account = AccountShareOf(ranks.front().line);
   }
   std::ranges::make_heap(firsts_, std::greater<>());
 }
@@ -138,9 +139,8 @@ LineUp::Rank LineUp::RankOf(std::size_t line) const {
   return rank;
 }
 
-LineUp::Rank LineUp::AmongAll(Rank rank) const {
-  if (fair_) rank.account = sums_[lines_[rank.line].account].Share();
-  return rank;
+double LineUp::AccountShareOf(std::size_t line) const {
+  return fair_ ? sums_[lines_[line].account].Share() : 0;
 }
 
 std::span<LineUp::Rank> LineUp::RanksOf(const Heap& heap) {
@@ -170,17 +170,18 @@ bool LineUp::SetRight(Heap& heap) {
 
 LineUp::Heap* LineUp::FirstOfAll() {
   while (!firsts_.empty()) {
-    const auto [rank, account] = firsts_.front();
-    Heap& heap = accounts_[account];
+    const std::pair<Rank, std::size_t>& first = firsts_.front();
+    Heap& heap = accounts_[first.second];
     const bool any = SetRight(heap);
     if (!any) {
       std::ranges::pop_heap(firsts_, std::greater<>());
       firsts_.pop_back();
       continue;
     }
-    const Rank now = AmongAll(ranks_[heap.begin]);
-    if (now <= rank) return &heap;
-    ReplaceFirst(std::span(firsts_), {now, account});
+    std::pair now(ranks_[heap.begin], first.second);
+    now.first.account = AccountShareOf(now.first.line);
+    if (now <= first) return &heap;
+    ReplaceFirst(std::span(firsts_), now);
   }
   return nullptr;
 }

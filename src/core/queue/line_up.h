@@ -131,7 +131,7 @@ class LineUp {
   void AddLine(const LineKey& key, const HolderLine* line, const std::string& user,
                const FairShare& shares, const Rules& rules, Time now);
   Rank RankOf(std::size_t line) const;  // its rank within its account, without the account's share
-  Rank AmongAll(Rank rank) const;
+  double AccountShareOf(std::size_t line) const;  // Rank::account, among the lines of all accounts
   // Moves the line that currently ranks first to the top. Returns false if no task is left.
   bool SetRight(Heap& heap);
   bool IsLimited(Line& line, const TaskRecord& first) const;
