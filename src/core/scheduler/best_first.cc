@@ -361,12 +361,11 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-// Starts may have left too few idle cores for the remaining tasks, so what these tasks wait for is
-// recorded again.
+// Starts may have left too few idle cores for the remaining tasks.
 void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.first) continue;
-    NoteWhatItAwaits(state, state.tasks.at(*each.first), each.need);
+    state.passes.lacks_cores |= LacksCores(state, each.need);
     if (!each.unplaceable) continue;
     look.unplaceable.Insert(*each.first);
     for (const TaskId task : each.behind) look.unplaceable.Insert(task);

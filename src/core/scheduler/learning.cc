@@ -316,7 +316,11 @@ void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need) {
   Passes& passes = state.passes;
   if (const std::optional<Time> turns = TakesTurnsAt(state, task))
     passes.next_turns = std::min(passes.next_turns.value_or(*turns), *turns);
-  passes.lacks_cores |= state.machine.idle_cpus && need.uses_cpus > *state.machine.idle_cpus;
+  passes.lacks_cores |= LacksCores(state, need);
+}
+
+bool LacksCores(const State& state, const Need& need) {
+  return state.machine.idle_cpus && need.uses_cpus > *state.machine.idle_cpus;
 }
 
 void ReconsiderAtTurns(State& state) {

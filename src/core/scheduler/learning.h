@@ -40,6 +40,8 @@ std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
 // Records what could let this task, which cannot start now, start later (Passes::next_turns and
 // Passes::lacks_cores).
 void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need);
+// Whether the task is expected to keep more cores busy than are idle now.
+bool LacksCores(const State& state, const Need& need);
 // Considers refused tasks again once one of them may take turns.
 void ReconsiderAtTurns(State& state);
 // What the task currently needs, including all lessons.
