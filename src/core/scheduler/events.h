@@ -1,6 +1,7 @@
 // The core's input and output. Events report what happened; actions tell the shell what to do.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,7 +51,7 @@ struct EstimateReady {
   TaskId id{};
   std::optional<Estimate> estimate;
   KindId kind{};
-  Profile profile;
+  base::CopyOnWrite<Profile> profile;
 };
 struct GpuSampled {
   GpuIndex gpu{};
@@ -182,10 +183,14 @@ struct ReservationsChanged {
 // claims. If the new policy ends tasks that do not use their GPUs, tasks already reported as idle
 // are ended.
 struct PolicyChanged {
-  PolicyConfig policy;
+  explicit PolicyChanged(PolicyConfig to, std::optional<std::vector<Taken>> attempts = {})
+      : policy(std::make_shared<const PolicyConfig>(std::move(to))), ended(std::move(attempts)) {}
+
+  // A pointer, because every Event is as large as the largest one.
+  std::shared_ptr<const PolicyConfig> policy;
   // All attempts that count towards gpu_hours limits, ordered by end time. Set only if a limit now
   // covers a longer period; otherwise the core already has all of them.
-  std::optional<std::vector<Taken>> ended = {};
+  std::optional<std::vector<Taken>> ended;
 };
 struct WakeUp {};  // the time of the last WakeAt has come
 

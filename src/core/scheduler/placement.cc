@@ -263,7 +263,11 @@ std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
     idle.mig = state.gpus.all[i].info.mig;
     if (FitOf(state.config, need, idle) == Fit::kNever) continue;
     ++fitting;
-    if (need.linked) could.push_back({GpuIndex{i}, 0});
+    if (need.linked) {
+      could.push_back({GpuIndex{i}, 0});
+    } else if (fitting == request.gpus) {
+      return std::nullopt;
+    }
   }
   if (fitting >= request.gpus) {
     if (!need.linked || !state.gpus.links.ChooseFor(need, std::move(could)).empty())

@@ -45,6 +45,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   State& state = *state_;
   CARMA_CHECK(now >= state.now, "time went back");
   state.now = now;
+  if (events.size() > 1) state.out.actions.reserve(2 * events.size());
   state.rules->Begin();
   for (const Event& event : events)
     std::visit([&state](const auto& each) { state.On(each); }, event);

@@ -170,10 +170,10 @@ void State::On(const ReservationsChanged& event) {
 }
 
 void State::On(const PolicyChanged& event) {
-  CARMA_CHECK(event.policy.pacing == config.pacing, "changing the pacing requires a new core");
-  CARMA_CHECK(Shares(event.policy) == Shares(config),
+  CARMA_CHECK(event.policy->pacing == config.pacing, "changing the pacing requires a new core");
+  CARMA_CHECK(Shares(*event.policy) == Shares(config),
               "a running core cannot start or stop sharing GPUs");
-  const PolicyConfig before = std::exchange(config, event.policy);
+  const PolicyConfig before = std::exchange(config, *event.policy);
   if (event.ended) limits.ForgetEnded();
   FollowEntitlements(*this);
   for (const Taken& taken : event.ended.value_or(std::vector<Taken>{})) limits.Past(taken, now);

@@ -152,7 +152,9 @@ void State::On(const AttemptRestored& event) {
 void State::On(const EstimateReady& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr || task->state != TaskState::kEstimating) return;
-  task->estimate = event.estimate;
+  const std::optional<Estimate>& last = last_estimate;
+  task->estimate = last_estimate;
+  if (event.estimate != last) task->estimate = event.estimate;
   CutToGpus(*this, *task);
   if (!task->estimate.ShareWith(last_estimate)) last_estimate = task->estimate;
   lessons.Leave(*task);

@@ -93,7 +93,7 @@ void State::Enqueue(TaskRecord& task, QueueKind kind, Reason reason) {
   if (task.state != TaskState::kQueued) Move(task, TaskState::kQueued);
   task.queue = kind;
   task.reason = std::move(reason);
-  task.attempt = task.attempt->Past();
+  if (task.attempt->number > 0) task.attempt = task.attempt->Past();
   task.queued_since = now;
   Keep(task);
   unsorted.insert(task.id);
