@@ -22,8 +22,8 @@ struct Lesson {
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
-// Tasks are of the same kind if they have the same user and KindId. The highest memory of all runs
-// is kept, and only at_least_mib can decrease again. A lesson is dropped with the last task of its
+// Tasks are of the same kind if they have the same user and KindId. The highest memory of any run
+// is kept; only at_least_mib can decrease again. A lesson is dropped with the last task of its
 // kind, because estimates of later tasks are based on the estimator's history. Tasks of unknown
 // kind are ignored.
 class Lessons {

@@ -56,7 +56,7 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the name of its user
   std::set<QueueKey> tasks;
-  // Since this time, tasks of this line have been waiting and none of them has started.
+  // The time since which tasks of this line have been waiting without any of them starting.
   Time waits_since{};
 };
 

@@ -280,7 +280,7 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
     if (&each == &started || !each.first) continue;
     // The group's share, or the free cores and memory, may have changed.
     bool changed = state.config.order == QueueOrder::kFair || each.need.host != HostNeed{};
-    // The number of idle cores may have changed too. It matters on every GPU.
+    // The number of idle cores may have changed too, which affects every GPU.
     for (std::size_t gpu = 0; state.machine.idle_cpus && gpu < views.size(); ++gpu) {
       if (each.scores[gpu] != kNotThere) ScoreOn(state, each, views[gpu], gpu);
       changed = true;
@@ -301,8 +301,8 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
-// A task might gain more beside the new neighbours on the GPUs that were just taken. Returns
-// whether some task that could not start there before might start there now.
+// Checks the GPUs that were just taken again, because a task might gain more next to the new
+// neighbours. Returns whether some task that could not start there before might start there now.
 bool AskAgainOn(const State& state, const std::set<std::size_t>& taken,
                 const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   bool any = false;
@@ -361,8 +361,8 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-// Starts may have left too few idle cores for the remaining tasks, so what these tasks wait for is
-// recorded again.
+// Updates what the remaining tasks are waiting for, because the starts may have left too few idle
+// cores for them.
 void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.first) continue;

@@ -17,7 +17,7 @@ namespace carma::core {
 
 // ---- events ----
 
-// The server's GPUs. Sent once, before all other events. The list may differ from the list before a
+// The server's GPUs. Sent once, before all other events. The list may differ from the one before a
 // restart; the shell has already translated the placements of restored tasks.
 struct GpusDiscovered {
   std::vector<GpuInfo> gpus;
