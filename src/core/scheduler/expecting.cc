@@ -11,8 +11,8 @@
 namespace carma::core {
 namespace {
 
-// How long it takes after a task's time limit, or the end of its time slice, until its processes
-// are gone and the GPU has been sampled.
+// The time from a task's time limit, or the end of its time slice, until its processes are gone and
+// the GPU has been sampled.
 constexpr Duration kEnding{60'000};
 
 Duration OfSeconds(double seconds) {

@@ -3,7 +3,7 @@
 // each subject: waiting.h (the places of waiting tasks), line.h and best_first.h (which task starts
 // next), placement.h (on which GPUs), host_line.h (the machine's cores and memory), recovery.h (out
 // of memory), time_slices.h (time slices, preemption, server shutdown), learning.h (lessons from
-// running tasks), repeats.h (tasks that start again and again), expecting.h (expected starts),
+// running tasks), repeats.h (tasks that keep restarting), expecting.h (expected starts),
 // explain.h (reasons), books.h (consistency). Independent parts have classes of their own: Queue,
 // LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
 // ReservationBook, LaunchTrouble, PreemptionPlan.
@@ -44,7 +44,7 @@
 namespace carma::core {
 
 // Maximum number of recovery tasks to consider. It is limited because each of them costs time in
-// every decision. Further tasks wait until some of the first have started.
+// every decision. The remaining tasks wait until some of these have started.
 inline constexpr std::size_t kRecoveryLooks = 64;
 
 // Notes about a task that are not needed after a restart. Most tasks that have never started have
@@ -122,7 +122,7 @@ struct Group {
   bool unplaceable = false;                 // they did not fit on any GPU in the last pass
   Need need;                                // the first task's need
   std::optional<TaskId> first;              // the first task still waiting; empty: none
-  std::vector<TaskId> behind;               // the further tasks in reverse order
+  std::vector<TaskId> behind;               // the remaining tasks in reverse order
   std::span<double> scores;                 // by GPU; kNotThere: the GPU does not take them now
   std::vector<bool> may_be_first;           // by GPU; only used with Need::others_mib
   double score = kNotThere;                 // mean of the best GPUs' scores minus LineUp::Excess

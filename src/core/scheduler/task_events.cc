@@ -161,7 +161,7 @@ void State::On(const EstimateReady& event) {
   lessons.Join(*task);
   if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  // The reason stays unchanged, because a user may have requeued the task.
+  // The reason is kept, because a user may have requeued the task.
   Enqueue(*task, QueueKind::kMain, task->reason);
 }
 

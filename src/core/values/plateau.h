@@ -1,4 +1,4 @@
-// Tracks the memory of one task on one GPU: its peak, and since when it has been stable.
+// Tracks the memory of one task on one GPU: its peak, and how long it has been stable.
 #pragma once
 
 #include <cstdint>
