@@ -23,7 +23,7 @@ struct DmonOptions {
   base::Duration longest_pause{60'000};  // maximum delay before a restart
 };
 
-// For use by one thread. The caller passes in the time. It must be real, not simulated, and must
+// For use by one thread. The time that the caller passes in must be real, not simulated, and must
 // not go backwards.
 class DmonReader {
  public:

@@ -21,10 +21,10 @@ struct MemoryLimit {
   friend bool operator==(const MemoryLimit&, const MemoryLimit&) = default;
 };
 
-// group: full path of the group's folder. Stops at the first limit that fails. Errors: kUnavailable
-// if the library is missing or the driver does not support limits; kDenied if not root; kNotFound
-// if the GPU or group does not exist, or the kernel cannot limit the group (no dmem controller in
-// its parent).
+// group: full path of the group's folder. Stops at the first limit that fails. Returns kUnavailable
+// if the library is missing or the driver does not support limits; kDenied if the caller is not
+// root; kNotFound if the GPU or group does not exist, or the kernel cannot limit the group (no dmem
+// controller in its parent).
 Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
                              std::span<const MemoryLimit> limits);
 

@@ -236,8 +236,8 @@ using GetTextFn = Return(Device, char*, std::uint32_t);
 using GetPciFn = Return(Device, PciInfo*);
 using GetMemoryFn = Return(Device, Memory*);
 using GetMemoryV2Fn = Return(Device, MemoryV2*);
-// Only root may set limits, and only on whole GPUs (no MIG handles). kNotFound if the group does
-// not exist or cannot have limits.
+// Only root may set limits, and only on whole GPUs (no MIG handles). Returns kNotFound if the group
+// does not exist or cannot have limits.
 using SetMemoryLimitsFn = Return(Device, SetMemoryLimits*);
 using GetMemoryLimitsFn = Return(Device, GetMemoryLimits*);
 using GetProcessesFn = Return(Device, std::uint32_t*, ProcessInfo*);
@@ -248,7 +248,7 @@ using GetTemperatureFn = Return(Device, std::uint32_t, std::uint32_t*);
 using GetTemperatureVFn = Return(Device, Temperature*);
 using GetClockFn = Return(Device, std::uint32_t, std::uint32_t*);  // MHz
 using GetEccFn = Return(Device, std::uint32_t error, std::uint32_t counter, std::uint64_t*);
-// The numbers are: corrected, uncorrected, pending, failed.
+// The results are, in order: corrected, uncorrected, pending, failed.
 using GetRemappedFn = Return(Device, std::uint32_t*, std::uint32_t*, std::uint32_t*,
                              std::uint32_t*);
 // NVLink: whether a link is active, and the device at its other end.

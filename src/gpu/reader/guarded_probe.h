@@ -38,7 +38,7 @@ class GuardedProbe : public Probe {
   explicit GuardedProbe(GuardOptions options) : options_(std::move(options)) {}
 
   // Like the NVML probe, but a GPU that is set aside is listed with its last known description and
-  // TroubleCause::kHangs. Errors: also kUnavailable if neither the driver nor any of its GPUs
+  // TroubleCause::kHangs. Also returns kUnavailable if neither the driver nor any of its GPUs
   // responds.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // Returns kUnavailable immediately for a GPU that is set aside, and for all GPUs if the driver's
