@@ -172,7 +172,7 @@ void NvmlProcesses::AddGroups(const NvmlApi& api, const NvmlDevice& device,
                               std::vector<ProcessUse>& processes) {
   if (api.memory_limits == nullptr || device.info.mig) return;
   static const std::string root = CgroupRoot();
-  std::map<std::string, std::optional<GroupMemory>> asked;  // cached, because many processes share few groups
+  std::map<std::string, std::optional<GroupMemory>> asked;  // many processes may share a group
   std::map<pid_t, std::string> groups;
   for (ProcessUse& use : processes) {
     if (use.mps_server) continue;

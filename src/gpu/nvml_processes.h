@@ -16,8 +16,8 @@ namespace carma::gpu {
 // Each device has its own object. It caches results, because /proc is slow compared with NVML.
 class NvmlProcesses {
  public:
-  // Returns one entry per pid, without kernel_time, or an error: one from NvmlCalls::FailureOf(), or
-  // kCorrupt for an impossible number.
+  // Returns one entry per pid, without kernel_time. Fails with an error from NvmlCalls::FailureOf(),
+  // or with kCorrupt if a number is impossible.
   ReadResult<std::vector<ProcessUse>> List(NvmlCalls& calls, const NvmlDevice& device);
   // Adds kernel_time to the processes from List(). Does nothing for MIG instances and MPS clients.
   // busy: the GPU's utilisation. If kernels ran but the driver names no process, kernel_time is

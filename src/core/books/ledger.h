@@ -48,7 +48,7 @@ class Ledger {
   // Frees all of the task's claims and forgets its observed memory. Called when its processes are
   // gone. Releasing twice is harmless.
   void Release(TaskId task);
-  // Records a sample. Returns true if some task's memory has risen or is uncertain; the task's
+  // Records a sample. Returns true if any task's memory has risen or is uncertain; that task's
   // Plateau then starts over.
   bool Observe(GpuIndex gpu, const GpuSample& sample);
 

@@ -410,7 +410,7 @@ TEST(Guards, TasksThatTakeTurnsShareOnlyLittleUsedGpus) {
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits);
   gpu.delivered = 0.9;
   gpu.sm_active = 0.39;
-  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "measured use takes precedence over a prediction";
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "measured use overrides a prediction";
   gpu.sm_active = 0.5;
   need.takes_turns = true;
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "it has waited long enough";

@@ -42,7 +42,7 @@ class LineUp {
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // The rate at which FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
-    // The rules that can keep every task in this task's line from starting. The span must stay
+    // The rules that can keep any task in this task's line from starting. The span must stay
     // valid during the pass. IsLimited returns whether one of these rules applies now.
     virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
     virtual bool IsLimited(const TaskRecord& task,

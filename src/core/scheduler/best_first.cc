@@ -65,8 +65,8 @@ bool IsOnNoGpu(const Group& group) {
   return std::ranges::all_of(group.scores, [](double each) { return each == kNotThere; });
 }
 
-// The group with the highest priority. Among groups of equal priority the highest score wins, then
-// the first place in the queue.
+// The group with the highest priority. Among groups of equal priority, the highest score wins, and
+// ties go to the group that is first in the queue.
 Group* FirstToGo(std::vector<Group>& groups) {
   Group* first = nullptr;
   for (Group& each : groups) {

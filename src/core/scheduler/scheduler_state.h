@@ -112,7 +112,7 @@ inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
 
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 
-// Tasks of equal priority and equal needs, in queue order. The first task still waiting stands for
+// Tasks of equal priority and equal needs, in queue order. The first task still waiting represents
 // all of them. In fair order all tasks of a group belong to one line.
 struct Group {
   std::size_t hash = 0;
