@@ -15,7 +15,7 @@
 namespace carma::gpu {
 
 struct MemoryLimit {
-  std::string uuid;                      // of a whole GPU; instances (MIG) cannot have limits
+  std::string uuid;                      // a whole GPU's UUID; MIG instances cannot have limits
   std::int64_t soft_mib = 0;             // guaranteed memory; 0: none
   std::optional<std::int64_t> hard_mib;  // allocations beyond it fail; empty: no limit
   friend bool operator==(const MemoryLimit&, const MemoryLimit&) = default;
@@ -31,7 +31,7 @@ Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
 struct GroupMemory {
   std::int64_t soft_mib = 0;
   std::optional<std::int64_t> hard_mib;  // empty: no limit
-  std::int64_t used_mib = 0;             // of all its processes
+  std::int64_t used_mib = 0;             // by all its processes
   friend bool operator==(const GroupMemory&, const GroupMemory&) = default;
 };
 // Any user may call this. Empty if the driver does not support limits or does not report the memory

@@ -50,7 +50,7 @@ constexpr std::uint32_t StructVersion(std::uint32_t version) {
   return static_cast<std::uint32_t>(sizeof(T)) | (version << 24);
 }
 
-inline constexpr std::uint32_t kMostLinks = 18;    // of one GPU
+inline constexpr std::uint32_t kMostLinks = 18;    // per GPU
 inline constexpr std::uint32_t kLinkToSwitch = 2;  // GetLinkTypeFn
 
 struct PciInfo {
@@ -115,8 +115,8 @@ struct DeviceAttributes {
   std::uint32_t shared_encoders;
   std::uint32_t shared_jpeg;
   std::uint32_t shared_ofa;
-  std::uint32_t gpu_slices;      // of its GPU instance
-  std::uint32_t compute_slices;  // of its compute instance
+  std::uint32_t gpu_slices;      // slices in its GPU instance
+  std::uint32_t compute_slices;  // slices in its compute instance
   std::uint64_t memory_mib;
 };
 static_assert(sizeof(DeviceAttributes) == 40);
@@ -189,7 +189,7 @@ inline constexpr std::uint64_t kEventXidCritical = 0x8;
 struct EventData {
   Device device;
   std::uint64_t type;
-  std::uint64_t data;              // of kEventXidCritical: the Xid
+  std::uint64_t data;              // for kEventXidCritical, the Xid
   std::uint32_t gpu_instance;      // kNoValue32 without MIG
   std::uint32_t compute_instance;  // kNoValue32 without MIG
 };

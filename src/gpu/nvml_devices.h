@@ -31,7 +31,7 @@ struct NvmlDevice {
   std::uint32_t number = 0;       // NVML's index of the whole GPU
   DeviceInfo info;                // without reports_sm_activity
   nvml::Device handle = nullptr;  // the GPU's or the instance's; null: none
-  nvml::Device board = nullptr;   // the whole GPU's
+  nvml::Device board = nullptr;   // the whole GPU's handle
   NvmlLinks links;                // set only for a whole GPU
   bool leads = true;              // the first readable device of its board
   std::uint32_t GpuInstance() const {

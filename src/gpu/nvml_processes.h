@@ -16,8 +16,8 @@ namespace carma::gpu {
 // Each device has its own object. It caches results, because /proc is slow compared with NVML.
 class NvmlProcesses {
  public:
-  // Returns one entry per pid, without kernel_time. Fails with an error from NvmlCalls::FailureOf(),
-  // or with kCorrupt if a number is impossible.
+  // Returns one entry per pid, without kernel_time. Fails with an error from
+  // NvmlCalls::FailureOf(), or with kCorrupt if a number is impossible.
   ReadResult<std::vector<ProcessUse>> List(NvmlCalls& calls, const NvmlDevice& device);
   // Adds kernel_time to the processes from List(). Does nothing for MIG instances and MPS clients.
   // busy: the GPU's utilisation. If kernels ran but the driver names no process, kernel_time is
@@ -37,7 +37,7 @@ class NvmlProcesses {
 
   std::vector<ProcessUse> now_;
   std::vector<ProcessUse> before_;
-  std::map<pid_t, std::string> groups_;   // of the processes in the last reading
+  std::map<pid_t, std::string> groups_;   // for the processes in the last reading
   std::vector<nvml::ProcessInfo> lines_;  // reused, because readings are frequent
   std::uint32_t count_ = 0;               // used entries of lines_
   std::vector<nvml::ProcessUtilization> samples_;

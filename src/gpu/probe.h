@@ -70,7 +70,7 @@ struct DeviceTrouble {
 
 // A whole GPU, or one MIG instance.
 struct DeviceInfo {
-  std::string uuid;  // of an instance: "MIG-…"
+  std::string uuid;  // "MIG-…" for an instance
   std::string name;  // "NVIDIA A100-SXM4-40GB"
   std::string pci;   // "00000000:07:00.0"; lists are sorted by it
   std::int64_t total_mib = 0;

@@ -15,7 +15,7 @@ namespace carma::core {
 struct Lesson {
   std::int64_t enough_mib = 0;         // highest need of a stable run; 0: none yet
   std::int64_t at_least_mib = 0;       // demand after running out of memory; 0: none yet
-  std::optional<double> sm_active;     // of the last run, as if running alone
+  std::optional<double> sm_active;     // in the last run, as if running alone
   std::optional<double> cpus;          // highest number of busy threads per GPU in any run
   std::optional<double> others_share;  // highest Profile::others_share of any run
   std::optional<double> alone_s;       // solo run time of the last run, from its progress output

@@ -172,8 +172,8 @@ struct ServerClosed {
   Time empty_by{};
 };
 struct ServerOpened {};  // the machine does not shut down after all
-// All periods during which GPUs are reserved. The shell sends them again before the last known period of a
-// repeated reservation begins.
+// All periods during which GPUs are reserved. The shell sends them again before the last known
+// period of a repeated reservation begins.
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };

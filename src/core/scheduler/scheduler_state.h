@@ -172,7 +172,7 @@ struct Passed {
 };
 
 struct Heads {
-  Passed passed;            // of the main queue; replaced when another task becomes its head
+  Passed passed;            // the main queue's head; replaced when another task becomes its head
   int overtakes = 0;        // number of tasks that have overtaken a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
   // A task that was at the head of the main queue and lacked only CPU cores and main memory.
@@ -185,7 +185,7 @@ struct Heads {
 
 // The results of passes over the queues. The passes need not be repeated until something changes.
 struct Passes {
-  NoStartSnapshot no_start_without_gpus;  // of the queue without GPUs; only its counters are used
+  NoStartSnapshot no_start_without_gpus;  // for the queue without GPUs; only its counters are used
   std::optional<NoStartSnapshot> no_start;
   // Tasks that were considered and could not start. Used only for look-ups.
   TaskSet refused;
@@ -223,7 +223,7 @@ struct Preemptions {
 struct ServerGpus {
   std::vector<GpuInfo> infos;
   std::vector<std::int64_t> sizes_mib;
-  std::int64_t largest_mib = 0;  // of sizes_mib
+  std::int64_t largest_mib = 0;  // the maximum of sizes_mib
   GpuLinks links;
   std::vector<GpuState> all;
 };

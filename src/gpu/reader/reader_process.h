@@ -16,7 +16,7 @@
 namespace carma::gpu {
 
 struct ReaderProgram {
-  std::string path;  // of carma-reader
+  std::string path;  // path of carma-reader
   std::string nvml_library;
 };
 
