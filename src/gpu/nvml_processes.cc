@@ -147,7 +147,7 @@ ReadResult<Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice
     samples_.resize(count);
     code = function(device.handle, samples_.data(), &count, seen_us_);
   }
-  if (code == nvml::kNotFound) count = 0;  // no process has computed since
+  if (code == nvml::kNotFound) count = 0;  // no process has computed since then
   const bool given =
       CARMA_TRY(calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
                             "per-process utilization", Weight::kTells));

@@ -51,7 +51,7 @@ class LaunchTrouble {
     int count = 0;
     Time last{};
   };
-  std::map<TaskId, Failures> recent_;  // within kWindow, before trouble is declared
+  std::map<TaskId, Failures> recent_;  // failures within kWindow, before trouble is declared
   std::set<std::uint32_t> users_;      // users with failed tasks since the trouble began
   Time last_failure_{};
   Time next_trial_{};

@@ -36,7 +36,7 @@ enum class Pacing { kImmediate, kThesis, kV2 };
 
 // What is compared with the SM cap if a GPU with tasks does not report its SM activity.
 enum class WithoutActivity {
-  kUtilization,  // the share of time in which a kernel ran: an upper bound, so no GPU gets too full
+  kUtilization,  // the share of time in which a kernel ran; an upper bound, so no GPU gets too full
   kMemory,       // nothing: only memory decides
   kNever,        // a GPU without SM activity is never shared
 };
@@ -112,7 +112,7 @@ struct PolicyConfig {
   // Cores and memory promised per GPU to a task that does not request any; 0: not counted.
   int cpus_per_gpu = 0;
   std::int64_t host_memory_per_gpu_mib = 0;
-  bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
+  bool use_given_memory = true;  // false: estimates are ignored; only floor and cap apply
   // Order of tasks with equal priority.
   QueueOrder order = QueueOrder::kFifo;
   FairRules fair;

@@ -52,7 +52,7 @@ class LineUp {
     TaskId task{};
     std::size_t line = 0;  // the number of its line, to be passed to the functions below
     bool starving = false;
-    std::int64_t priority = 0;           // including that of its class
+    std::int64_t priority = 0;           // including its class's priority
     const TaskRecord* record = nullptr;  // Host::Find
     // Host::BoundsOn; empty if no task is limited.
     std::span<const Limits::BoundBy> bounds;

@@ -54,7 +54,7 @@ struct LineKey {
 };
 LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
-  std::string user;  // the name of its user
+  std::string user;  // the user's name
   std::set<QueueKey> tasks;
   // The time since which tasks of this line have been waiting without any of them starting.
   Time waits_since{};

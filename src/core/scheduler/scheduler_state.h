@@ -232,7 +232,7 @@ struct ServerGpus {
 struct Machine {
   HostBooks books;
   std::optional<HostSampled> use;   // the last sample
-  std::optional<double> idle_cpus;  // GpuView::idle_cpus minus those of later starts
+  std::optional<double> idle_cpus;  // GpuView::idle_cpus minus the CPUs of later starts
 };
 
 // The results of the events that are being handled.
@@ -246,7 +246,7 @@ struct Output {
 struct WholeLine {
   Pass pass = Pass::kInOrder;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // lowest priority in the queue
-  std::optional<std::int64_t> preempting;                          // highest priority that preempts
+  std::optional<std::int64_t> preempting;                          // highest priority that can preempt
   bool by_turns = false;                                           // expiring time slices free GPUs
 };
 

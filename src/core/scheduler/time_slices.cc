@@ -161,7 +161,7 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
 // waiting task does not depend on later requests.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
-    Time leaves_by = Time::max();  // deadline, if it was already asked
+    Time leaves_by = Time::max();  // deadline, if it was already asked to leave
     bool turn = false;
     std::int64_t priority = 0;
     Duration behind{};

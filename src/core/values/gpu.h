@@ -84,7 +84,7 @@ struct GpuView {
   double compute = 1;           // GpuInfo::compute
   double pace = 1;              // from PacesOf() of the server's GPUs
   bool drained = false;
-  bool drained_by_rule = false;    // the health rules alone closed it
+  bool drained_by_rule = false;    // closed only by the health rules
   std::optional<Time> empty_by;    // the deadline of an administrator's drain
   bool settled = true;             // its samples already show the last task placed on it
   std::optional<Time> settles_by;  // latest time at which it settles; empty if settled

@@ -19,7 +19,7 @@ constexpr std::size_t kLeastOfUuid = 6;
 struct Run {
   std::string text;  // in lower case
   bool begins = false;
-  bool ends = false;  // the word
+  bool ends = false;  // whether it ends the word
 };
 
 bool IsDigit(char c) {
