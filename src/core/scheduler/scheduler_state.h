@@ -246,7 +246,7 @@ struct Output {
 struct WholeLine {
   Pass pass = Pass::kInOrder;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // lowest priority in the queue
-  std::optional<std::int64_t> preempting;                          // highest priority that can preempt
+  std::optional<std::int64_t> preempting;                          // highest preempting priority
   bool by_turns = false;                                           // expiring time slices free GPUs
 };
 
