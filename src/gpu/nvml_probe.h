@@ -35,7 +35,7 @@ class NvmlProbe : public Probe {
 // since Devices(). Decisions depend on memory, processes, SM activity, utilisation, power, energy
 // and temperature, so a Read() fails if one of these has an error or an invalid value. Any other
 // value with an error is absent. Every call about a lost GPU returns kNotFound.
-// Returns kUnavailable if the library is missing or lacks required functions.
+// Loading fails with kUnavailable if the library is missing or lacks required functions.
 Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
 
 // Creates the probe for a library that is already loaded.

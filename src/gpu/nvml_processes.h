@@ -13,7 +13,7 @@
 
 namespace carma::gpu {
 
-// Each device has its own object. It caches results, because /proc is slow compared with NVML.
+// Each device has its own object, which caches results because /proc is slow compared with NVML.
 class NvmlProcesses {
  public:
   // Returns one entry per pid, without kernel_time. Fails with an error from

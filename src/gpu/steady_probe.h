@@ -18,7 +18,7 @@ inline constexpr base::Duration kLookAgainSpan{300'000};
 // are also assumed to have kept their numbers.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
-// For use by one thread.
+// For use from a single thread.
 class SteadyProbe : public Probe {
  public:
   explicit SteadyProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}

@@ -11,8 +11,8 @@ namespace carma::core {
 namespace {
 
 // Memory that the driver and the MPS server can hold on a GPU without tasks. Without this
-// allowance, a task that needs the whole GPU might wait forever. v2 of the original system
-// subtracts the same amount.
+// allowance, a task that needs the whole GPU might wait forever. The original system's v2 subtracts
+// the same amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
 // Allows for rounding errors, so that ten shares of 0.1 count as a whole GPU.
 constexpr double kShareRounding = 1e-9;

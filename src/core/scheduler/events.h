@@ -164,7 +164,7 @@ struct ResumeRequested {
   bool by_rule = false;
 };
 // The machine will shut down. No more tasks start, not even tasks without GPUs. Running tasks are
-// stopped and requeued at `empty_by`. Before that they are asked to checkpoint; the notice is the
+// stopped and requeued at `empty_by`. Before that, they are asked to checkpoint; the notice is the
 // longer of SlotRules::shutdown_notice and SlotRules::notice. Drains of individual GPUs are
 // independent of this event.
 struct ServerClosed {

@@ -105,7 +105,7 @@ Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   return reason;
 }
 
-// A user's tasks of one class keep their order. So if a limit keeps the first of them waiting, none
+// A user's tasks of one class keep their order, so if a limit keeps the first of them waiting, none
 // of the others may pass it.
 std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& task, Time at) {
   if (task.queue == QueueKind::kRecovery || !state.limits.Concerns()) return std::nullopt;

@@ -22,7 +22,7 @@ class Rules {
   // Time of the next decision that needs no event. Empty: only events trigger decisions.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }
 
-  // Adjusts a GPU's view before guards and mappers get it.
+  // Adjusts a GPU's view before guards and mappers see it.
   virtual void Show(GpuView&) const {}
   // The need of a task that is placed on an idle GPU without consulting the mapper.
   virtual Need OnIdleGpu(Need need) const;

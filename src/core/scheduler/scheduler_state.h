@@ -198,8 +198,8 @@ struct Passes {
   bool waiting_pays = false;   // look-ahead starts no task even though some fit
   // The next time at which one of the considered tasks can begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // Whether one of the considered tasks waits for idle cores. Its expected use changes with each
-  // sample.
+  // Whether one of the considered tasks waits for idle cores. That task's expected use changes with
+  // each sample.
   bool lacks_cores = false;
   LineLook memory;
 

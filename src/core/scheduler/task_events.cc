@@ -41,8 +41,8 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 
 void RequeueVictim(State& state, TaskRecord& task) {
   const std::string why = "Failed because of a fault in a neighbouring task or in the MPS server";
-  // A task with neither requeue nor retries must not be restarted. An example is a lease, whose
-  // process the server cannot start.
+  // A task with neither requeue nor retries must not be restarted. For example, the server cannot
+  // start the process of a lease.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {

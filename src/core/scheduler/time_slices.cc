@@ -157,8 +157,8 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
 
 // The tasks that may have to leave for the waiting task, in this order: tasks already asked to
 // leave, by deadline; preemptible tasks, lowest priority and shortest run time first; tasks with
-// time slices, by the start of the slice. The first group is sorted by deadline so that an earlier
-// waiting task does not depend on later requests.
+// time slices, by the start of the slice. The first group is sorted by deadline so that later
+// requests do not affect an earlier waiting task.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
     Time leaves_by = Time::max();  // deadline, if it was already asked to leave
@@ -302,7 +302,7 @@ void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
   if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
-// The notice stays recorded, because the task might still respond to it by saving.
+// The notice remains on record, because the task might still respond to it by saving.
 void CancelPreemption(State& state, TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   state.preemptions.leaving.erase(task.id);

@@ -1,5 +1,5 @@
-// Formats a reason as one line of the history: "OutOfMemory: the sentence", or only the code or the
-// sentence.
+// Formats a reason as one line of the history: "OutOfMemory: the sentence", or only the code or
+// only the sentence.
 #pragma once
 
 #include <string>

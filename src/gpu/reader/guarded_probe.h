@@ -32,7 +32,7 @@ struct GuardOptions {
   std::chrono::milliseconds longest_pause{3'600'000};
 };
 
-// For use by one thread.
+// For use from a single thread.
 class GuardedProbe : public Probe {
  public:
   explicit GuardedProbe(GuardOptions options) : options_(std::move(options)) {}

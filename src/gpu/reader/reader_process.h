@@ -26,7 +26,7 @@ struct NoAnswer {
   std::optional<std::uint32_t> asking;  // NVML's number for the GPU in question
 };
 
-// For use by one thread, with one request at a time. Unusable after a NoAnswer with late = false.
+// For use from a single thread, one request at a time. Unusable after a NoAnswer with late = false.
 class ReaderProcess {
  public:
   // Returns the system's error if the process cannot be started.
