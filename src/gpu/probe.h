@@ -233,9 +233,8 @@ class Probe {
   // respond, and the first GPU's error if no GPU can be described. May block, so call it only on a
   // worker thread.
   virtual ReadResult<std::vector<DeviceInfo>> Devices() = 0;
-  // Reads one device. Returns kUnavailable (try again), kNotFound (the GPU is lost) or kCorrupt (an
-  // impossible value: NaN, sentinel, used > total) on failure. May block, so call it only on a
-  // worker thread.
+  // Reads one device. Fails with kUnavailable (try again), kNotFound (the GPU is lost) or kCorrupt
+  // (impossible value: NaN, sentinel, used > total). May block, so call it only on a worker thread.
   virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
   // Announces that these devices from the last list will not be read until the next LeaveAlone().
   // The driver's handles for them may be released.
