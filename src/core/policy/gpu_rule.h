@@ -35,7 +35,7 @@ class GpuRule {
   static constexpr std::size_t kMaxBytes = 400;
   static constexpr int kMaxDepth = 32;  // maximum depth of the value stack and of parentheses
 
-  // An invalid rule returns kInvalid with the position ("at character 12") and what was expected.
+  // For an invalid rule, returns kInvalid, the position ("at character 12") and what was expected.
   static Result<GpuRule> Parse(std::string_view text);
 
   double Value(const PolicyConfig& config, const Need& need, const GpuView& gpu) const;
