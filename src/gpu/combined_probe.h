@@ -40,9 +40,9 @@ class CombinedProbe : public Probe {
   struct Device {
     DeviceInfo info;
     std::string pci_key;
-    std::size_t number = 0;  // of the whole GPU, in PCI order
+    std::size_t number = 0;  // the whole GPU's number in PCI order
     Sanity sanity;
-    std::vector<int> xids;  // from failed readings; part of the next reading
+    std::vector<int> xids;  // from failed readings; added to the next reading
   };
   bool NeedsDcgm(const DeviceInfo& info) const;
   void AwaitFirstRows();

@@ -21,7 +21,7 @@ inline constexpr const char* kCudaLibrary = "libcuda.so.1";
 inline constexpr const char* kHoldContextWord = "--hold-cuda-context";
 
 // Runs in the child. Creates a context on the only visible GPU, reports it in one line on standard
-// output, keeps it until standard input ends, and releases it. Returns the exit code. Must be
+// output, keeps it until standard input closes, and releases it. Returns the exit code. Must be
 // called before any thread is started. The child exits with its parent, unless the driver hangs.
 int HoldContext();
 

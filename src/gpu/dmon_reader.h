@@ -23,8 +23,8 @@ struct DmonOptions {
   base::Duration longest_pause{60'000};  // maximum delay before a restart
 };
 
-// For use by one thread. The caller passes in the time. It must be real, not simulated, and must
-// not go backwards.
+// For use from a single thread. The time that the caller passes in must be real, not simulated, and
+// must not go backwards.
 class DmonReader {
  public:
   explicit DmonReader(DmonOptions options) : options_(std::move(options)) {}

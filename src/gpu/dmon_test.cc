@@ -109,7 +109,7 @@ TEST(DmonParser, LeavesBlankValuesAbsent) {
     EXPECT_EQ(rows[0].values.sm_active, c.expected);
     EXPECT_EQ(rows[0].objection, c.objection);
     EXPECT_EQ(rows[0].values.counters, c.expected ? CounterSource::kDcgm : CounterSource::kNone);
-    EXPECT_EQ(rows[0].values.dram_active, 0.3) << "the cells beside it are still read";
+    EXPECT_EQ(rows[0].values.dram_active, 0.3) << "the other cells are still read";
   }
 }
 

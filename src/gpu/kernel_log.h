@@ -30,8 +30,8 @@ bool IsSamePlace(std::string_view nvml_pci, std::string_view kernel_pci);
 
 class KernelLog {
  public:
-  // path: /dev/kmsg, or a text file. Existing lines are skipped. Errors: according to errno
-  // (kDenied without CAP_SYSLOG, kNotFound in most containers).
+  // path: /dev/kmsg, or a text file. Existing lines are skipped. If the file cannot be opened, the
+  // error depends on errno (kDenied without CAP_SYSLOG, kNotFound in most containers).
   static Result<KernelLog> Open(const std::string& path);
 
   // Returns the Xids written since the last call. Never blocks. Lines that were overwritten in the

@@ -25,7 +25,7 @@ TEST(KernelXid, ParsesTheDriversFormats) {
       {"no process",
        "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
        {"0000:3b:00", 79, std::nullopt}},
-      {"a word for it",
+      {"a word instead of a number",
        "NVRM: Xid (PCI:0000:10:1c): 63, pid='<unknown>', name=<unknown>, Row",
        {"0000:10:1c", 63, std::nullopt}},
       {"a channel",

@@ -15,23 +15,23 @@
 namespace carma::gpu {
 
 struct MemoryLimit {
-  std::string uuid;                      // of a whole GPU; instances (MIG) cannot have limits
+  std::string uuid;                      // a whole GPU's UUID; MIG instances cannot have limits
   std::int64_t soft_mib = 0;             // guaranteed memory; 0: none
   std::optional<std::int64_t> hard_mib;  // allocations beyond it fail; empty: no limit
   friend bool operator==(const MemoryLimit&, const MemoryLimit&) = default;
 };
 
-// group: full path of the group's folder. Stops at the first limit that fails. Errors: kUnavailable
-// if the library is missing or the driver does not support limits; kDenied if not root; kNotFound
-// if the GPU or group does not exist, or the kernel cannot limit the group (no dmem controller in
-// its parent).
+// group: full path of the group's folder. Stops at the first limit that fails. Returns kUnavailable
+// if the library is missing or the driver does not support limits; kDenied if the caller is not
+// root; kNotFound if the GPU or group does not exist, or the kernel cannot limit the group (no dmem
+// controller in its parent).
 Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
                              std::span<const MemoryLimit> limits);
 
 struct GroupMemory {
   std::int64_t soft_mib = 0;
   std::optional<std::int64_t> hard_mib;  // empty: no limit
-  std::int64_t used_mib = 0;             // of all its processes
+  std::int64_t used_mib = 0;             // by all its processes
   friend bool operator==(const GroupMemory&, const GroupMemory&) = default;
 };
 // Any user may call this. Empty if the driver does not support limits or does not report the memory

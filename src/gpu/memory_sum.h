@@ -9,7 +9,7 @@ namespace carma::gpu {
 
 // A GPU whose total differs from reserved + free + used.
 struct UnevenMemory {
-  std::string uuid;  // of the whole GPU
+  std::string uuid;  // the whole GPU's UUID
   std::int64_t total_mib = 0;
   std::int64_t reserved_mib = 0;
   std::int64_t free_mib = 0;

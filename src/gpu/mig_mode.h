@@ -1,4 +1,4 @@
-// Finds GPUs with a changed MIG mode that takes effect only after a GPU reset.
+// Finds GPUs with a change of MIG mode that takes effect only after a GPU reset.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace carma::gpu {
 
 struct PendingMigMode {
-  std::string uuid;  // of the whole GPU
+  std::string uuid;  // the whole GPU's UUID
   bool on = false;   // mode after the next reset
   friend bool operator==(const PendingMigMode&, const PendingMigMode&) = default;
 };

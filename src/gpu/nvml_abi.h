@@ -50,7 +50,7 @@ constexpr std::uint32_t StructVersion(std::uint32_t version) {
   return static_cast<std::uint32_t>(sizeof(T)) | (version << 24);
 }
 
-inline constexpr std::uint32_t kMostLinks = 18;    // of one GPU
+inline constexpr std::uint32_t kMostLinks = 18;    // per GPU
 inline constexpr std::uint32_t kLinkToSwitch = 2;  // GetLinkTypeFn
 
 struct PciInfo {
@@ -115,8 +115,8 @@ struct DeviceAttributes {
   std::uint32_t shared_encoders;
   std::uint32_t shared_jpeg;
   std::uint32_t shared_ofa;
-  std::uint32_t gpu_slices;      // of its GPU instance
-  std::uint32_t compute_slices;  // of its compute instance
+  std::uint32_t gpu_slices;      // slices in its GPU instance
+  std::uint32_t compute_slices;  // slices in its compute instance
   std::uint64_t memory_mib;
 };
 static_assert(sizeof(DeviceAttributes) == 40);
@@ -189,7 +189,7 @@ inline constexpr std::uint64_t kEventXidCritical = 0x8;
 struct EventData {
   Device device;
   std::uint64_t type;
-  std::uint64_t data;              // of kEventXidCritical: the Xid
+  std::uint64_t data;              // for kEventXidCritical, the Xid
   std::uint32_t gpu_instance;      // kNoValue32 without MIG
   std::uint32_t compute_instance;  // kNoValue32 without MIG
 };
@@ -236,8 +236,8 @@ using GetTextFn = Return(Device, char*, std::uint32_t);
 using GetPciFn = Return(Device, PciInfo*);
 using GetMemoryFn = Return(Device, Memory*);
 using GetMemoryV2Fn = Return(Device, MemoryV2*);
-// Only root may set limits, and only on whole GPUs (no MIG handles). kNotFound if the group does
-// not exist or cannot have limits.
+// Only root may set limits, and only on whole GPUs (no MIG handles). Returns kNotFound if the group
+// does not exist or cannot have limits.
 using SetMemoryLimitsFn = Return(Device, SetMemoryLimits*);
 using GetMemoryLimitsFn = Return(Device, GetMemoryLimits*);
 using GetProcessesFn = Return(Device, std::uint32_t*, ProcessInfo*);
@@ -248,7 +248,7 @@ using GetTemperatureFn = Return(Device, std::uint32_t, std::uint32_t*);
 using GetTemperatureVFn = Return(Device, Temperature*);
 using GetClockFn = Return(Device, std::uint32_t, std::uint32_t*);  // MHz
 using GetEccFn = Return(Device, std::uint32_t error, std::uint32_t counter, std::uint64_t*);
-// The numbers are: corrected, uncorrected, pending, failed.
+// The results are, in order: corrected, uncorrected, pending, failed.
 using GetRemappedFn = Return(Device, std::uint32_t*, std::uint32_t*, std::uint32_t*,
                              std::uint32_t*);
 // NVLink: whether a link is active, and the device at its other end.

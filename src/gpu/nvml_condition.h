@@ -7,7 +7,7 @@
 
 namespace carma::gpu {
 
-// Returns the condition of the whole GPU, even for an instance. Errors: as for
+// Returns the condition of the whole GPU, even for an instance, or an error from
 // NvmlCalls::FailureOf().
 ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device);
 

@@ -246,7 +246,7 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
 }
 
 // Handle numbers have gaps. If instances seem to exist but cannot be opened, a single device is
-// listed for all instances, because their number is unknown. Errors: no handle could be opened.
+// listed for all instances, because their number is unknown. Fails if no handle could be opened.
 ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
                                                  std::uint32_t count) {
   const std::int64_t board_mib =
@@ -307,7 +307,7 @@ Listed DevicesOf(NvmlCalls& calls, Board& board) {
 }
 
 struct Group {
-  std::string pci;  // of the board; if unknown, that of the board before it
+  std::string pci;  // the board's address or, if unknown, the previous board's
   std::vector<NvmlDevice> devices;
 };
 

@@ -31,8 +31,8 @@ struct NvmlDevice {
   std::uint32_t number = 0;       // NVML's index of the whole GPU
   DeviceInfo info;                // without reports_sm_activity
   nvml::Device handle = nullptr;  // the GPU's or the instance's; null: none
-  nvml::Device board = nullptr;   // of the whole GPU
-  NvmlLinks links;                // of a whole GPU
+  nvml::Device board = nullptr;   // the whole GPU's handle
+  NvmlLinks links;                // set only for a whole GPU
   bool leads = true;              // the first readable device of its board
   std::uint32_t GpuInstance() const {
     return info.mig ? static_cast<std::uint32_t>(info.mig->gpu_instance) : nvml::kNoValue32;
@@ -43,14 +43,14 @@ struct NvmlDevice {
 };
 
 // Lists devices in PCI order. A device with an unknown address is listed after its predecessor in
-// the driver's list. A device that cannot be described is listed with its error. Errors: the GPUs
+// the driver's list. A device that cannot be described is listed with its error. Fails if the GPUs
 // cannot be counted, the driver is gone, or no queried GPU can be described (with the first
 // reason).
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
-// Gets new handles after a driver reload, which invalidates all earlier handles. Errors: as for
-// ListNvmlDevices().
+// Gets new handles after a driver reload, which invalidates all earlier handles. Returns the
+// same errors as ListNvmlDevices().
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {
@@ -58,8 +58,8 @@ struct MemoryUse {
   std::int64_t reserved_mib = 0;
   std::int64_t used_mib = 0;
 };
-// gpu: as ReadError::gpu. Errors: as for NvmlCalls::FailureOf(), and kCorrupt if the driver does
-// not report the amount of memory.
+// gpu: as ReadError::gpu. Returns an error from NvmlCalls::FailureOf(), or kCorrupt if the driver
+// does not report the amount of memory.
 ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 
 // The name of an instance's profile: "3g.20gb", or "1c.3g.20gb" for a part of that instance. It

@@ -98,7 +98,7 @@ struct NvmlLibrary {
 };
 
 // Loads a library without calling it. library: a path, or a file name for the dynamic linker.
-// Errors: kUnavailable if the library is missing or lacks required functions.
+// Returns kUnavailable if the library is missing or lacks required functions.
 Result<NvmlLibrary> LoadNvml(const std::string& library);
 
 // Initialises NVML for a few calls. The destructor shuts it down.
@@ -139,7 +139,7 @@ class NvmlCalls {
  public:
   explicit NvmlCalls(const NvmlApi& functions) : api(functions) {}
 
-  // Returns whether the call produced its value. Errors: as for FailureOf().
+  // Returns whether the call produced its value, or an error from FailureOf().
   ReadResult<bool> Given(const std::string& gpu, nvml::Return code, const char* what,
                          Weight weight);
   // Returns the error "doing: the driver's text", with kNotFound for a lost GPU and kUnavailable

@@ -133,7 +133,7 @@ TEST_F(NvmlMigTest, AssignsXidsToTheInstanceThatTheyName) {
                    {.gpu = 1, .data = 79},
                    {.gpu = 1, .data = 48, .gpu_instance = 9},
                    {.gpu = 0, .data = 13}};
-  EXPECT_THAT(MustRead(0).xids, ElementsAre(79, 48)) << "unknown instance: concerns all";
+  EXPECT_THAT(MustRead(0).xids, ElementsAre(79, 48)) << "an unknown instance means all";
   EXPECT_THAT(MustRead(1).xids, ElementsAre(31, 79, 48));
   EXPECT_THAT(MustRead(2).xids, ElementsAre(13));
 }
@@ -247,7 +247,7 @@ TEST_F(NvmlProcessesTest, ReportsKernelTimeSinceTheLastReading) {
     for (const ProcessUse& use : MustRead(0).processes) times.push_back(use.kernel_time);
     return times;
   };
-  EXPECT_THAT(kernel_times(), ElementsAre(0.5, 0.0)) << "newest samples; no sample: idle";
+  EXPECT_THAT(kernel_times(), ElementsAre(0.5, 0.0)) << "newest samples; no sample means idle";
   EXPECT_THAT(kernel_times(), ElementsAre(0.0, 0.0)) << "no new samples: both were idle";
   gpu.utilization = 30;
   EXPECT_THAT(kernel_times(), ElementsAre(std::nullopt, std::nullopt))

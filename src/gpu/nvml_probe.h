@@ -34,8 +34,8 @@ class NvmlProbe : public Probe {
 // of a device (NVML's GPM, converted from percent to fractions). The first Read() covers the time
 // since Devices(). Decisions depend on memory, processes, SM activity, utilisation, power, energy
 // and temperature, so a Read() fails if one of these has an error or an invalid value. Any other
-// value with an error is absent. Every call about a lost GPU returns kNotFound. Errors:
-// kUnavailable if the library is missing or lacks required functions.
+// value with an error is absent. Every call about a lost GPU returns kNotFound.
+// Loading fails with kUnavailable if the library is missing or lacks required functions.
 Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
 
 // Creates the probe for a library that is already loaded.

@@ -388,9 +388,9 @@ TEST_F(NvmlProbeTest, ReportsEachXidOnceForItsGpu) {
   ASSERT_TRUE(probe_->Devices());
   nvml_->events = {{1, nvml::kEventXidCritical, 79},
                    {0, nvml::kEventXidCritical, 48},
-                   {1, 0x4, 5},  // of another kind
+                   {1, 0x4, 5},  // another kind of event
                    {1, nvml::kEventXidCritical, 31},
-                   {9, nvml::kEventXidCritical, 13}};  // of an unknown GPU
+                   {9, nvml::kEventXidCritical, 13}};  // an unknown GPU
   EXPECT_EQ(MustRead(0).xids, (std::vector<int>{79, 31}));
   EXPECT_EQ(MustRead(1).xids, (std::vector<int>{48}));
   EXPECT_TRUE(MustRead(0).xids.empty());

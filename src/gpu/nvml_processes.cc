@@ -147,7 +147,7 @@ ReadResult<Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice
     samples_.resize(count);
     code = function(device.handle, samples_.data(), &count, seen_us_);
   }
-  if (code == nvml::kNotFound) count = 0;  // no process has computed since
+  if (code == nvml::kNotFound) count = 0;  // no process has computed since then
   const bool given =
       CARMA_TRY(calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
                             "per-process utilization", Weight::kTells));
@@ -172,7 +172,7 @@ void NvmlProcesses::AddGroups(const NvmlApi& api, const NvmlDevice& device,
                               std::vector<ProcessUse>& processes) {
   if (api.memory_limits == nullptr || device.info.mig) return;
   static const std::string root = CgroupRoot();
-  std::map<std::string, std::optional<GroupMemory>> asked;  // many processes, few groups
+  std::map<std::string, std::optional<GroupMemory>> asked;  // many processes may share a group
   std::map<pid_t, std::string> groups;
   for (ProcessUse& use : processes) {
     if (use.mps_server) continue;

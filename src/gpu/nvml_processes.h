@@ -13,21 +13,21 @@
 
 namespace carma::gpu {
 
-// Each device has its own object. It caches results, because /proc is slow compared with NVML.
+// Each device has its own object, which caches results because /proc is slow compared with NVML.
 class NvmlProcesses {
  public:
-  // One entry per pid, without kernel_time. Errors: as for NvmlCalls::FailureOf(), and kCorrupt for
-  // an impossible number.
+  // Returns one entry per pid, without kernel_time. Fails with an error from
+  // NvmlCalls::FailureOf(), or with kCorrupt if a number is impossible.
   ReadResult<std::vector<ProcessUse>> List(NvmlCalls& calls, const NvmlDevice& device);
   // Adds kernel_time to the processes from List(). Does nothing for MIG instances and MPS clients.
   // busy: the GPU's utilisation. If kernels ran but the driver names no process, kernel_time is
-  // unknown. Errors: only a lost GPU or driver.
+  // unknown. Fails only if the GPU or the driver is lost.
   ReadResult<Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
                                  std::optional<double> busy, std::vector<ProcessUse>& processes);
   // Adds the control groups that have limits. Does nothing for MIG instances. If a process changes
   // its group, its first listed group continues to count.
   void AddGroups(const NvmlApi& api, const NvmlDevice& device, std::vector<ProcessUse>& processes);
-  // Must be called after a driver reload, because its clock may have restarted.
+  // Must be called after a driver reload, because the driver's clock may have restarted.
   void Forget() { seen_us_ = 0; }
 
  private:
@@ -37,7 +37,7 @@ class NvmlProcesses {
 
   std::vector<ProcessUse> now_;
   std::vector<ProcessUse> before_;
-  std::map<pid_t, std::string> groups_;   // of the processes in the last reading
+  std::map<pid_t, std::string> groups_;   // for the processes in the last reading
   std::vector<nvml::ProcessInfo> lines_;  // reused, because readings are frequent
   std::uint32_t count_ = 0;               // used entries of lines_
   std::vector<nvml::ProcessUtilization> samples_;

@@ -1,4 +1,4 @@
-// The interface for reading GPUs. It knows about processes, but not about tasks.
+// The interface for reading GPUs. It deals with processes, not with tasks.
 #pragma once
 
 #include <sys/types.h>
@@ -70,9 +70,9 @@ struct DeviceTrouble {
 
 // A whole GPU, or one MIG instance.
 struct DeviceInfo {
-  std::string uuid;  // of an instance: "MIG-…"
+  std::string uuid;  // "MIG-…" for an instance
   std::string name;  // "NVIDIA A100-SXM4-40GB"
-  std::string pci;   // "00000000:07:00.0", the order of the list
+  std::string pci;   // "00000000:07:00.0"; lists are sorted by it
   std::int64_t total_mib = 0;
   std::int64_t reserved_mib = 0;
   bool reports_sm_activity = false;
@@ -85,7 +85,7 @@ struct DeviceInfo {
   // memory is 0, and Read() returns kNotFound.
   DeviceTrouble trouble;
 
-  // Without trouble.cause.
+  // Omits trouble.cause.
   static void VisitFields(auto& field, auto& info) {
     field("uuid", info.uuid, "", kNameRule);
     field("name", info.name, "", kNameRule);
@@ -229,12 +229,12 @@ using Round = std::vector<std::optional<ReadResult<Reading>>>;
 class Probe {
  public:
   virtual ~Probe() = default;
-  // Lists the devices in PCI order. Errors: kUnavailable if there is no driver or it does not
-  // respond; the first GPU's error if no GPU can be described. May block, so call it only on a
+  // Lists the devices in PCI order. Returns kUnavailable if there is no driver or it does not
+  // respond, and the first GPU's error if no GPU can be described. May block, so call it only on a
   // worker thread.
   virtual ReadResult<std::vector<DeviceInfo>> Devices() = 0;
-  // Reads one device. Errors: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (an
-  // impossible value: NaN, sentinel, used > total). May block, so call it only on a worker thread.
+  // Reads one device. Fails with kUnavailable (try again), kNotFound (the GPU is lost) or kCorrupt
+  // (impossible value: NaN, sentinel, used > total). May block, so call it only on a worker thread.
   virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
   // Announces that these devices from the last list will not be read until the next LeaveAlone().
   // The driver's handles for them may be released.

@@ -25,7 +25,7 @@ class ReplayProbe : public Probe {
 
  private:
   Recording recording_;
-  std::vector<std::vector<std::size_t>> of_device_;  // numbers of the device's answers
+  std::vector<std::vector<std::size_t>> of_device_;  // indices of each device's answers
   std::vector<std::size_t> next_;
   std::optional<base::Time> began_;
 };

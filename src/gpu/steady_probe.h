@@ -1,4 +1,4 @@
-// Keeps GPU numbers stable: number 3 stays the same GPU, regardless of what the driver lists later.
+// Keeps GPU numbers stable: number 3 always means the same GPU, whatever the driver lists later.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 namespace carma::gpu {
 
 // How often to look for a GPU that is missing or could not be described. Each attempt requires a
-// new list, which may take seconds. The other GPUs wait meanwhile.
+// new list, which may take seconds while the other GPUs wait.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
 // Whether all described GPUs have their earlier numbers. If so, GPUs that could not be described
 // are also assumed to have kept their numbers.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
-// For use by one thread.
+// For use from a single thread.
 class SteadyProbe : public Probe {
  public:
   explicit SteadyProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}
@@ -27,10 +27,10 @@ class SteadyProbe : public Probe {
   // order. A GPU that can be described again gets its current description. A GPU that is no longer
   // listed gets a `trouble` that explains this. New GPUs are not shown.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // device: index in the kept list. Errors: kNotFound also if the driver does not list the GPU. If
+  // device: index in the kept list. Also returns kNotFound if the driver does not list the GPU. If
   // the GPU is missing, lost or could not be described, Read() requests a new list from the driver,
   // at most once per kLookAgainSpan. A library that lost a GPU would otherwise not notice its
-  // return. If the request fails, all reads are kUnavailable until Devices() succeeds.
+  // return. If the request fails, all reads return kUnavailable until Devices() succeeds.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 

@@ -71,7 +71,7 @@ TEST(Window, ReportsThe95thPercentile) {
       {"nothing", {}, {}},
       {"a single sample is used directly", {{5, 0.7}}, 0.7},
       {"a short peak does not count", {{0, {}}, {38, 0.2}, {40, 0.9}}, 0.2},
-      {"a longer one does", {{0, {}}, {37, 0.2}, {40, 0.9}}, 0.9},
+      {"a longer peak does", {{0, {}}, {37, 0.2}, {40, 0.9}}, 0.9},
       {"order does not matter", {{0, {}}, {3, 0.9}, {40, 0.2}}, 0.9},
       {"a gap empties it", {{0, 0.1}, {10, {}}, {20, 0.3}}, {}},
   };

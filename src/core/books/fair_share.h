@@ -72,11 +72,11 @@ class FairShare {
   double WeightOf(const std::string& who) const;  // a user's name, or "@account"
 
   std::size_t taking() const { return taking_.size(); }  // number of charged tasks
-  // Incremented whenever shares change, other than by decay.
+  // Incremented whenever shares change for any reason other than decay.
   std::uint64_t changes() const { return changes_; }
 
  private:
-  // A decaying sum. `seconds` is exact at `as_of`, and later values can be computed from it.
+  // A decaying sum. `seconds` is its value at `as_of`; later values are computed from it.
   struct Decaying {
     double seconds = 0;
     double rate = 0;

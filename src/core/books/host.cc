@@ -21,7 +21,7 @@ const char* Are(int count) {
 
 std::string KeptFor(const HostView& host) {
   return host.kept_for
-             ? fmt::format(" (not counting what is kept for task {}, which has waited long enough)",
+             ? fmt::format(" (not counting what is kept for task {}, which has waited too long)",
                            *host.kept_for)
              : "";
 }

@@ -41,7 +41,7 @@ struct HostView {
 // Whether CheckHost would let the task start. Faster, because it does not build a reason.
 bool FitsHost(const HostNeed& need, const HostView& host);
 // Whether a task with this need may start. The verdict is kNever if the machine does not have
-// enough cores or memory even when idle. Reasons: kCpus, kHostMemory.
+// enough cores or memory even when idle. The reason is kCpus or kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
 // An attempt's promise as text: "4 dedicated CPUs (0-3) and 8.0G of memory". Empty if nothing is

@@ -75,7 +75,7 @@ TEST(HostBooks, CountPromisesUntilTheyAreReleased) {
   EXPECT_EQ(kept.free_cpus, 1);
   EXPECT_EQ(kept.free_memory_mib, 0);
   books.Open({.cpus = 2, .memory_mib = 1'000});
-  EXPECT_EQ(books.View().free_cpus, 0);  // existing promises stay
+  EXPECT_EQ(books.View().free_cpus, 0);  // existing promises remain
   books.Release(TaskId{1});
   books.Release(TaskId{1});
   EXPECT_EQ(books.View().free_cpus, 2);

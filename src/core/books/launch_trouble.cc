@@ -31,7 +31,7 @@ std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
   return innocent;
 }
 
-// When several starts are decided together, one may succeed even though another fails. So only a
+// When several starts are decided together, one may succeed even though another fails, so only a
 // start that was decided after the last failure proves that starts work again.
 void LaunchTrouble::Works(Time launched) {
   if (!on() || launched <= last_failure_) return;

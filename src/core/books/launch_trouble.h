@@ -11,9 +11,9 @@
 
 namespace carma::core {
 
-// When launches of several tasks fail and no task is at fault, the machine may be unable to start
-// anything (no processes, descriptors or memory left). Launching more tasks would only use up their
-// retries. So a single task is tried every kTrialEvery until a trial succeeds.
+// When several tasks fail to launch through no fault of their own, the machine may be unable to
+// start anything (no processes, descriptors or memory left). Launching more tasks would only use up
+// their retries. Instead, a single task is tried every kTrialEvery until a trial succeeds.
 class LaunchTrouble {
  public:
   // Failures of this many different tasks within kWindow prove that the machine is at fault.
@@ -51,7 +51,7 @@ class LaunchTrouble {
     int count = 0;
     Time last{};
   };
-  std::map<TaskId, Failures> recent_;  // within kWindow, before trouble is declared
+  std::map<TaskId, Failures> recent_;  // failures within kWindow, before trouble is declared
   std::set<std::uint32_t> users_;      // users with failed tasks since the trouble began
   Time last_failure_{};
   Time next_trial_{};

@@ -22,7 +22,7 @@ struct Resident {
   bool exclusive = false;
   double sm_share = 0;  // declared SM share; 0: none
   Time launched{};
-  std::optional<Time> first_seen;  // `taken` of the first sample that shows its memory
+  std::optional<Time> first_seen;  // time of the first sample that shows its memory
   Plateau memory;
   std::optional<double> sm_active;  // measured, as if running alone on this GPU
 };
@@ -43,12 +43,12 @@ class Ledger {
   // usable_mib of each GPU: total - reserved.
   void Open(const std::vector<std::int64_t>& usable_mib);
 
-  // Records a claim of a task that is not on that GPU yet.
+  // Records a claim by a task that is not on that GPU yet.
   void Claim(GpuIndex gpu, const Resident& newcomer);
   // Frees all of the task's claims and forgets its observed memory. Called when its processes are
   // gone. Releasing twice is harmless.
   void Release(TaskId task);
-  // Records a sample. Returns true if some task's memory has risen or is uncertain; the task's
+  // Records a sample. Returns true if any task's memory has risen or is uncertain; that task's
   // Plateau then starts over.
   bool Observe(GpuIndex gpu, const GpuSample& sample);
 

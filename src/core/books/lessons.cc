@@ -43,8 +43,8 @@ void Lessons::Activity(const TaskRecord& task, double sm_active) {
   if (Lesson* lesson = LessonFor(task)) lesson->sm_active = sm_active;
 }
 
-// Later values can only be higher and so cannot let another task start. Therefore only the first
-// value counts as a change.
+// Later values can only be higher and cannot let another task start, so only the first value counts
+// as a change.
 void Lessons::Cpus(const TaskRecord& task, double cpus) {
   const auto kind = kinds_.find(KeyOf(task));
   if (kind == kinds_.end()) return;

@@ -15,15 +15,15 @@ namespace carma::core {
 struct Lesson {
   std::int64_t enough_mib = 0;         // highest need of a stable run; 0: none yet
   std::int64_t at_least_mib = 0;       // demand after running out of memory; 0: none yet
-  std::optional<double> sm_active;     // of the last run, as if running alone
+  std::optional<double> sm_active;     // in the last run, as if running alone
   std::optional<double> cpus;          // highest number of busy threads per GPU in any run
   std::optional<double> others_share;  // highest Profile::others_share of any run
   std::optional<double> alone_s;       // solo run time of the last run, from its progress output
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
-// Tasks are of the same kind if they have the same user and KindId. The highest memory of all runs
-// is kept, and only at_least_mib can decrease again. A lesson is dropped with the last task of its
+// Tasks are of the same kind if they have the same user and KindId. The highest memory of any run
+// is kept; only at_least_mib can decrease again. A lesson is dropped with the last task of its
 // kind, because estimates of later tasks are based on the estimator's history. Tasks of unknown
 // kind are ignored.
 class Lessons {

@@ -48,8 +48,8 @@ class Limits {
     const Count* count = nullptr;
   };
 
-  // Sets the rules and resets all counts to zero. The exception is gpu_hours: attempts that ended
-  // while an earlier rule limited gpu_hours still count. The caller must then Join and Start the
+  // Sets the rules and resets all counts to zero, except that attempts that ended while an earlier
+  // rule limited gpu_hours still count towards gpu_hours. The caller must then Join and Start the
   // tasks again.
   void Follow(std::vector<LimitRule> rules, Time now);
 
@@ -77,7 +77,7 @@ class Limits {
   // request.
   static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
                                          Time now);
-  // Whether both sets of rules share a count. If so, starting a task under `one` can change what
+  // Whether the two sets of rules share a count. If so, starting a task under `one` can change what
   // `other` allows.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
   // The rules that apply to a request with these values. Valid until Follow. Empty if no task with

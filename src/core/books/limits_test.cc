@@ -169,7 +169,7 @@ TEST(Limits, AnEditedTaskCountsOnlyForNewLimits) {
   other.request.Edit().account = "course";
   limits.Join(other);
   const TaskRequest before = TaskOf(1, "ada").request;
-  EXPECT_FALSE(limits.AgainstQueueing(before, {}, 1, &before)) << "over its limit, but no more";
+  EXPECT_FALSE(limits.AgainstQueueing(before, {}, 1, &before)) << "over its limit, adds nothing";
   TaskRequest moved = before;
   moved.account = "course";
   const std::optional<LimitHit> hit = limits.AgainstQueueing(moved, {}, 1, &before);

@@ -35,7 +35,7 @@ class ReservationBook {
   };
   using Look = std::function<Standing(const ReservedPeriod&, GpuIndex)>;
 
-  // Sets all periods. If a period continues, the GPUs already chosen for it stay chosen.
+  // Sets all periods. A period that continues keeps the GPUs already chosen for it.
   void Follow(std::vector<ReservedPeriod> periods);
 
   // Called before each decision. Drops past periods and chooses GPUs for reservations that specify
@@ -86,7 +86,7 @@ class ReservationBook {
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 
-  std::vector<Slot> slots_;  // named GPUs first, then by start
+  std::vector<Slot> slots_;  // those with named GPUs first, then by start
   std::vector<std::vector<const ReservedPeriod*>> by_gpu_;
   Admitted admitted_;
   std::uint64_t changes_ = 0;

@@ -86,10 +86,10 @@ TEST_F(ReservedPeriodsTest, FindsConflicts) {
   EXPECT_TRUE(WhyNotAll({of(1, 1, 3, {.on_gpus = {"GPU-0"}}), of(2, 2, 4, {})}, Time{}, gpus));
   const ReservedPeriod too_many = of(1, 1, 2, {.count = 4});
   EXPECT_FALSE(WhyNotAll({too_many, of(2, 3, 4, {})}, Time{}, gpus, ReservationId{2}))
-      << "that is not the newcomer's fault";
+      << "the newcomer is not part of the conflict";
   EXPECT_TRUE(WhyNotAll({both, of(2, 2, 4, {})}, Time{}, gpus, ReservationId{2}));
   const ReservedPeriod next{both.booking, both.to - Duration{1}, both.to + Duration{9}};
-  EXPECT_FALSE(WhyNotAll({both, next}, Time{}, gpus)) << "periods of one reservation";
+  EXPECT_FALSE(WhyNotAll({both, next}, Time{}, gpus)) << "periods of the same reservation";
 }
 
 TEST(ReservationBook, AdmitsTheSameTasksAsTheReservations) {

@@ -18,7 +18,7 @@ TEST(Settling, TheWindowMustBeginAfterTheTaskWasSeen) {
   };
   const Case cases[] = {
       {"the window begins when the task was first seen", 500, AtMs(500), true},
-      {"the window begins before that", 499, AtMs(500), false},
+      {"the window begins earlier", 499, AtMs(500), false},
       {"not seen yet", 900, std::nullopt, false},
   };
   for (const Case& c : cases) {

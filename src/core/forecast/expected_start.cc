@@ -31,7 +31,7 @@ std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& 
   return enough >= task.gpus ? open : task.may;
 }
 
-// The first time at or after `start` when no reservation excludes the task from any GPU of the
+// The first time at or after `start` at which no reservation excludes the task from any GPU of the
 // pool.
 Time PastReservations(std::span<const ExpectedGpu> gpus, const std::vector<bool>& pool,
                       const ExpectedTask& task, Time start) {

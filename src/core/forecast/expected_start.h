@@ -40,7 +40,7 @@ enum class Pass {
   kInOrder,     // no task starts before those ahead of it
   kFreely,      // any task that fits starts
   kAnyOrder,    // the order can change, and the head blocks all others
-  kOneAtATime,  // like kAnyOrder, and GPUs stay empty until the head has all it needs
+  kOneAtATime,  // like kAnyOrder, but GPUs stay empty until the head has all it needs
 };
 
 // The latest start of each task, in queue order; empty: unknown.

@@ -46,7 +46,7 @@ class Course {
     for (const FutureRun& each : running)
       Join(each.load, each.left_s, each.gpus, each.promised_mib);
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
-      // Foreign processes stay.
+      // Foreign processes are assumed to stay.
       for (std::size_t at = gpus_[i].residents.size(); at < views[i].residents.size(); ++at)
         gpus_[i].residents.push_back(views[i].residents[at]);
       Refresh(i);

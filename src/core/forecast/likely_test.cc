@@ -95,7 +95,7 @@ TEST_F(LikelyTest, KeepsGpusForATaskPassedForLong) {
   Runs(40'000, 1'100);
   Waits(40'000, 10, 2);
   for (int i = 0; i < 4; ++i) Waits(40'000, 3'000);
-  // At 4000 s the task has been first for more than an hour.
+  // By 4000 s, the task has been at the head of the queue for more than an hour.
   EXPECT_EQ(Starts(), (Seconds{4'100, 1'000, 1'100, 4'110, 4'110}));
   line_.first_for_s = 3'000;
   line_.passed = true;

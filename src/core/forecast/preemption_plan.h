@@ -61,7 +61,7 @@ class PreemptionPlan {
     GpuView view;  // as passed to Add
     std::vector<PlannedTask> tasks;
     std::vector<Neighbour> strangers;
-    bool opened = true;  // something was freed since NoteLooked
+    bool opened = true;  // something has been freed since NoteLooked
     // The tasks on the GPU in the plan's current state.
     std::vector<Neighbour> residents;
     std::vector<std::uint32_t> users;

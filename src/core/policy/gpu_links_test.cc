@@ -48,7 +48,7 @@ TEST(GpuLinks, PrefersConnectedGpusAmongEqualScores) {
   const GpuLinks links = Pairs();
   EXPECT_EQ(links.Best(Of({1, 1, 1, 1}), 2), Gpus({0, 2}));
   EXPECT_EQ(links.Best(Of({1, 3, 2, 2}), 2), Gpus({1, 3})) << "links decide among equal scores";
-  EXPECT_EQ(links.Best(Of({4, 3, 2, 2}), 2), Gpus({0, 1})) << "scores go before links";
+  EXPECT_EQ(links.Best(Of({4, 3, 2, 2}), 2), Gpus({0, 1})) << "scores take precedence over links";
   EXPECT_EQ(GpuLinks().Best(Of({1, 1, 2, 1}), 3), Gpus({2, 0, 1}));
   EXPECT_THAT(links.Best(Of({1}), 2), IsEmpty());
 }

@@ -28,7 +28,7 @@ constexpr double ToDouble(auto number) {
   return static_cast<double>(number);
 }
 
-// What a rule is evaluated for: the policy, the task and the GPU.
+// The policy, task and GPU for which a rule is evaluated.
 struct Asked {
   const PolicyConfig& config;
   const Need& need;

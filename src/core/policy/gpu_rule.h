@@ -33,9 +33,9 @@ std::span<const RuleQuantity> RuleQuantities();
 class GpuRule {
  public:
   static constexpr std::size_t kMaxBytes = 400;
-  static constexpr int kMaxDepth = 32;  // largest value stack and deepest parentheses
+  static constexpr int kMaxDepth = 32;  // maximum depth of the value stack and of parentheses
 
-  // Errors: kInvalid with the position ("at character 12") and what was expected at that position.
+  // For an invalid rule, returns kInvalid, the position ("at character 12") and what was expected.
   static Result<GpuRule> Parse(std::string_view text);
 
   double Value(const PolicyConfig& config, const Need& need, const GpuView& gpu) const;
@@ -75,7 +75,7 @@ class GpuRule {
     std::size_t quantity = 0;  // index in RuleQuantities
   };
   std::string text_;
-  std::vector<Step> steps_;  // operands before their operator
+  std::vector<Step> steps_;  // in postfix order
 };
 
 }  // namespace carma::core

@@ -11,8 +11,8 @@ namespace carma::core {
 namespace {
 
 // Memory that the driver and the MPS server can hold on a GPU without tasks. Without this
-// allowance, a task that needs the whole GPU might wait forever. v2 of the original system
-// subtracts the same amount.
+// allowance, a task that needs the whole GPU might wait forever. The original system's v2 subtracts
+// the same amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
 // Allows for rounding errors, so that ten shares of 0.1 count as a whole GPU.
 constexpr double kShareRounding = 1e-9;
@@ -22,7 +22,7 @@ struct Question {
   const Need& need;
   const GpuView& gpu;
   Part part;
-  bool relaxed;  // no task is there, so margin, floor and SM cap do not apply
+  bool relaxed;  // the GPU is empty, so margin, floor and SM cap do not apply
   // Set by the guard that refuses. `reason` is null if no reason is requested.
   Fit& fit;
   Reason* reason;
@@ -152,7 +152,7 @@ bool CheckReserve(const Question& q) {
   return NotNow(q, ReasonCode::kRecoveryReserve, [&] {
     return fmt::format(
         "GPU {} is kept free for task {}, {}.", q.gpu.index, *q.gpu.reserved_for,
-        q.gpu.room_made ? "for which another task has made room" : "which has waited long enough");
+        q.gpu.room_made ? "for which another task has made room" : "which has waited too long");
   });
 }
 
@@ -186,8 +186,8 @@ bool CheckTaskCount(const Question& q) {
 }
 
 // Whether the predicted gain determines if the task may join. If so, the GPU need not settle first.
-// The task's memory must be promised and its activity known: if the activity is unknown, the GPU's
-// samples are better evidence than a gain computed from an assumed activity.
+// The task's memory must be promised and its activity known, because the GPU's samples are better
+// evidence than a gain computed from an assumed activity.
 bool IsJudgedByGain(const Question& q) {
   return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }
@@ -293,8 +293,8 @@ bool CheckActivity(const Question& q) {
   });
 }
 
-// Foreign processes are listed after the tasks among the residents. They do not belong to CARMA
-// users, so they are not checked.
+// Foreign processes come last among the residents. They are not checked, because they do not
+// belong to CARMA users.
 bool CheckTurns(const Question& q) {
   const GpuView& gpu = q.gpu;
   const auto tasks =

@@ -36,13 +36,13 @@ enum class Pacing { kImmediate, kThesis, kV2 };
 
 // What is compared with the SM cap if a GPU with tasks does not report its SM activity.
 enum class WithoutActivity {
-  kUtilization,  // the share of time in which a kernel ran: an upper bound, so no GPU gets too full
+  kUtilization,  // the share of time in which a kernel ran; an upper bound, so no GPU gets too full
   kMemory,       // nothing: only memory decides
   kNever,        // a GPU without SM activity is never shared
 };
 // What to do with a task that holds GPUs without using them.
 enum class IdleAction {
-  kTell,   // report it only
+  kTell,   // only report it
   kShare,  // let other tasks join it, even if it is exclusive
   kEnd,    // stop it
 };
@@ -80,9 +80,9 @@ struct PolicyConfig {
   // Once other tasks have passed the head of the queue for this long, GPUs are kept for it; empty:
   // never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
-  // Only for mappers that choose the task. The number of possible starts that are simulated to the
-  // end and compared (Future); starting nothing is compared too. Used only if all run times are
-  // known. 0: off.
+  // The number of possible starts that are simulated to the end and compared with each other and
+  // with starting nothing (Future). Used only by mappers that choose the task, and only if all run
+  // times are known. 0: off.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
@@ -99,20 +99,20 @@ struct PolicyConfig {
   Duration recovery_patience{
       600'000};                  // GPUs are kept for a recovery task that waits longer than this
   bool recovery_blocks = false;  // the main queue stops while a task waits in recovery
-  bool every_failure_is_oom = false;  // after any abnormal end a task goes to recovery
+  bool every_failure_is_oom = false;  // a task goes to recovery after any abnormal end
   int max_launch_failures = 3;
   int max_node_failures = 1;
   int max_victim_restarts = 5;  // restarts allowed after neighbours' faults; then the task fails
   // A task without a time limit is not placed on a GPU if a reservation begins there within this
   // time.
   Duration booking_lead{std::chrono::hours(4)};
-  bool share_mig = false;  // MIG instances may hold several tasks, as GPUs do
+  bool share_mig = false;  // MIG instances may hold several tasks, like whole GPUs
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
   // Cores and memory promised per GPU to a task that does not request any; 0: not counted.
   int cpus_per_gpu = 0;
   std::int64_t host_memory_per_gpu_mib = 0;
-  bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
+  bool use_given_memory = true;  // false: estimates are ignored; only floor and cap apply
   // Order of tasks with equal priority.
   QueueOrder order = QueueOrder::kFifo;
   FairRules fair;
@@ -127,14 +127,14 @@ struct PolicyConfig {
   // turns with the clients and with other tasks that use several GPUs.
   bool gangs_take_turns = false;
 };
-// Checks the account and class that the request names. Errors: kInvalid for a class that is not
-// configured, kDenied for an account that the user may not use. Both messages list the valid names.
+// Checks the account and class that the request names. Returns kInvalid if the class is not
+// configured and kDenied if the user may not use the account. Both messages list the valid names.
 Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
 // Free memory required on a GPU of that size for a task without an estimate.
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib);
 // The task's own priority plus its class's priority.
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
-// Errors: kInvalid with the field and what was expected.
+// If a setting is invalid, returns kInvalid with its name and what was expected.
 Result<Unit> Validate(const PolicyConfig& config);
 
 // The cores and main memory that a task needs.

@@ -111,13 +111,13 @@ TEST(Guards, OnAGpuWithATask) {
           c.sm_cap.reset();
           g.sm_active.reset();
         }},
-       {"unknown activity beside foreign processes only",
+       {"unknown activity alongside foreign processes only",
         [](C&, Need&, GpuView& g) {
           g.tasks = 0;
           g.foreign_processes = 1;
           g.sm_active.reset();
         }},
-       {"unhealthy goes before everything else",
+       {"poor health takes precedence over everything else",
         [](C&, Need& n, GpuView& g) {
           g.healthy = false;
           g.drained = true;
@@ -172,7 +172,7 @@ TEST(Guards, OnAGpuWithATask) {
           n.gpus = 2;
         },
         Fit::kNever, ReasonCode::kMigInstance},
-       {"a share beside others that fill the GPU",
+       {"a share alongside others that fill the GPU",
         [](C&, Need& n, GpuView& g) {
           n.sm_share = 0.3;
           g.sm_shares = 0.7;
@@ -410,10 +410,10 @@ TEST(Guards, TasksThatTakeTurnsShareOnlyLittleUsedGpus) {
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits);
   gpu.delivered = 0.9;
   gpu.sm_active = 0.39;
-  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "measured use goes before a prediction";
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "measured use overrides a prediction";
   gpu.sm_active = 0.5;
   need.takes_turns = true;
-  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "it has waited for long enough";
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "it has waited long enough";
   need.takes_turns = false;
   there.front().load.user = 7;
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "tasks of one user compute side by side";

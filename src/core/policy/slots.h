@@ -19,7 +19,7 @@
 
 namespace carma::core {
 
-// Errors: kInvalid, naming the field, if a time slice is shorter than its notice period, a signal
+// Returns kInvalid, naming the field, if a time slice is shorter than its notice period, a signal
 // is unknown or an exit code is out of range.
 Result<Unit> Validate(const SlotRules& rules);
 

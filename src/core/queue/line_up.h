@@ -1,13 +1,13 @@
 // The order of the main queue: which task comes next once all tasks before it have started. Private
 // to core.
 //
-// In fair order tasks are sorted by priority, then by the usage of their account relative to its
+// In fair order, tasks are sorted by priority, then by the usage of their account relative to its
 // weight, then by the usage of the user within the account, then by age. A user without an account
-// counts as an account. A running task counts as if it ran for kRunsOn longer. Each task returned
-// by Pop counts as running, so that users alternate. A line is starving if none of its tasks has
-// started for at least the configured patience: it goes before all other lines, regardless of share
-// and priority. Among starving lines the longest-waiting line goes first. If a limit keeps the
-// first task of a line from starting, the rest of that line is skipped.
+// is treated as an account. A running task is charged as if it ran for kRunsOn longer. Each task
+// returned by Pop counts as running, so that users alternate. A line whose tasks have waited for
+// the configured patience without a start is starving and goes before all other lines, regardless
+// of share and priority. Among starving lines, the longest-waiting line goes first. If a limit
+// keeps the first task of a line from starting, the rest of that line is skipped.
 #pragma once
 
 #include <compare>
@@ -40,9 +40,9 @@ class LineUp {
     // Returns null if the task is not in the core. A task without a record uses nothing and is not
     // limited.
     virtual const TaskRecord* Find(TaskId task) const = 0;
-    // How fast FairShare would charge the task once it has started.
+    // The rate at which FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
-    // The rules that can keep every task in this task's line from starting. The span must stay
+    // The rules that can keep any task in this task's line from starting. The span must stay
     // valid during the pass. IsLimited returns whether one of these rules applies now.
     virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
     virtual bool IsLimited(const TaskRecord& task,
@@ -50,9 +50,9 @@ class LineUp {
   };
   struct Next {
     TaskId task{};
-    std::size_t line = 0;  // the number of its line, for the calls below
+    std::size_t line = 0;  // the number of its line, to be passed to the functions below
     bool starving = false;
-    std::int64_t priority = 0;           // including that of its class
+    std::int64_t priority = 0;           // including its class's priority
     const TaskRecord* record = nullptr;  // Host::Find
     // Host::BoundsOn; empty if no task is limited.
     std::span<const Limits::BoundBy> bounds;
@@ -87,7 +87,7 @@ class LineUp {
   // How far the usage of the line's account is above (positive) or below its fair share, relative
   // to all usage. 0 unless the queue is in fair order.
   double Excess(std::size_t line) const;
-  // From now on, also charges the line at this rate.
+  // Also charges the line at this rate from now on.
   void Charge(std::size_t line, double rate);
 
  private:

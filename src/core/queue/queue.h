@@ -54,9 +54,9 @@ struct LineKey {
 };
 LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
-  std::string user;  // the name of its user
+  std::string user;  // the user's name
   std::set<QueueKey> tasks;
-  // Since this time, tasks of this line have been waiting and none of them has started.
+  // The time since which tasks of this line have been waiting without any of them starting.
   Time waits_since{};
 };
 

@@ -65,8 +65,8 @@ bool IsOnNoGpu(const Group& group) {
   return std::ranges::all_of(group.scores, [](double each) { return each == kNotThere; });
 }
 
-// The group with the highest priority. Among groups of equal priority the highest score wins, then
-// the first place in the queue.
+// The group with the highest priority. Among groups of equal priority, the highest score wins, and
+// ties go to the group that is first in the queue.
 Group* FirstToGo(std::vector<Group>& groups) {
   Group* first = nullptr;
   for (Group& each : groups) {
@@ -280,7 +280,7 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
     if (&each == &started || !each.first) continue;
     // The group's share, or the free cores and memory, may have changed.
     bool changed = state.config.order == QueueOrder::kFair || each.need.host != HostNeed{};
-    // The number of idle cores may have changed too. It matters on every GPU.
+    // The number of idle cores may have changed too, which affects every GPU.
     for (std::size_t gpu = 0; state.machine.idle_cpus && gpu < views.size(); ++gpu) {
       if (each.scores[gpu] != kNotThere) ScoreOn(state, each, views[gpu], gpu);
       changed = true;
@@ -301,8 +301,8 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
-// A task might gain more beside the new neighbours on the GPUs that were just taken. Returns
-// whether some task that could not start there before might start there now.
+// Checks again the GPUs that were just taken, because a task might gain more next to the new
+// neighbours. Returns whether some task that could not start there before might start there now.
 bool AskAgainOn(const State& state, const std::set<std::size_t>& taken,
                 const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   bool any = false;

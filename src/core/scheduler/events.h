@@ -18,7 +18,7 @@ namespace carma::core {
 
 // ---- events ----
 
-// The server's GPUs. Sent once, before all other events. The list may differ from the list before a
+// The server's GPUs. Sent once, before all other events. The list may differ from the one before a
 // restart; the shell has already translated the placements of restored tasks.
 struct GpusDiscovered {
   std::vector<GpuInfo> gpus;
@@ -165,7 +165,7 @@ struct ResumeRequested {
   bool by_rule = false;
 };
 // The machine will shut down. No more tasks start, not even tasks without GPUs. Running tasks are
-// stopped and requeued at `empty_by`. Before that they are asked to checkpoint; the notice is the
+// stopped and requeued at `empty_by`. Before that, they are asked to checkpoint; the notice is the
 // longer of SlotRules::shutdown_notice and SlotRules::notice. Drains of individual GPUs are
 // independent of this event.
 struct ServerClosed {
@@ -173,8 +173,8 @@ struct ServerClosed {
   Time empty_by{};
 };
 struct ServerOpened {};  // the machine does not shut down after all
-// All periods when GPUs are reserved. The shell sends them again before the last known period of a
-// repeated reservation begins.
+// All periods during which GPUs are reserved. The shell sends them again before the last known
+// period of a repeated reservation begins.
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };

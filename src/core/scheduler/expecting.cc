@@ -11,8 +11,8 @@
 namespace carma::core {
 namespace {
 
-// How long it takes after a task's time limit, or the end of its time slice, until its processes
-// are gone and the GPU has been sampled.
+// The time from a task's time limit, or the end of its time slice, until its processes are gone and
+// the GPU has been sampled.
 constexpr Duration kEnding{60'000};
 
 Duration OfSeconds(double seconds) {
@@ -35,7 +35,7 @@ GpuView EmptyView(const State& state, GpuIndex index) {
           .pace = gpu.pace};
 }
 
-// Whether another task can preempt the task. A preempted task returns to its old place in the
+// Whether another task can preempt this task. A preempted task returns to its old place in the
 // queue.
 bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine& line) {
   const std::int64_t priority = PriorityOf(state.config, task.request);

@@ -303,7 +303,7 @@ TEST(ExpectedStarts, FollowTheProgressOfARunningTask) {
   server.Tell(10 * kMinute, ProgressSeen{{{running, 20 * kMinute}}});
   EXPECT_EQ(starts().at(second).likely, server.now() + 20 * kMinute);
   EXPECT_EQ(starts().at(third).likely, server.now() + 50 * kMinute)
-      << "by the progress of its kind";
+      << "predicted from the progress of its kind";
   server.Tell(5 * kMinute, WakeUp{});
   EXPECT_EQ(starts().at(second).likely, server.now() + 15 * kMinute);
   server.Tell({}, ProgressSeen{{{running, 5 * kMinute}}});

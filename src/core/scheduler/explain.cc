@@ -47,7 +47,7 @@ std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
     std::size_t at = text.find(name);
     while (at != text.npos &&
            text.find_first_of("0123456789", at + name.size()) == at + name.size())
-      at = text.find(name, at + 1);  // GPU 1 is not GPU 12
+      at = text.find(name, at + 1);  // "GPU 1" must not match "GPU 12"
     Group group{text.substr(0, at), "", each->verdict.reason.code == ReasonCode::kWarmUp, {}};
     if (at != text.npos) {
       group.after = text.substr(at + name.size());
@@ -105,7 +105,7 @@ Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   return reason;
 }
 
-// A user's tasks of one class keep their order. So if a limit keeps the first of them waiting, none
+// A user's tasks of one class keep their order, so if a limit keeps the first of them waiting, none
 // of the others may pass it.
 std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& task, Time at) {
   if (task.queue == QueueKind::kRecovery || !state.limits.Concerns()) return std::nullopt;

@@ -92,7 +92,7 @@ TEST(PassedHead, KeepsItsCountIfTheHeadsOfTwoUsersAlternate) {
   EXPECT_EQ(submit(1, 1, 5'000), TaskId{});
   EXPECT_EQ(submit(2, 2, 40'000), TaskId{2});
   EXPECT_EQ(submit(3, 3, 40'000), TaskId{2});
-  EXPECT_EQ(submit(4, 2, 1'000), TaskId{3}) << "the second user uses more now";
+  EXPECT_EQ(submit(4, 2, 1'000), TaskId{3}) << "the second user now uses more";
   EXPECT_EQ(submit(5, 3, 30'000), TaskId{2});
   EXPECT_THAT(*scheduler.ReasonFor(TaskId{2}, Time{Duration{5}}).text,
               HasSubstr("2 tasks started ahead of it"));

@@ -1,4 +1,4 @@
-// Starts tasks without GPUs, and promises tasks the machine's cores and memory.
+// Starts tasks without GPUs, and promises the machine's cores and memory to tasks.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -22,7 +22,7 @@ constexpr Duration kSeenWithin{60'000};
 // A task with a higher activity than this might use more SMs if it had them.
 constexpr double kFull = 0.95;
 
-// Adds up the task's progress so far. From now on its speed is the speed on its slowest GPU.
+// Adds up the task's progress so far and sets its speed to the speed on its slowest GPU.
 void NoteProgress(State& state, TaskId id) {
   Life& life = state.EditLife(id);
   life.done_s = DoneS(state, id);
@@ -52,8 +52,8 @@ std::optional<double> ActivityNow(const State& state, TaskId id) {
 }
 
 // The peak on the GPUs other than the first, relative to the highest peak (Profile::others_share),
-// as observed in this attempt. Empty after a daemon restart, because then only the highest peak of
-// all GPUs is known.
+// as observed in this attempt. Empty after a daemon restart, because only the highest peak over all
+// GPUs is still known.
 std::optional<double> OthersShare(const State& state, TaskId id) {
   return state.LifeOf(id).restored ? std::nullopt : state.ledger.OthersShareOf(id);
 }

@@ -6,7 +6,7 @@
 
 namespace carma::core {
 
-// A task's promise is lowered if its memory has been stable since this time or longer.
+// A task's promise is lowered if its memory has been stable at least since this time.
 Time PlateauFrom(const State& state, Time at);
 void LearnPlateaus(State& state);
 // The memory that a waiting task requests because of lessons about its kind. Empty if there are
@@ -32,12 +32,12 @@ void AddWhere(const State& state, const TaskRequest& request,
 void CountIdleCpus(State& state);
 void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
 // The most likely memory of a task with a large, unconfirmed prediction. This is promised instead
-// of the bound, which remains the limit under MPS. Empty: the bound, or a lesson from other tasks,
-// is promised.
+// of the bound, which remains the limit under MPS. Empty if the bound, or a lesson from other
+// tasks, is promised.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task);
 // Time from which the waiting task may take turns with others (kTurnsAfter). Empty: it already may.
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
-// Records what could let this task, which cannot start now, start later (Passes::next_turns and
+// For a task that cannot start now, records what could let it start later (Passes::next_turns and
 // Passes::lacks_cores).
 void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need);
 // Whether the task is expected to keep more cores busy than are idle now.

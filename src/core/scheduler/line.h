@@ -45,7 +45,7 @@ bool IsLimited(const State& state, const TaskRecord& task);
 Time HeadSince(State& state, TaskId id);
 // How many other tasks have overtaken the head of the main queue since HeadSince.
 int TimesPassed(const State& state);
-// Stops or resumes counting a head's waiting time, which excludes the time during which a limit
+// Pauses or resumes counting a head's waiting time, which excludes the time during which a limit
 // keeps the task from starting.
 void PauseLimitedHeads(State& state, LineKind kind);
 void NoteHead(State& state, PassLine& pass);

@@ -82,7 +82,7 @@ void StartOnReserved(State& state, std::vector<GpuView>& views) {
   }
 }
 
-// The first tasks of each queue. They are the candidates for a trial.
+// The first tasks of each queue, which are the candidates for a trial.
 std::vector<TaskId> ForTrial(const State& state) {
   std::vector<TaskId> first;
   for (const QueueKey& key : state.queue.Recovery()) {
@@ -444,8 +444,8 @@ void StartWhatFits(State& state, PassLine& line) {
   if (main.empty()) state.heads.passed = {};
   if (recovery.empty() && main.empty()) return;
   std::vector<GpuView> views = Views(state, state.now);
-  // A recovery task does not block those behind it: it may need an idle GPU while the next task
-  // fits on any GPU.
+  // A recovery task does not block the tasks behind it, because it may need an idle GPU while the
+  // next task fits on any GPU.
   std::vector<TaskId> crashed;
   for (const QueueKey& key : recovery) {
     if (crashed.size() == kRecoveryLooks) break;
@@ -465,7 +465,7 @@ void StartWhatFits(State& state, PassLine& line) {
   const bool after_start = !state.passes.taken_since.empty();
   if (opens_nothing && !after_start && SameLineSince(state, look)) return;
   const std::vector<bool> opened = OpenedSince(state, look);
-  // A task might gain more beside new neighbours.
+  // A task might gain more next to new neighbours.
   const bool may_gain = state.mapper_entry->chooses_task || state.config.min_gain;
   if (!opens_nothing || (after_start && may_gain)) state.passes.refused.Clear();
   state.passes.taken_since.clear();

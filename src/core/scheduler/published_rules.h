@@ -13,7 +13,7 @@ namespace carma::core {
 // SM cap, the floor or the margin of a policy that has one, and whether estimates are used. The
 // original has no rule for the second group: stale_after, without_activity, max_launch_failures,
 // max_node_failures, max_victim_restarts, MIG instances, and idle holders. The shell sets the
-// length of the window (92 s for thesis, 30 s for v2). Errors: kInvalid for any other name.
+// length of the window (92 s for thesis, 30 s for v2). Returns kInvalid for any other name.
 Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base);
 
 }  // namespace carma::core

@@ -16,7 +16,7 @@ int NextRepeat(const State& state, const TaskRecord& task) {
   return early ? state.LifeOf(task.id).repeats + 1 : 0;
 }
 
-// The first repetition causes no pause, because a person may requeue a task once, and a script may
+// The first repetition causes no pause, because a user may requeue a task once, and a script may
 // submit its next step immediately.
 bool Pauses(State& state, TaskRecord& task) {
   const int repeats = state.LifeOf(task.id).repeats;

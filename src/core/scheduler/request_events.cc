@@ -59,7 +59,7 @@ void State::On(const CancelRequested& event) {
       task->attempt->stopping == StopCause::kIdle)
     return;
   task->attempt.Edit().stopping =
-      StopCause::kCancel;  // it is ending already; this only changes what follows
+      StopCause::kCancel;  // it is already ending; this only changes what happens next
   task->reason = std::move(reason);
   Keep(*task);
 }

@@ -1,5 +1,5 @@
-// The scheduler's rules that differ in the published system. This class has CARMA's own rules, and
-// published_rules.cc overrides them. Private to core.
+// The scheduler's rules that differ in the published system. This class implements CARMA's own
+// rules; published_rules.cc overrides them. Private to core.
 #pragma once
 
 #include <memory>
@@ -22,9 +22,9 @@ class Rules {
   // Time of the next decision that needs no event. Empty: only events trigger decisions.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }
 
-  // Adjusts a GPU's view before guards and mappers get it.
+  // Adjusts a GPU's view before guards and mappers see it.
   virtual void Show(GpuView&) const {}
-  // The need of a task that gets an idle GPU without involving the mapper.
+  // The need of a task that is placed on an idle GPU without consulting the mapper.
   virtual Need OnIdleGpu(Need need) const;
 
   // Called when a task enters the recovery queue.

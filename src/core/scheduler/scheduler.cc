@@ -62,8 +62,8 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   }
   core::SortWaiting(state);
   core::LearnPlateaus(state);
-  // A task that has no place in the queue yet must not be passed. So nothing is decided until all
-  // tasks are sorted.
+  // A task that has no place in the queue yet must not be passed, so no decisions are made until
+  // all tasks are sorted.
   if (state.unsorted.empty()) {
     if (state.heads.short_of_host.task) core::NoteShortOfHost(state);
     state.rules->Decide();

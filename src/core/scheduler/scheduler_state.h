@@ -3,7 +3,7 @@
 // each subject: waiting.h (the places of waiting tasks), line.h and best_first.h (which task starts
 // next), placement.h (on which GPUs), host_line.h (the machine's cores and memory), recovery.h (out
 // of memory), time_slices.h (time slices, preemption, server shutdown), learning.h (lessons from
-// running tasks), repeats.h (tasks that start again and again), expecting.h (expected starts),
+// running tasks), repeats.h (tasks that keep restarting), expecting.h (expected starts),
 // explain.h (reasons), books.h (consistency). Independent parts have classes of their own: Queue,
 // LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
 // ReservationBook, LaunchTrouble, PreemptionPlan.
@@ -44,7 +44,7 @@
 namespace carma::core {
 
 // Maximum number of recovery tasks to consider. It is limited because each of them costs time in
-// every decision. Further tasks wait until some of the first have started.
+// every decision. The remaining tasks wait until some of these have started.
 inline constexpr std::size_t kRecoveryLooks = 64;
 
 // Notes about a task that are not needed after a restart. Most tasks that have never started have
@@ -112,7 +112,7 @@ inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
 
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 
-// Tasks of equal priority and equal needs, in queue order. The first task still waiting stands for
+// Tasks of equal priority and equal needs, in queue order. The first task still waiting represents
 // all of them. In fair order all tasks of a group belong to one line.
 struct Group {
   std::size_t hash = 0;
@@ -122,7 +122,7 @@ struct Group {
   bool unplaceable = false;                 // they did not fit on any GPU in the last pass
   Need need;                                // the first task's need
   std::optional<TaskId> first;              // the first task still waiting; empty: none
-  std::vector<TaskId> behind;               // the further tasks in reverse order
+  std::vector<TaskId> behind;               // the remaining tasks in reverse order
   std::span<double> scores;                 // by GPU; kNotThere: the GPU does not take them now
   std::vector<bool> may_be_first;           // by GPU; only used with Need::others_mib
   double score = kNotThere;                 // mean of the best GPUs' scores minus LineUp::Excess
@@ -172,7 +172,7 @@ struct Passed {
 };
 
 struct Heads {
-  Passed passed;            // of the main queue; replaced when another task becomes its head
+  Passed passed;            // the main queue's head; replaced when another task becomes its head
   int overtakes = 0;        // number of tasks that have overtaken a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
   // A task that was at the head of the main queue and lacked only CPU cores and main memory.
@@ -185,7 +185,7 @@ struct Heads {
 
 // The results of passes over the queues. The passes need not be repeated until something changes.
 struct Passes {
-  NoStartSnapshot no_start_without_gpus;  // of the queue without GPUs; only its counters are used
+  NoStartSnapshot no_start_without_gpus;  // for the queue without GPUs; only its counters are used
   std::optional<NoStartSnapshot> no_start;
   // Tasks that were considered and could not start. Used only for look-ups.
   TaskSet refused;
@@ -198,8 +198,8 @@ struct Passes {
   bool waiting_pays = false;   // look-ahead starts no task even though some fit
   // The next time at which one of the considered tasks can begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // Whether one of the considered tasks waits for idle cores. Its expected use changes with each
-  // sample.
+  // Whether one of the considered tasks waits for idle cores. That task's expected use changes with
+  // each sample.
   bool lacks_cores = false;
   LineLook memory;
 
@@ -223,7 +223,7 @@ struct Preemptions {
 struct ServerGpus {
   std::vector<GpuInfo> infos;
   std::vector<std::int64_t> sizes_mib;
-  std::int64_t largest_mib = 0;  // of sizes_mib
+  std::int64_t largest_mib = 0;  // the maximum of sizes_mib
   GpuLinks links;
   std::vector<GpuState> all;
 };
@@ -232,7 +232,7 @@ struct ServerGpus {
 struct Machine {
   HostBooks books;
   std::optional<HostSampled> use;   // the last sample
-  std::optional<double> idle_cpus;  // GpuView::idle_cpus minus those of later starts
+  std::optional<double> idle_cpus;  // GpuView::idle_cpus minus the CPUs of later starts
 };
 
 // The results of the events that are being handled.
@@ -246,7 +246,7 @@ struct Output {
 struct WholeLine {
   Pass pass = Pass::kInOrder;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // lowest priority in the queue
-  std::optional<std::int64_t> preempting;                          // highest priority that preempts
+  std::optional<std::int64_t> preempting;                          // highest preempting priority
   bool by_turns = false;                                           // expiring time slices free GPUs
 };
 

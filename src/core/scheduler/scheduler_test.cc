@@ -36,7 +36,7 @@ TEST_F(SchedulerTest, AReservationNamesTheTasksThatMayStillRunWhenItBegins) {
     return scheduler_->ReservationsNow().at(0).others;
   };
   EXPECT_EQ(others(3'600), std::vector{TaskId{1}});
-  EXPECT_TRUE(others(3'601).empty()) << "its time limit ends it before";
+  EXPECT_TRUE(others(3'601).empty()) << "its time limit ends it before then";
 }
 
 TaskRecord EndedRecord(const std::vector<Action>& actions) {
@@ -468,7 +468,7 @@ TEST_F(SchedulerTest, TheObservedActivityIsTheMeanOfTheWholeAttempt) {
     Handle(s, seen_at(s, sm_active));
   const std::vector<Action> ended = Handle(1'100, TaskExited{TaskId{1}, 1, {}});
   EXPECT_EQ(Of<TaskChanged>(ended).front().record.seen->sm_active, 0.79)
-      << "only ten of a thousand seconds went into saving";
+      << "only ten of a thousand seconds were spent saving";
 }
 
 TEST_F(SchedulerTest, TheRunTimeAloneIsUnknownAfterARestart) {

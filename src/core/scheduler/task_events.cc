@@ -41,8 +41,8 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 
 void RequeueVictim(State& state, TaskRecord& task) {
   const std::string why = "Failed because of a fault in a neighbouring task or in the MPS server";
-  // A task with neither requeue nor retries must not be restarted. An example is a lease, whose
-  // process the server cannot start.
+  // A task with neither requeue nor retries must not be restarted. For example, the server cannot
+  // start the process of a lease.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {
@@ -163,7 +163,7 @@ void State::On(const EstimateReady& event) {
   lessons.Join(*task);
   if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  // The reason stays unchanged, because a user may have requeued the task.
+  // The reason is kept, because a user may have requeued the task.
   Enqueue(*task, QueueKind::kMain, task->reason);
 }
 

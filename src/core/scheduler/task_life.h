@@ -11,7 +11,7 @@ void StopExpired(State& state);
 void WarnExpiring(State& state);
 // The usage of the task's attempt if it ended at `to`. `exit` is left empty.
 AttemptEnded AttemptOf(const State& state, const TaskRecord& task, Time to);
-// How fast a placed task is charged (RateOf).
+// The rate at which a placed task is charged (RateOf).
 double RateNow(const State& state, const TaskRecord& task);
 bool KeepsGpusAlone(const State& state, const TaskRecord& task);
 void EndStopped(State& state, TaskRecord& task);
@@ -20,8 +20,8 @@ void RequeueLost(State& state, TaskRecord& task, Reason reason);
 // and is queued.
 void AskEstimate(State& state, TaskRecord& task);
 void EndIdle(State& state, TaskRecord& task);
-// How long a task waits after this many failures in a row: 5 s after the first, then doubled each
-// time up to 320 s.
+// How long a task waits after this many failures in a row: 5 s after the first, then twice as long
+// each time, up to 320 s.
 Duration RetryBackoff(int failures);
 
 }  // namespace carma::core

@@ -157,11 +157,11 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
 
 // The tasks that may have to leave for the waiting task, in this order: tasks already asked to
 // leave, by deadline; preemptible tasks, lowest priority and shortest run time first; tasks with
-// time slices, by the start of the slice. The first group is sorted by deadline so that an earlier
-// waiting task does not depend on later requests.
+// time slices, by the start of the slice. The first group is sorted by deadline so that later
+// requests do not affect an earlier waiting task.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
-    Time leaves_by = Time::max();  // deadline, if it was already asked
+    Time leaves_by = Time::max();  // deadline, if it was already asked to leave
     bool turn = false;
     std::int64_t priority = 0;
     Duration behind{};
@@ -252,8 +252,8 @@ void MakeRoom(State& state) {
   PlanPreemptions(state);
 }
 
-// A freed GPU is kept until all tasks that make room for the same waiting task have left. The time
-// until which it is kept is no longer extended once a different task is first in the queue.
+// A freed GPU is kept until all tasks that make room for the same waiting task have left. Its
+// deadline is no longer extended once a different task is first in the queue.
 void KeepPlaces(State& state) {
   std::optional<std::vector<TaskId>> line;
   for (GpuState& gpu : state.gpus.all) {
@@ -302,7 +302,7 @@ void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
   if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
 }
 
-// The notice stays recorded, because the task might still respond to it by saving.
+// The notice remains on record, because the task might still respond to it by saving.
 void CancelPreemption(State& state, TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   state.preemptions.leaving.erase(task.id);

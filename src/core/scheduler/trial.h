@@ -10,7 +10,7 @@ namespace carma::core {
 
 struct Trial {
   Fit fit = Fit::kFits;
-  Reason reason;  // why it could not start now, or never
+  Reason reason;  // why it could not start now, or could never start
 };
 
 // Runs the guards for the machine and for every GPU. Returns kNotNow if the new task would be too

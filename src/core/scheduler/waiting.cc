@@ -7,7 +7,7 @@ namespace {
 
 // Maximum number of tasks to sort in one step. Thousands of tasks may be waiting for the same task
 // to end, and the shell writes all changes made in a step together. The remaining tasks are sorted
-// right after other events.
+// in the next steps.
 constexpr std::size_t kMostSorted = 1'000;
 
 // The task's place in the queue if its array had no limit.

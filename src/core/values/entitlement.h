@@ -108,7 +108,7 @@ struct SlotRules {
 
 // These functions parse and write texts such as "interactive priority=1000 preempts"; "vision: ada
 // bob"; "ada=2"; "user=* qos=interactive running=1 gpu_hours=200/7d memory=80G cpus=32
-// host_memory=256G length=12h". Errors: kInvalid, with the expected form.
+// host_memory=256G length=12h". Invalid text yields kInvalid with the expected form.
 Result<QosClass> ParseQosClass(std::string_view text);
 Result<AccountRule> ParseAccountRule(std::string_view text);
 Result<ShareWeight> ParseShareWeight(std::string_view text);

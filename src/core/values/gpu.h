@@ -1,5 +1,5 @@
 // Plain values that describe GPUs: fixed facts, the last sample, and the view that guards and
-// mappers get.
+// mappers see.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct GpuSample {
   std::optional<double> utilization;
   // Memory of CARMA's tasks on this GPU. A task without an entry holds no memory yet.
   std::vector<std::pair<TaskId, std::int64_t>> tasks_mib;
-  // False if the memory of some process is not reported. Then tasks_mib is too low, so only
+  // False if any process's memory is not reported. In that case, tasks_mib is too low, so only
   // used_mib is trusted.
   bool attributed = true;
   int foreign_processes = 0;  // processes that belong to no CARMA task
@@ -84,7 +84,7 @@ struct GpuView {
   double compute = 1;           // GpuInfo::compute
   double pace = 1;              // from PacesOf() of the server's GPUs
   bool drained = false;
-  bool drained_by_rule = false;    // the health rules alone closed it
+  bool drained_by_rule = false;    // closed only by the health rules
   std::optional<Time> empty_by;    // the deadline of an administrator's drain
   bool settled = true;             // its samples already show the last task placed on it
   std::optional<Time> settles_by;  // latest time at which it settles; empty if settled

@@ -19,7 +19,7 @@ constexpr std::size_t kLeastOfUuid = 6;
 struct Run {
   std::string text;  // in lower case
   bool begins = false;
-  bool ends = false;  // the word
+  bool ends = false;  // whether it ends the word
 };
 
 bool IsDigit(char c) {
@@ -57,7 +57,7 @@ bool AreAlike(const Run& wanted, const Run& told) {
   return wanted.text == told.text || (IsUnit(wanted.text) && IsUnit(told.text));
 }
 
-// If `wanted` matches the words of the name from told[at] on, returns the position after the match.
+// If `wanted` matches the name's words starting at told[at], returns the position after the match.
 std::optional<std::size_t> FollowsAt(std::span<const Run> wanted, std::span<const Run> told,
                                      std::size_t at) {
   if (!told[at].begins) return std::nullopt;

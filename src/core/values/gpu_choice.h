@@ -44,7 +44,7 @@ class GpuChoice {
   std::vector<std::string> why_not_;  // by GPU; empty: every GPU is allowed
 };
 
-// Whether the request restricts its GPUs at all.
+// Whether the request restricts the choice of GPUs at all.
 bool Chooses(const TaskRequest& request);
 // Whether both requests choose their GPUs in the same way.
 bool ChooseAlike(const TaskRequest& a, const TaskRequest& b);

@@ -105,7 +105,7 @@ TEST(GpuChoice, ReportsUnknownNamesWithTheExistingGpus) {
             "NVIDIA A100-SXM4-80GB, 1 of Tesla T4.");
   EXPECT_TRUE(MisnamedGpus({.on_gpus = {"3"}}, gpus));
   EXPECT_TRUE(MisnamedGpus({.not_on_gpus = {"GPU-dddd"}}, gpus));
-  EXPECT_TRUE(MisnamedGpus({.not_on_gpus = {"GPU-"}}, gpus)) << "too little of a UUID";
+  EXPECT_TRUE(MisnamedGpus({.not_on_gpus = {"GPU-"}}, gpus)) << "the prefix is too short";
 }
 
 }  // namespace

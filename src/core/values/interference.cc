@@ -34,7 +34,7 @@ void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span
   HoldDelivery(loads, model.mps_saturation / (1.0 + model.mps_oversubscription * excess), speeds);
 }
 
-// The formula was fitted to GPUs with several tasks. A single task simply has its own activity.
+// The formula was fitted to GPUs with several tasks. For a single task, its own activity is exact.
 double JointActivity(const Interference& model, std::span<const Load> loads) {
   if (loads.size() == 1) return loads.front().sm_active;
   double quiet = 1.0;

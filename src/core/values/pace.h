@@ -22,7 +22,7 @@ struct TypeSpeed {
   double speed = 1;
   friend bool operator==(const TypeSpeed&, const TypeSpeed&) = default;
 };
-// Parses "a6000=0.5". Errors: kInvalid.
+// Parses "a6000=0.5". Returns kInvalid for any other form or a speed that is out of range.
 Result<TypeSpeed> ParseTypeSpeed(std::string_view text);
 std::string TextOf(const TypeSpeed& speed);
 // The speed in the first entry whose type names this model; 0: there is no such entry.

@@ -1,4 +1,4 @@
-// Tracks the memory of one task on one GPU: its peak, and since when it has been stable.
+// Tracks the memory of one task on one GPU: its peak, and how long it has been stable.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Plateau {
   explicit Plateau(std::int64_t known_mib) : peak_mib_(known_mib) {}
 
   // Records a sample. Returns true if memory has risen by more than 1 % since the last recorded
-  // rise, so many small steps add up to a rise.
+  // rise, so even small steps add up to a rise.
   bool See(std::int64_t mib, Time when);
   // Restarts the plateau at `when`. Called if a sample might have shown too little memory.
   void Doubt(Time when);

@@ -1,4 +1,4 @@
-// The known facts about how a task uses a GPU and how it reacts to neighbours. Values only;
+// What is known about how a task uses a GPU and how it reacts to neighbours. Values only;
 // core/values/interference.h has the calculations.
 #pragma once
 

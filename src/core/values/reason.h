@@ -32,7 +32,7 @@ enum class ReasonCode : std::uint8_t {
   kDependencyNeverMet,
   kArrayLimit,  // the array already has as many running tasks as allowed
   kBackoff,     // waits before its next attempt
-  kPacing,      // "as published" mode sleeps between decisions
+  kPacing,      // the "as published" mode sleeps between decisions
   kEstimating,
   kNeverFits,
   kLaunchFailed,
@@ -44,7 +44,7 @@ enum class ReasonCode : std::uint8_t {
   kRequeuedByUser,
   kNodeFail,        // lost with its machine or its shim
   kVictim,          // failed because of a neighbour's fault, not its own
-  kGpuFault,        // failed because its own program caused a GPU fault (an Xid of that kind)
+  kGpuFault,        // failed because its own program caused a GPU fault (shown by its Xid)
   kMigInstance,     // a MIG instance cannot take a task that needs several GPUs
   kGain,            // it would add too little to the GPU's throughput
   kSlowdown,        // the task or a neighbour would be slowed down too much

@@ -1,5 +1,5 @@
-// Formats a reason as one line of the history: "OutOfMemory: the sentence", or only the code or the
-// sentence.
+// Formats a reason as one line of the history: "OutOfMemory: the sentence", or only the code or
+// only the sentence.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace carma::core {
 
 // The reason as one line of limited length.
 std::string ReasonLine(const Reason& reason);
-// A reason's sentence, changed so that it can end another sentence: in lower case and without a
-// full stop.
+// A reason's sentence, changed so that it can end another sentence: it begins in lower case and has
+// no full stop.
 std::string AsClause(std::string_view sentence);
 std::string AsSentence(std::string_view clause);  // the reverse
 // "task 'train' can never run here: it asks …"
 std::string CanNeverRun(std::string_view name, std::string_view reason);
 // The reason code at the beginning of a line produced by ReasonLine. kNone if the line has none.
 ReasonCode ReasonOfLine(std::string_view line);
-// These functions remove what the task wrote to its error stream, so that everybody may read the
+// These functions remove what the task wrote to its error stream, so that anyone may read the
 // result. They accept a reason's sentence, a line from ReasonLine, and ExitInfo::detail.
 std::string PublicText(ReasonCode code, std::string_view text);
 std::string PublicLine(std::string_view line);

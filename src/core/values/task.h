@@ -27,7 +27,7 @@ struct Attempt {
   Sharing sharing;
   std::optional<Time> launched;    // when the start was decided
   std::optional<Time> started;     // when its process started
-  std::optional<Time> idle_since;  // since when it has held GPUs without using them
+  std::optional<Time> idle_since;  // time since which it has held GPUs without using them
   // Time at which it got the warning signal before its time limit (TaskRequest::signal_before).
   std::optional<Time> warned;
   std::optional<Time> slot_notice;  // when it was asked to checkpoint because it must leave
@@ -51,7 +51,7 @@ struct TaskRecord {
   Reason reason;  // why it waits or how it ended; empty while it runs
   // If empty, no estimate was possible, so the floor rule applies.
   base::SharedOptional<Estimate> estimate;
-  KindId kind{};                       // known with the estimate
+  KindId kind{};                       // becomes known with the estimate
   base::CopyOnWrite<Profile> profile;  // predicted, arrives with the estimate; empty: unknown
   base::CopyOnWrite<Profile> seen;     // measured in its last attempt; not needed after a restart
   base::CopyOnWrite<Attempt> attempt;  // the current or last one
@@ -60,7 +60,7 @@ struct TaskRecord {
   int node_failures = 0;
   int victim_restarts = 0;  // restarts after neighbours' faults
   int checkpoints = 0;      // how often it saved and exited when asked to
-  int cut_off = 0;          // how often it was stopped after being asked
+  int cut_off = 0;          // how often it had to be stopped after being asked
   // For recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;

@@ -1,5 +1,5 @@
 // A set of task ids that is fast enough for thousands of insertions and look-ups per decision. It
-// is one block of memory, and its order cannot be observed. Private to core.
+// occupies one block of memory, and its order is not observable. Private to core.
 #pragma once
 
 #include <bit>

@@ -42,7 +42,7 @@ struct Step {
   TaskState from;
   TaskState to;
 };
-// A process may exit before its start has been reported. So every step that is allowed from running
+// A process may exit before its start has been reported, so every step that is allowed from running
 // is also allowed from launching.
 constexpr std::array kSteps{
     Step{TaskState::kSubmitted, TaskState::kEstimating},

@@ -13,7 +13,7 @@ namespace carma::core {
 
 // The states of a task. A task leaves a final state only if a user requeues it.
 enum class TaskState : std::uint8_t {
-  kSubmitted,   // accepted; its estimate is not requested yet
+  kSubmitted,   // accepted; its estimate has not been requested yet
   kEstimating,  // waiting for the estimator
   // The task waits for GPUs, a begin time, a dependency, a release or a back-off (see its Reason).
   kQueued,

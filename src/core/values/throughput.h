@@ -16,7 +16,7 @@ inline constexpr double kAnySlowdown = std::numeric_limits<double>::infinity();
 // applied to the load.
 struct Neighbour {
   Load load;
-  double max_slowdown = kAnySlowdown;  // relative to alone
+  double max_slowdown = kAnySlowdown;  // relative to running alone
   // Safety factor by which the predicted delay (the time beyond the solo run time) is multiplied. 1
   // if s and p were measured.
   double doubt = 1;

@@ -40,7 +40,7 @@ struct FakeNvmlGpu {
   std::vector<nvml::ProcessInfo> compute, graphics, mps;
   double sm_percent = 0;
   bool gpm = true;
-  // Further GPM metrics by number, in NVML's units. Metrics that are missing here are not
+  // Additional GPM metrics by number, in NVML's units. Metrics that are missing here are not
   // supported.
   std::map<std::uint32_t, double> gpm_metrics;
   std::uint32_t utilization = 0;

@@ -32,13 +32,13 @@ struct GuardOptions {
   std::chrono::milliseconds longest_pause{3'600'000};
 };
 
-// For use by one thread.
+// For use from a single thread.
 class GuardedProbe : public Probe {
  public:
   explicit GuardedProbe(GuardOptions options) : options_(std::move(options)) {}
 
   // Like the NVML probe, but a GPU that is set aside is listed with its last known description and
-  // TroubleCause::kHangs. Errors: also kUnavailable if neither the driver nor any of its GPUs
+  // TroubleCause::kHangs. Also returns kUnavailable if neither the driver nor any of its GPUs
   // responds.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // Returns kUnavailable immediately for a GPU that is set aside, and for all GPUs if the driver's

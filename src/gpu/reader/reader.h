@@ -11,8 +11,8 @@
 namespace carma::gpu {
 
 // Answers requests (reader_wire.h) until the client is gone. Loads the library on the first list
-// request. If loading fails, the next list request tries again. Errors: kInvalid for a line that is
-// not a request.
+// request. If loading fails, the next list request tries again. Returns kInvalid if a line is not
+// a request.
 Result<Unit> ServeReader(base::UniqueFd socket, const std::string& nvml_library);
 
 }  // namespace carma::gpu

@@ -16,20 +16,20 @@
 namespace carma::gpu {
 
 struct ReaderProgram {
-  std::string path;  // of carma-reader
+  std::string path;  // path of carma-reader
   std::string nvml_library;
 };
 
 // Why there is no response.
 struct NoAnswer {
-  bool late = false;  // true: may still come; false: the reader exited or sent garbage
+  bool late = false;  // true: it may still arrive; false: the reader exited or sent garbage
   std::optional<std::uint32_t> asking;  // NVML's number for the GPU in question
 };
 
-// For use by one thread, with one request at a time. Unusable after a NoAnswer with late = false.
+// For use from a single thread, one request at a time. Unusable after a NoAnswer with late = false.
 class ReaderProcess {
  public:
-  // Errors: system errors.
+  // Returns the system's error if the process cannot be started.
   static Result<std::unique_ptr<ReaderProcess>> Start(const ReaderProgram& program);
   // Kills the process and waits briefly for it to exit. A process that hangs in the kernel is
   // abandoned.

@@ -1,5 +1,5 @@
 // The protocol between the daemon and its reader (carma-reader), which have the same version. Each
-// direction sends single lines. The request "list 3 5" returns all devices except those of GPUs 3
+// message is a single line. The request "list 3 5" returns all devices except those of GPUs 3
 // and 5 in NVML's list. The request "read 2 1700000000000" returns a reading of device 2 at that
 // time. Responses are JSON objects: {"asking":4} before the first driver call for GPU 4, then
 // {"devices":[…],"numbers":[…]}, {"reading":{…}} or {"error":{…}}.
@@ -41,7 +41,7 @@ struct ReaderListing {
 using ReaderAnswer = std::variant<Asking, ReaderListing, Reading, ReadError>;
 
 std::string FormatAnswer(const ReaderAnswer& answer);
-// Does not set Reading::taken. Errors: kInvalid with the position in the JSON.
+// Does not set Reading::taken. If the line is invalid, returns kInvalid with the position in it.
 Result<ReaderAnswer> ParseAnswer(std::string_view line);
 
 }  // namespace carma::gpu
