@@ -12,8 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// A program notices a broken driver within this time after it starts. Most of this time goes into
-// importing frameworks.
+// How soon after its start a program notices a broken driver. Most of this time is spent importing
+// frameworks.
 constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {

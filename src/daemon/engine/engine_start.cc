@@ -38,11 +38,11 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
 constexpr std::chrono::seconds kClockStep{30};
 
 // The machine's clock may have been set since the earlier run. Without a correction, the clock
-// change would count as run time, so running tasks could reach their time limits and be charged for
-// it.
+// change would count as run time, so running tasks could be charged for it or reach their time
+// limits.
 void Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
-  // After a failure the pause begins when the task is queued again.
+  // The pause after a failure begins when the task is requeued.
   if (record.not_before)
     *record.not_before -= record.queued_since - std::min(record.queued_since, now);
   record.submitted = std::min(record.submitted, now);

@@ -41,7 +41,7 @@ class ForecastDrift {
  private:
   struct Method {
     std::deque<report::Forecast> last;
-    std::string sentence;  // about its drift; empty: none
+    std::string sentence;  // about its drift; empty if there is none
   };
   static std::string JudgeMemory(const Method& method, double coverage);
 

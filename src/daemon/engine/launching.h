@@ -29,7 +29,7 @@ struct Launching {
 // seconds.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
-// Errors: those of task::MakeShimLauncher() and task::LeaseLauncher::Make().
+// Returns the errors of task::MakeShimLauncher() and task::LeaseLauncher::Make().
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
 // Tells the launcher which processes are waiting for leases. The launcher finds granted leases by

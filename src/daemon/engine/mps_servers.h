@@ -27,7 +27,7 @@ struct MpsClient {
   core::TaskId id{};
   int attempt = 0;
   task::MpsServerId server;
-  double sm_share = 0;         // requested partition, as a share of the SMs; 0: none
+  double sm_share = 0;         // requested partition, as a share of the SMs; 0 if none
   std::string partition = {};  // partition of an adopted attempt, as in core::Sharing; or empty
 };
 

@@ -46,7 +46,7 @@ class Attribution {
  private:
   struct Root {
     base::ProcessId main;
-    base::ProcessId shim;  // pid 0: unknown
+    base::ProcessId shim;  // pid 0 if unknown
     std::string cgroup;
     std::string containers;
     std::vector<base::ProcessId> others;

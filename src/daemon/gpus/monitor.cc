@@ -333,8 +333,8 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
         fmt::format("{} (reported only, because health.drain is false)", device.drain_told));
   if (device.last && device.last->condition.compute_mode == gpu::ComputeMode::kProhibited)
     alerts.emplace_back(
-        "compute mode is \"prohibited\": no program can use it "
-        "(nvidia-smi -c 0)");
+        "compute mode is \"prohibited\", so no program can use the GPU "
+        "(nvidia-smi -c 0 resets it)");
   return alerts;
 }
 

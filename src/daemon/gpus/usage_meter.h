@@ -34,7 +34,7 @@ class UsageMeter {
     double sm_ms = 0;
     double mib_ms = 0;
     bool sm_known = true;
-    std::optional<double> energy_j;       // energy used; empty: never reported
+    std::optional<double> energy_j;       // energy used; empty if never reported
     std::optional<double> last_energy_j;  // the driver's counter
     double dram_ms = 0;
     bool dram_known = true;

@@ -87,8 +87,8 @@ Answer LeaseNow(const SharedServices& services, core::TaskId id, int status = 20
   return JsonAnswer(ToJson(view), status);
 }
 
-// pid: the pid in the body; empty: the calling process. owner: the user that the process must run
-// as.
+// pid: the pid in the body, or empty for the calling process. owner: the user that the process must
+// run as.
 Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::int64_t>& pid,
                                      std::uint32_t owner) {
   const auto asked =

@@ -235,7 +235,7 @@ TEST_F(SubmitTest, ARepeatedTaskBelongsToItsOwner) {
       << "as it was, without outdated fields";
   const std::vector<store::StoredEvent> events =
       store_->Events(core::TaskId{3}, std::nullopt, 100).value();
-  EXPECT_EQ(events.at(0).text, "by ada, task 2 again, asked by root");
+  EXPECT_EQ(events.at(0).text, "by ada, task 2 again, requested by root");
 }
 
 TEST_F(SubmitTest, RedoKeepsTheDescriptionOrFails) {
