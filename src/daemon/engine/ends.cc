@@ -194,7 +194,7 @@ bool Ends::HasNeighbours(const core::TaskRecord& record) const {
   });
 }
 
-// ---- what is learned from finished attempts ----
+// ---- learning from finished attempts ----
 
 void Ends::Watch(const core::GpuSampled& sampled) {
   if (sampled.sample.attributed) return;

@@ -37,8 +37,7 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
          a.spec.model_summary == b.spec.model_summary;
 }
 
-// Makes only one estimate for consecutive identical tasks, such as those of an array, which differ
-// only in their index.
+// Makes only one estimate for consecutive tasks that are identical except for their array index.
 class Memory {
  public:
   explicit Memory(const estimate::Appraiser& appraiser, const estimate::Summary& summary)

@@ -57,7 +57,7 @@ class Tokens {
     std::string text;  // the token itself; returned only here
   };
   // Creates a token. It is durable when this function returns. Returns kConflict if the user has
-  // too many tokens, and kIo if the file cannot be written.
+  // too many tokens, and kIo if the token cannot be stored.
   Result<Made> Make(const api::Peer& peer, const std::string& user, const std::string& name,
                     std::chrono::milliseconds life);
   // by_uid: the user that must own the token, or empty for any owner. Returns kNotFound if there is

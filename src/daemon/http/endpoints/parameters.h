@@ -52,7 +52,7 @@ Result<nlohmann::json> ReadBody(const Call& call, std::size_t most_values = 100'
 Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonReader&)>& read);
 // Returns kInvalid if the text is not a task id.
 Result<core::TaskId> TaskIdOf(std::string_view text);
-// Returns kDenied with "only an administrator may …" for all other users.
+// Returns kDenied with "only an administrator may …" if the caller is not one.
 Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may);
 
 struct DrainAsked {

@@ -217,8 +217,8 @@ std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* l
                      record.id);
 }
 
-// Posts the change to the engine. verb: one of kVerbs. Returns kConflict if the task's state does
-// not allow the change.
+// Posts the change to the engine. verb: one of kVerbs. Returns kConflict if this task cannot be
+// changed in this way.
 Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::string_view verb,
                         const Caller& caller, Engine::Done done) {
   const core::TaskRecord& record = stored.record;

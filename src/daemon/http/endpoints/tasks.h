@@ -39,8 +39,8 @@ Result<Unit> EditTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply);
 
 // Checks that this caller may set these fields with EditTask and RedoTask. Returns kInvalid for
-// other fields, and kDenied for notifications of another user's task, because their target may be a
-// program that runs with the owner's privileges.
+// fields that cannot be changed, and kDenied for notifications of another user's task, because
+// their target may be a program that runs with the owner's privileges.
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
