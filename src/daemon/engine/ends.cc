@@ -61,8 +61,8 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// The time is measured from the launch, because a short task's start and end may be reported
-// together. False for tasks that must not be restarted, such as leases; their end is recorded as
+// Measures the time from the launch, because a short task's start and end may be reported together.
+// Returns false for tasks that must not be restarted, such as leases. Their end is recorded as
 // reported.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&

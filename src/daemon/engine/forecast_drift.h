@@ -1,5 +1,5 @@
-// Checks whether each method's predictions of memory, SM activity and slowdown were right for the
-// most recently finished tasks. Pure.
+// Checks whether each method's predictions of memory, SM activity and slowdown were accurate for
+// the most recently finished tasks. Pure.
 #pragma once
 
 #include <cstddef>

@@ -157,8 +157,8 @@ class Intake {
   std::size_t QueuedOf(std::uint32_t uid);
   // Checks the tasks in [begin, end). Returns a warning, or an empty string.
   Result<std::string> Check(const Submission& submission, std::size_t begin, std::size_t end);
-  // The number of tasks of this user (or of all users) that are accepted or being stored but have
-  // not reached the core.
+  // The number of tasks of this user (or of all users if empty) that are accepted or being stored
+  // but have not reached the core.
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
                                   std::size_t more,
@@ -171,8 +171,8 @@ class Intake {
   Result<Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
                                    std::size_t end) const;
   // Returns a warning if a task can never run because another task did not end as required;
-  // otherwise empty. The submission is accepted anyway: in a script that submits a chain of tasks,
-  // the first task can fail before the next one is submitted.
+  // otherwise empty. The submission is accepted anyway, because in a script that submits a chain of
+  // tasks, the first task can fail before the next one is submitted.
   Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 

@@ -21,7 +21,7 @@ namespace {
 // driver calls.
 constexpr std::int64_t kLimitStepMib = 256;
 
-// The GPUs that can have an MPS server. MIG instances and GPUs that were never described cannot.
+// The GPUs that can have an MPS server. MIG instances and GPUs of unknown size cannot.
 std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
   std::string all;
   for (const core::GpuInfo& gpu : gpus) {

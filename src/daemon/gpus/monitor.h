@@ -60,8 +60,8 @@ class Monitor {
   // has no row. A gap longer than a window is not part of any row, so the GPU's use before and
   // after the gap is in different rows.
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
-  // The largest fraction of usable memory that was in use in the last two seconds; empty without a
-  // reading.
+  // The largest fraction of usable memory that was in use in the last two seconds; empty if there
+  // was no reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
   // The Xids of the last few seconds, newest last, excluding those before `since`.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;

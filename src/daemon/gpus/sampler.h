@@ -66,7 +66,7 @@ class Sampler {
   void Discover();
   void DiscoverLater();
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
-  // The GPUs that SamplerOptions::only allows, out of the driver's first list.
+  // The GPUs in the driver's first list that SamplerOptions::only allows.
   gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();

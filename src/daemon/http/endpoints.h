@@ -25,7 +25,7 @@ namespace carma::daemon {
 // Services that exist as soon as the daemon has started. They must outlive the endpoints.
 struct ServerServices {
   std::function<api::StatusView()> status;
-  std::function<std::string()> metrics;  // in Prometheus' format
+  std::function<std::string()> metrics;  // in the Prometheus format
   Tokens* tokens = nullptr;
 };
 

@@ -56,8 +56,8 @@ class Tokens {
     Token token;
     std::string text;  // the token itself; returned only here
   };
-  // Creates a token. It is durable when this function returns. Returns kConflict if the user has
-  // too many tokens, and kIo if the token cannot be stored.
+  // Creates a token, which is durable when this function returns. Fails with kConflict if the user
+  // has too many tokens, and with kIo if the token cannot be stored.
   Result<Made> Make(const api::Peer& peer, const std::string& user, const std::string& name,
                     std::chrono::milliseconds life);
   // by_uid: the user that must own the token, or empty for any owner. Returns kNotFound if there is

@@ -1,4 +1,4 @@
-// Detects machine restarts by means of a mark in the state folder.
+// Detects machine restarts using a mark in the state folder.
 #pragma once
 
 #include <string>

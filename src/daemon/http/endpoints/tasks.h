@@ -20,7 +20,8 @@ Result<Unit> ExplainTask(const SharedServices& services, const Call& call,
 // Returns the task's description. For the owner and administrators only, because it contains the
 // user's environment.
 Answer ShowSpec(const SharedServices& services, const Call& call);
-// Both are for the owner and administrators and return the changed task once the change is durable.
+// Both endpoints are for the owner and administrators and return the changed task once the change
+// is durable.
 Result<Unit> ChangeTask(const SharedServices& services, const Call& call,
                         const api::Responder& reply);
 Result<Unit> SetPriority(const SharedServices& services, const Call& call,
