@@ -65,7 +65,7 @@ TEST(PolicyLine, ShowsTheLimitOfStreams) {
 
 TEST(HostNote, NamesUnenforcedPromises) {
   EXPECT_EQ(HostNote({1, 1, "0"}, {.why_not = "no cgroups"}),
-            "Nothing enforces CPU limits or dedicated cores or memory limits: no cgroups.");
+            "CARMA cannot enforce CPU limits or dedicated cores or memory limits: no cgroups.");
 }
 
 TEST(CollocationLine, ShowsWhatLimitsMemory) {

@@ -172,8 +172,8 @@ Result<LeaseAsked> ReadAsked(const SharedServices& services, const Call& call) {
   task::TaskSpec read = CARMA_TRY(task::SpecFromJson(*spec, "/spec"));
   if (read.attach || read.array_index || !read.parameters.empty()) {
     return Invalid(
-        "/spec: a lease is for one process that carmad does not start: expected no attach, "
-        "array_index or parameters");
+        "/spec: a lease is for one process that carmad does not start, so attach, array_index and "
+        "parameters are not allowed");
   }
   if (read.lease || read.lease_key) return Invalid("/spec: expected no lease and no lease_key");
   const task::LeaseProcess process = CARMA_TRY(ProcessOf(call, pid, call.caller.uid));
