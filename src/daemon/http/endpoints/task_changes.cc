@@ -217,8 +217,7 @@ std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* l
                      record.id);
 }
 
-// Posts the change to the engine. verb: one of kVerbs. Returns kConflict if this task cannot be
-// changed in this way.
+// Posts the change to the engine. verb: one of kVerbs. Returns kConflict if it is impossible.
 Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::string_view verb,
                         const Caller& caller, Engine::Done done) {
   const core::TaskRecord& record = stored.record;

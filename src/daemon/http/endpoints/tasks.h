@@ -50,8 +50,7 @@ Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
 bool Owns(const Caller& caller, const store::TaskOwner& owner);
 bool Owns(const Caller& caller, const store::StoredTask& stored);
 
-// Finds the task {id} if the caller may change it. Otherwise returns kInvalid, kNotFound or
-// kDenied.
+// Finds the task {id} if the caller may change it, or returns kInvalid, kNotFound or kDenied.
 Result<store::StoredTask> Touchable(store::Store& store, const Call& call);
 
 // Returns kDenied for a priority above 0 unless the caller is an administrator, because the task
