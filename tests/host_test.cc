@@ -118,7 +118,7 @@ TEST_F(Host, ReportsLimitsThatNothingEnforces) {
   const std::uint64_t id =
       task.Submit(site, "exit 0", {"-G", "0", "-c", "1", "--mem", "1G", "--own-cpus"});
   ASSERT_EQ(task.Hear(), "1");
-  EXPECT_THAT(site.Task(id).host_note, HasSubstr("Nothing enforces"));
+  EXPECT_THAT(site.Task(id).host_note, HasSubstr("CARMA cannot enforce"));
   EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
               HasSubstr("not enforced"));
   task.Open();

@@ -512,7 +512,7 @@ TEST_F(SeveralUsers, ATaskThatAnAdministratorRepeatsRunsAsItsOwner) {
   ASSERT_EQ(::stat(task.stdout_path.c_str(), &log), 0);
   EXPECT_EQ(log.st_uid, OtherUser());
   EXPECT_THAT(site.History(again).at(0).text,
-              HasSubstr(fmt::format("task {} again, asked by root", first)));
+              HasSubstr(fmt::format("task {} again, requested by root", first)));
   ASSERT_TRUE(site.Carma({"redo", fmt::format("{}", first)}).Ok());
   EXPECT_EQ(site.Await(trap).state, "failed");
   EXPECT_EQ(ReadText(secret), "of root");

@@ -450,7 +450,7 @@ TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
   daemon.status = api::StatusView{};
   daemon.gpus.resize(3);
   EXPECT_EQ(Worst(CheckDaemon(daemon)), Level::kOk);
-  daemon.status->host = {.cpus = 8, .not_enforced = "Nothing enforces CPU limits: no cgroups."};
+  daemon.status->host = {.cpus = 8, .not_enforced = "CARMA cannot enforce CPU limits: no cgroups."};
   EXPECT_THAT(FirstMachineTrouble(CheckDaemon(daemon)).text, ::testing::HasSubstr("not enforced"));
   daemon.status->host = {};
   daemon.status->troubles = {"store: disk full"};

@@ -12,8 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// A program notices a broken driver within this time after it starts. Most of this time goes into
-// importing frameworks.
+// How soon after its start a program notices a broken driver. Most of this time is spent importing
+// frameworks.
 constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {
@@ -61,8 +61,8 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// The time is measured from the launch, because a short task's start and end may be reported
-// together. False for tasks that must not be restarted, such as leases; their end is recorded as
+// Measures the time from the launch, because a short task's start and end may be reported together.
+// Returns false for tasks that must not be restarted, such as leases. Their end is recorded as
 // reported.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
@@ -194,7 +194,7 @@ bool Ends::HasNeighbours(const core::TaskRecord& record) const {
   });
 }
 
-// ---- what is learned from finished attempts ----
+// ---- learning from finished attempts ----
 
 void Ends::Watch(const core::GpuSampled& sampled) {
   if (sampled.sample.attributed) return;

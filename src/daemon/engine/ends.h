@@ -37,14 +37,14 @@ class GpuEvidence {
   virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
   // Why this GPU was unreachable in its last reading; empty if it was reachable.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
-  // Tries CUDA on these GPUs, then calls `call` with the reason why it fails on one of them. The
-  // reason is empty if CUDA works or the result is unclear.
+  // Tests CUDA on these GPUs, then calls `call` with the reason why CUDA fails on one of them, or
+  // with an empty text if CUDA works or the result is unclear.
   virtual void TryCuda(const std::vector<core::GpuIndex>&,
                        std::function<void(const std::string& trouble)> call) {
     call("");
   }
-  // Waits for a reading that begins after this call. `call` is called when that reading has
-  // completed or is overdue, but never before this function returns.
+  // Calls `call` once a reading that began after this request has completed or is overdue, but
+  // never before this function returns.
   virtual void AfterNextReading(std::function<void()> call) = 0;
 };
 
@@ -82,8 +82,8 @@ class Ends {
   // Whether the attempt ended shortly after its launch, and its output shows that it could not
   // initialise CUDA.
   bool CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Ends an attempt that failed because of a broken GPU. The task is retried, and no failure is
-  // counted.
+  // Ends an attempt that failed because of a broken GPU. The task is retried, and the failure is
+  // not counted.
   void GiveBack(core::TaskId id, int attempt, const std::string& trouble);
   void Judge(core::TaskId id, int attempt, const MpsEvidence& mps);
   core::ExitInfo Classify(const task::ShimEvent& event, const MpsEvidence& mps);
@@ -97,7 +97,7 @@ class Ends {
   GpuEvidence& gpus_;
   PostEvent post_;
   base::Time opened_;  // events before this time are unknown
-  // Ends that will be posted to the core after further evidence has arrived.
+  // Ends that will be posted to the core once further evidence arrives.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts whose end the shim has reported but the core has not handled yet.
   std::unordered_map<std::uint64_t, EndedAttempt> ended_;

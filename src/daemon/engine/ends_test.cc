@@ -89,7 +89,7 @@ TEST_F(EndsTest, ACudaErrorWaitsForTheDriversNextReading) {
   ASSERT_EQ(posted_.size(), 1U);
   EXPECT_EQ(Kind(), ExitKind::kDeviceFault) << "the GPU has fallen off the bus";
   waiting_[0]();
-  EXPECT_EQ(posted_.size(), 1U) << "judged once";
+  EXPECT_EQ(posted_.size(), 1U) << "it is judged only once";
 }
 
 TEST_F(EndsTest, UsesTheOriginOfAFaultFromTheKernelsLog) {
@@ -114,7 +114,7 @@ TEST_F(EndsTest, AnAttemptThatCouldNotBeginOnABrokenGpuDoesNotCount) {
   trials_[0]("CUDA hangs");
   ASSERT_EQ(posted_.size(), 1U);
   const auto& failed = std::get<core::LaunchFailed>(posted_[0]);
-  EXPECT_TRUE(failed.interrupted) << "not counted";
+  EXPECT_TRUE(failed.interrupted) << "the failure is not counted";
   EXPECT_EQ(failed.text, "CUDA hangs");
 }
 

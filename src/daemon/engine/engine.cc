@@ -300,8 +300,8 @@ void Engine::NoteChange(const core::TaskChanged& change) {
     if (seen) next_.rows.observations.push_back(*std::move(seen));
     NoteJobReturn(record);
   }
-  // Nothing is stored before the estimate is known. After a restart the estimate is requested
-  // again.
+  // The record is stored only once the estimate is known. After a restart, the estimate is
+  // requested again.
   if (record.state == core::TaskState::kEstimating) return;
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
 }

@@ -36,11 +36,11 @@ class Engine {
   // The services that the engine needs from the loop around it.
   class Host : public GpuEvidence {
    public:
-    virtual void RequestTurn() = 0;  // Turn() must be called once, soon
+    virtual void RequestTurn() = 0;  // the loop must call Turn() once, soon
     // For each job, the loop must call TakeEstimate() or Post(EstimateReady).
     virtual void RequestEstimates(std::vector<EstimateJob> jobs) = 0;
-    virtual void WakeAt(base::Time when) = 0;  // Post(WakeUp) must be called at this time
-    // The store has failed. Turn() must be called again a second later.
+    virtual void WakeAt(base::Time when) = 0;  // the loop must post WakeUp at this time
+    // Called when the store has failed. The loop must call Turn() again a second later.
     virtual void RetryTurnLater() = 0;
     virtual void TaskChanged(const core::TaskChanged& change) = 0;  // the change is durable
     virtual void NoticesChanged() {}  // the store has new notices or new results
@@ -56,8 +56,8 @@ class Engine {
   // their shims).
   Result<Unit> Start(std::vector<core::GpuInfo> gpus);
 
-  // Calls `answer` once the tasks are durable. Errors: those of Intake::AcceptShare; kIo if nothing
-  // was accepted.
+  // Calls `answer` once the tasks are durable. On failure, `answer` gets an error of
+  // Intake::AcceptShare, or kIo if nothing was accepted.
   void Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer);
   // The next turn handles the event. `done` is called once its effects are durable, or with kIo if
   // they will become durable only later.
@@ -67,15 +67,15 @@ class Engine {
   void TakeEstimate(EstimateResult result);
   // Resets the calibration to the shipped one. `done` is called once this is durable.
   void ForgetCalibration(Done done);
-  // Adds a line to the task's history about a change that is posted next.
+  // Adds a line to the task's history about the change that will be posted next.
   void Note(core::TaskId id, const std::string& what);
-  // Requeues a finished task, or stops a running task and then requeues it. what: for the history,
-  // as in Note().
+  // Requeues a finished task, or stops a running task and then requeues it. `what` is added to the
+  // history, as in Note().
   void Requeue(core::TaskId id, const std::string& what, Done done);
   // Changes the request of an unfinished task. If the task holds GPUs, only the changes listed at
-  // core::TaskEdited are allowed. what: one line for the history. Errors: those of
-  // Intake::CheckEdit; kUnavailable while the task's memory is being estimated or another change to
-  // the task has not been stored yet.
+  // core::TaskEdited are allowed. what: one line for the history. `done` gets the errors of
+  // Intake::CheckEdit, or kUnavailable while the task's memory is being estimated or another change
+  // to the task has not been stored yet.
   void Edit(const store::StoredTask& task, const task::TaskSpec& wanted, const std::string& what,
             Done done);
   // Stores the beginning or end of a drain and posts it to the core (core::DrainRequested,
@@ -88,10 +88,10 @@ class Engine {
   void Open(Done done = nullptr);
   // When and why the server closes; empty if the server is open.
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
-  // Numbers a reservation, stores it and passes it to the core. Errors: kInvalid for unknown GPUs,
-  // kConflict if another reservation has these GPUs at that time.
+  // Assigns a number to a reservation, stores it and passes it to the core. Returns kInvalid for
+  // unknown GPUs, and kConflict if another reservation has these GPUs at that time.
   Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
-  // Removes a reservation. who: the user who requested this. Errors: kNotFound.
+  // Removes a reservation at the request of the user `who`. Returns kNotFound if it does not exist.
   Result<Unit> Unbook(core::ReservationId id, const std::string& who, Done done = nullptr);
   const Reservations& reservations() const { return reservations_; }
   // Applies new options. Options that need a restart must keep their old values. Running attempts
@@ -196,7 +196,7 @@ class Engine {
   // Events for tasks that the core does not have yet. They are held back because the core would
   // ignore them.
   std::vector<std::pair<core::Event, Done>> early_;
-  Decided next_;     // grows until the next turn
+  Decided next_;     // collected until the next turn
   Decided decided_;  // decisions of the last turn that are not durable yet
   std::string store_trouble_;
   bool stopped_ = false;

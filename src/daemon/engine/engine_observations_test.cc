@@ -232,7 +232,7 @@ TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithCurrentKnowledge) {
   result.estimate = core::Estimate{4'900, "history", 4'800};
   engine_->TakeEstimate(std::move(result));
   engine_->Turn();
-  EXPECT_EQ(started_, 2) << "the number of the attempt continues";
+  EXPECT_EQ(started_, 2) << "attempt numbers continue";
   EXPECT_EQ(store_->Get(id)->record.estimate->method, "history");
 }
 
@@ -251,7 +251,7 @@ TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {
     Open();
     const core::TaskRecord& record = *engine_->scheduler().Find(id);
     EXPECT_LE(record.submitted, clock_.Now());
-    EXPECT_EQ(record.attempt->started, record.attempt->launched) << "both follow";
+    EXPECT_EQ(record.attempt->started, record.attempt->launched) << "both are corrected";
     return base::Seconds(clock_.Now() - *record.attempt->started);
   };
   keep(base::BootId());
@@ -259,19 +259,19 @@ TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {
   EXPECT_NEAR(ran_s(3'600'000'000), real_s, 10) << "a thousand hours ahead";
   EXPECT_NEAR(ran_s(500'000), real_s, 10) << "set back";
   keep("an earlier boot");
-  EXPECT_GT(ran_s(3'600'000'000), 3'000'000) << "the process did not start in this boot";
+  EXPECT_GT(ran_s(3'600'000'000), 3'000'000) << "the process did not start during this boot";
 }
 
 TEST_F(ObservationTest, NoTimeIsInTheFutureIfTheClockWasSetBack) {
   const core::TaskId pauses = Submit();
   Tell({.kind = task::ShimEventKind::kLaunchFailed, .id = pauses, .attempt = 1, .waits = true});
-  const core::TaskId starts = Submit();  // as for a lease, no file contains the start time
+  const core::TaskId starts = Submit();  // no file contains the start time, as with a lease
   const base::Time ahead = clock_.Now();
   ASSERT_GT(store_->Get(pauses)->record.not_before, ahead);
   ASSERT_EQ(store_->Get(starts)->record.attempt->launched, ahead);
   clock_ = base::FakeClock(ahead - base::Duration(500'000));
   Open();
-  EXPECT_LT(engine_->scheduler().Find(pauses)->not_before, ahead) << "a pause of seconds";
+  EXPECT_LT(engine_->scheduler().Find(pauses)->not_before, ahead) << "the pause lasts only seconds";
   EXPECT_LE(engine_->scheduler().Find(starts)->attempt->launched, clock_.Now());
 }
 
@@ -305,7 +305,7 @@ TEST_F(ObservationTest, WaitingTasksKeepTheirOrderIfTheClockWasBehind) {
   Open();
   EXPECT_EQ(engine_->scheduler().Find(second)->submitted, submitted);
   EXPECT_EQ(engine_->scheduler().Find(third)->submitted, submitted);
-  EXPECT_EQ(store_->Get(third)->record.submitted, submitted) << "for carma list";
+  EXPECT_EQ(store_->Get(third)->record.submitted, submitted) << "carma list shows this time";
 }
 
 TEST_F(ObservationTest, WaitingTasksKeepTheirWaitIfTheClockWasAheadBefore) {

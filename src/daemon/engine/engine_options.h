@@ -25,13 +25,13 @@ namespace carma::daemon {
 
 // Whether and how a task's Slurm job is requeued.
 struct JobReturnPlan {
-  std::optional<store::JobReturnRow> row;  // empty: not requeued
+  std::optional<store::JobReturnRow> row;  // empty if not requeued
   std::string told;                        // a line for the history, or empty
 };
 
 struct EngineOptions {
   core::PolicyConfig policy;
-  core::HostInfo host;            // cores and memory available to tasks; empty: not counted
+  core::HostInfo host;            // cores and memory available to tasks; empty if not counted
   task::CgroupControls controls;  // the limits that the kernel enforces
   std::vector<int> all_cores;     // the machine's cores, including those not available to tasks
   bool cpu_cap = false;           // as in task::LaunchOrder
@@ -47,8 +47,8 @@ struct EngineOptions {
   std::optional<base::Duration> default_time_limit;
   NoticeRules notices;
   std::map<std::string, std::string> task_environment;  // environment variables for all tasks
-  std::string socket;         // CARMA_SOCKET for tasks that do not set it; empty: none
-  MpsServers* mps = nullptr;  // must outlive the engine; null: MPS has never been used
+  std::string socket;         // CARMA_SOCKET for tasks that do not set it; may be empty
+  MpsServers* mps = nullptr;  // must outlive the engine; null if MPS was never used
   bool share_by_mps = false;  // share GPUs through MPS servers instead of streams
   std::string mps_dir;
   task::MpsScope mps_servers = task::MpsScope::kGpu;
@@ -58,12 +58,12 @@ struct EngineOptions {
   // the kernel does not enforce limits. With mps_memory_limit, all processes of a task together may
   // use the task's claim plus margin.
   std::vector<std::string> limiter;
-  // The loop on which the user names of processes are delivered (process_faces.h); null: UIDs are
-  // shown instead of names.
+  // The loop on which the user names of processes are delivered (process_faces.h). If null, UIDs
+  // are shown instead of names.
   std::shared_ptr<boost::asio::io_context> loop;
-  // Collects observations from finished tasks; null: CARMA does not learn from tasks.
+  // Collects observations from finished tasks. If null, CARMA does not learn from tasks.
   std::shared_ptr<estimate::History> history;
-  // Called for tasks whose attempt has ended (see MayComeBack()); null: Slurm jobs are not
+  // Called for tasks whose attempt has ended (see MayComeBack()). If null, Slurm jobs are not
   // requeued.
   std::function<JobReturnPlan(const core::TaskRecord&)> job_return;
 };

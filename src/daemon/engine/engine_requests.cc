@@ -90,8 +90,7 @@ void Engine::Requeue(core::TaskId id, const std::string& what, Done done) {
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }
 
-// Whether the task is being changed: no turn has handled the change yet, or the change is not
-// durable yet.
+// Whether a change to the task has not been handled by a turn yet or is not durable yet.
 bool Engine::IsBeingChanged(core::TaskId id) const {
   const auto is_edit = [&](const store::EditedDescription& edit) { return edit.task == id; };
   const auto changes_priority = [&](const core::Event& event) {

@@ -85,7 +85,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
     return engine_->Start(gpus_);
   }
-  // Makes reservations through the engine, which numbers them from 1. The scenarios do the same.
+  // Makes reservations through the engine, which numbers them from 1, as the scenarios do.
   void Book(const std::vector<core::ReservedPeriod>& periods) {
     const auto wanted = [&](core::ReservationId id) {
       return std::ranges::find(periods, id, [](const core::ReservedPeriod& each) {
@@ -104,7 +104,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
       ASSERT_EQ(*id, each.booking.id);
     }
   }
-  // Stores a task directly, because Submit() chooses task numbers and a scenario has its own.
+  // Stores a task directly, because Submit() would choose a number but the scenario has its own.
   void Keep(const core::TaskSubmitted& submitted) {
     task::TaskSpec spec;
     spec.name = "t";

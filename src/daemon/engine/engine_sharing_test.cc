@@ -184,7 +184,7 @@ TEST_F(SharingTest, AClientStartsOnceItsServerAndItsLimitsAreDurable) {
   EXPECT_THAT(launcher_.started, IsEmpty());
   EXPECT_EQ(Record(id).state, TaskState::kLaunching);
   servers_.answers[0](MpsPlace{});
-  EXPECT_THAT(launcher_.started, IsEmpty()) << "not before it is durable";
+  EXPECT_THAT(launcher_.started, IsEmpty()) << "it starts only once this is durable";
   Settle();
   ASSERT_EQ(launcher_.started.size(), 1U);
   const core::Sharing sharing = Record(id).attempt->sharing;
@@ -217,7 +217,7 @@ TEST_F(SharingTest, AClientWithAPartitionHasItsSmsInsteadOfALimit) {
   const core::TaskId other = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.3; });
   Answer(MpsPlace{.note = "It has none."});
   sharing = Record(other).attempt->sharing;
-  EXPECT_EQ(sharing.thread_percent, 30) << "every driver has this limit";
+  EXPECT_EQ(sharing.thread_percent, 30) << "every driver supports this limit";
   EXPECT_EQ(sharing.note, "It has none.");
   Submit();
   EXPECT_EQ(servers_.clients.back().sm_share, 0);
@@ -268,7 +268,7 @@ TEST_F(SharingTest, TheKernelLimitsATaskToItsPromiseWithAndWithoutMps) {
   const core::TaskId unknown = Submit([](task::TaskSpec& spec) { spec.memory_mib.reset(); });
   Settle();
   EXPECT_EQ(Record(unknown).attempt->sharing.group_limit_mib, 0);
-  EXPECT_THAT(launcher_.started.back().limiter, IsEmpty()) << "nothing is promised";
+  EXPECT_THAT(launcher_.started.back().limiter, IsEmpty()) << "no memory is promised";
 }
 
 TEST_F(SharingTest, TheLimitFollowsThePromisesOfOtherTasks) {
@@ -367,7 +367,7 @@ TEST_F(SharingTest, TasksThatAreNoMpsClientsNeedNoServer) {
     spec.environment["CUDA_MPS_PIPE_DIRECTORY"] = "/mine";
   });
   EXPECT_EQ(Record(alone).attempt->sharing.method, SharingMethod::kAlone)
-      << "durable with the decision";
+      << "stored together with the decision";
   EXPECT_FALSE(launcher_.started.back().extra_environment.contains("CUDA_MPS_PIPE_DIRECTORY"));
   const core::TaskId instance = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.5; });
   EXPECT_EQ(Record(instance).attempt->sharing.method, SharingMethod::kMig);
@@ -510,7 +510,7 @@ TEST_F(SharingTest, AnEndWithTheMessageOfAFaultWaitsForTheDriversReport) {
   EXPECT_EQ(record.exit->kind, ExitKind::kGpuFault);
   EXPECT_THAT(record.exit->detail, HasSubstr("Xid 31"));
   EXPECT_EQ(End(Client(), "ValueError: x\n").exit->kind, ExitKind::kFailed);
-  EXPECT_EQ(readings_, 1) << "an ordinary failure does not wait";
+  EXPECT_EQ(readings_, 1) << "an ordinary failure does not wait for a reading";
 }
 
 TEST_F(SharingTest, XidsBeforeTheStartAreNotTheTasksFault) {
@@ -561,7 +561,7 @@ TEST_F(SharingTest, AProgramFaultMayBeTheNeighboursFault) {
   ASSERT_EQ(Record(first).attempt->placement, Record(second).attempt->placement);
   xids_ = {13};
   EXPECT_EQ(End(first, "").exit->kind, ExitKind::kFailed);
-  EXPECT_EQ(End(second, "").exit->kind, ExitKind::kGpuFault) << "alone there now";
+  EXPECT_EQ(End(second, "").exit->kind, ExitKind::kGpuFault) << "it is now alone on the GPU";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Starts the engine: reads the store and takes over the tasks of the earlier run.
+// Starts the engine: reads the store and takes over the tasks of the previous run.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace carma::daemon {
 
-// Finds the GPUs of each placement by UUID, because GPU indexes may have changed since the earlier
+// Finds the GPUs of each placement by UUID, because GPU indexes may have changed since the previous
 // run.
 Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   core::TaskRecord record = std::move(stored.record);
@@ -37,12 +37,12 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
 // Smaller differences are ignored, because a process starts a little before its start is reported.
 constexpr std::chrono::seconds kClockStep{30};
 
-// The machine's clock may have been set since the earlier run. Without a correction, the clock
-// change would count as run time, so running tasks could reach their time limits and be charged for
-// it.
+// The machine's clock may have been set since the previous run. Without a correction, the clock
+// change would count as run time, so running tasks could be charged for it or reach their time
+// limits.
 void Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
-  // After a failure the pause begins when the task is queued again.
+  // The pause after a failure begins when the task is requeued.
   if (record.not_before)
     *record.not_before -= record.queued_since - std::min(record.queued_since, now);
   record.submitted = std::min(record.submitted, now);

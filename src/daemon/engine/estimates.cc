@@ -37,8 +37,7 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
          a.spec.model_summary == b.spec.model_summary;
 }
 
-// Makes only one estimate for consecutive identical tasks, such as those of an array, which differ
-// only in their index.
+// Makes only one estimate for consecutive tasks that are identical except for their array index.
 class Memory {
  public:
   explicit Memory(const estimate::Appraiser& appraiser, const estimate::Summary& summary)
@@ -142,7 +141,7 @@ void EstimateService::Ask(std::vector<EstimateJob> jobs, Take take) {
   if (!reading_) ReadNext();
 }
 
-// No time limit is needed, because nothing is read from a file that could hang.
+// No time limit is needed, because this does not read any file.
 void EstimateService::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
   plain_.Ask(
       [slice, summary = std::move(summary), appraiser = appraiser_] {

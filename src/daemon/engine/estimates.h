@@ -28,7 +28,7 @@ struct EstimateJob {
   task::TaskSpec spec;  // the environment may be missing
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string user;  // the user's name at submission; empty: not checked
+  std::string user;  // the user's name at submission; not checked if empty
 };
 
 struct EstimateResult {
@@ -61,7 +61,7 @@ class EstimateService {
   // Applies the new settings to later calls to Ask.
   void Follow(estimate::AppraisalRules rules, base::Duration time_limit);
 
-  // Reads the summary with the privileges of the task's user. Errors: kDenied if the UID now
+  // Reads the summary with the privileges of the task's user. Returns kDenied if the UID now
   // belongs to a different user.
   static Result<std::string> ReadSummaryFile(const EstimateJob& job);
 

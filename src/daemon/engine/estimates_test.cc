@@ -183,7 +183,7 @@ TEST_F(EstimateServiceTest, AFileThatHangsDelaysNoOtherTasks) {
   stated.spec.memory_mib = 5'000;
   service.Ask({stated, Job(4, "/good")});
   Await(4);
-  EXPECT_EQ(order_.front(), 2U) << "a task without a summary waits for no file";
+  EXPECT_EQ(order_.front(), 2U) << "a task without a summary does not wait for files";
   EXPECT_FALSE(results_[1].estimate);
   EXPECT_THAT(results_[1].forecast.remarks,
               ElementsAre(HasSubstr("no estimate: /hangs: could not be read within 0.1 s")));
@@ -198,11 +198,11 @@ TEST_F(EstimateServiceTest, AbandonsNoMoreThanAFewThreads) {
   for (std::uint64_t id = 1; id <= kTasks; ++id)
     service.Ask({Job(id, "/hangs/" + std::to_string(id))});
   Await(kTasks);
-  EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "not even tried";
+  EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "it was not even opened";
   EXPECT_THAT(results_[kTasks].forecast.remarks, ElementsAre(HasSubstr("reads are still pending")));
   files_->LetGo();
-  // The hanging reads return one by one. Their results come too late, but afterwards files are read
-  // again.
+  // The hanging reads return one by one. Their results come too late to be used, but files can then
+  // be read again.
   bool read_again = false;
   for (int round = 0; round < 1'000 && !read_again; ++round) {
     results_.clear();
@@ -223,7 +223,8 @@ TEST_F(EstimateServiceTest, NewRulesApplyToLaterRequests) {
   service.Ask({Job(2, "/good")});
   Await(2);
   ASSERT_TRUE(results_[1].estimate && results_[2].estimate);
-  EXPECT_LT(results_[2].estimate->peak_mib, results_[1].estimate->peak_mib) << "the likely value";
+  EXPECT_LT(results_[2].estimate->peak_mib, results_[1].estimate->peak_mib)
+      << "the most likely value is used";
 }
 
 TEST_F(EstimateServiceTest, ACallbackOfItsOwnGetsTheResults) {

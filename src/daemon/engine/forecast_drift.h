@@ -1,5 +1,5 @@
-// Checks whether each method's predictions of memory, SM activity and slowdown were right for the
-// most recently finished tasks. Pure.
+// Checks whether each method's predictions of memory, SM activity and slowdown were accurate for
+// the most recently finished tasks. Pure.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ class ForecastDrift {
  private:
   struct Method {
     std::deque<report::Forecast> last;
-    std::string sentence;  // about its drift; empty: none
+    std::string sentence;  // about its drift; empty if there is none
   };
   static std::string JudgeMemory(const Method& method, double coverage);
 

@@ -77,7 +77,7 @@ TEST(ForecastDrift, ActivityDriftsIfHalfOfTheTasksAreFarOff) {
   record.profile.Edit().sm_active = 0.4;
   record.seen.Edit().sm_active = 0.5;
   for (int i = 0; i < 20; ++i) drift.Take(record, 0.9);
-  EXPECT_THAT(drift.Sentences(), IsEmpty()) << "a quarter more is within the usual error";
+  EXPECT_THAT(drift.Sentences(), IsEmpty()) << "an excess of a quarter is within the usual error";
   record.seen.Edit().sm_active = 0.8;
   for (int i = 0; i < 21; ++i) drift.Take(record, 0.9);
   EXPECT_THAT(drift.Sentences(),

@@ -40,7 +40,7 @@ core::TaskId Behind(core::TaskId first, std::size_t tasks) {
 
 Result<Unit> Intake::Open() {
   next_id_ = CARMA_TRY(store_.NextId());
-  // These submissions were never accepted: carmad was killed before it stored their last piece.
+  // Submissions that were never accepted, because carmad was killed before storing the last piece.
   given_up_ = CARMA_TRY(store_.Arrivals());
   return Unit{};
 }

@@ -32,7 +32,7 @@ struct Submitter {
   std::string request = {};
   // kLater for leases, because a power failure kills the process that holds the lease anyway.
   store::Durability durability = store::Durability::kNow;
-  std::optional<core::TaskId> task = {};  // the running task that submitted; empty: none
+  std::optional<core::TaskId> task = {};  // the running task that made the submission, if any
 };
 
 struct Submitted {
@@ -59,7 +59,7 @@ class Intake {
   // Called for each stored task with notifications.
   using Hear = std::function<void(core::TaskId, std::optional<core::TaskId> array)>;
   void OnNotify(Hear hear) { wants_notices_ = std::move(hear); }
-  // Must be called once before all other functions. Errors: store errors.
+  // Must be called once, before all other functions. Returns the errors of the store.
   Result<Unit> Open();
 
   // Records the output files of an unfinished task from an earlier run.
@@ -71,7 +71,7 @@ class Intake {
   // and adds TaskSubmitted for a share of the accepted tasks. Each submission is checked separately
   // (kInvalid if it has no tasks, names an unknown class or exceeds a limit; kDenied if the user
   // may not use the account; kConflict if a task can never fit, the queue is full or the name was
-  // used by another submission; kNotFound if a dependency is unknown). Errors: kIo if the store
+  // used by another submission; kNotFound if a dependency is unknown). Returns kIo if the store
   // failed and this share is refused. Even then, tasks accepted earlier reach the core, in `events`
   // or with a later share.
   Result<Unit> AcceptShare(std::vector<core::Event>& events);
@@ -84,21 +84,21 @@ class Intake {
   // Whether the task has been accepted but not yet sent to the core.
   bool IsUntold(core::TaskId id) const;
 
-  // Makes successive equal requests share their memory.
+  // Lets consecutive equal requests share memory.
   base::CopyOnWrite<core::TaskRequest> Shared(core::TaskRequest request);
   // Fills in the final states of dependencies that the core no longer has.
   Result<Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
-  // Returns the request that an unfinished task would have after the edit. Errors: kInvalid if a
-  // limit is exceeded; kDenied if the user may not use the account; kConflict if the task can never
-  // fit or a dependency ended in the wrong state; kNotFound if a dependency is unknown, or is the
-  // task itself or a newer one.
+  // Returns the request that an unfinished task would have after the edit. Fails with kInvalid if a
+  // limit is exceeded, with kDenied if the user may not use the account, with kConflict if the task
+  // can never fit or a dependency ended in the wrong state, and with kNotFound if a dependency is
+  // unknown, or is the task itself or a newer one.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                          const task::TaskSpec& wanted);
 
   // Checks whether a finished task may be requeued. returning: number of the user's other tasks
-  // that this turn requeues. Errors: kInvalid if a limit is exceeded; kDenied if the user may no
-  // longer use the account; kConflict if the queue is full.
+  // that this turn requeues. Returns kInvalid if a limit is exceeded, kDenied if the user may no
+  // longer use the account, and kConflict if the queue is full.
   Result<Unit> CheckReturn(const core::TaskRequest& request, const std::string& name,
                            std::size_t returning);
 
@@ -157,8 +157,8 @@ class Intake {
   std::size_t QueuedOf(std::uint32_t uid);
   // Checks the tasks in [begin, end). Returns a warning, or an empty string.
   Result<std::string> Check(const Submission& submission, std::size_t begin, std::size_t end);
-  // The number of tasks of this user (or of all users) that are accepted or being stored but have
-  // not reached the core.
+  // The number of tasks of this user (or of all users if empty) that are accepted or being stored
+  // but have not reached the core.
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
                                   std::size_t more,
@@ -171,8 +171,8 @@ class Intake {
   Result<Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
                                    std::size_t end) const;
   // Returns a warning if a task can never run because another task did not end as required;
-  // otherwise empty. The submission is accepted anyway: in a script that submits a chain of tasks,
-  // the first task can fail before the next one is submitted.
+  // otherwise empty. The submission is accepted anyway, because in a script that submits a chain of
+  // tasks, the first task can fail before the next one is submitted.
   Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 

@@ -44,7 +44,7 @@ Result<Unit> Intake::CheckRoom(std::size_t wanted, std::uint32_t uid, std::strin
     return Conflict("the queue would hold more than {} tasks (task.max_queued)",
                     options_.max_queued_tasks);
   }
-  // Counting the user's tasks is slow if there are very many, so they are counted only if the limit
+  // Counting the user's tasks is slow if there are many, so they are counted only if the limit
   // could be exceeded.
   if (all <= options_.max_queued_per_user) return Unit{};
   const std::size_t own = QueuedOf(uid);

@@ -62,7 +62,7 @@ class IntakeTest : public ::testing::Test {
 
 TEST_F(IntakeTest, StoresNumbersAndAnswersAcceptedTasks) {
   Submit({Spec(), Spec()});
-  EXPECT_TRUE(answers_.empty()) << "not before it is durable";
+  EXPECT_TRUE(answers_.empty()) << "it is answered only once it is durable";
   const Result<std::vector<core::Event>> accepted = Accept();
   ASSERT_TRUE(accepted);
   ASSERT_EQ(accepted->size(), 2U);
@@ -87,7 +87,7 @@ TEST_F(IntakeTest, JudgesEachSubmissionSeparately) {
   EXPECT_EQ(answers_[0].error().code, ErrorCode::kInvalid);
   EXPECT_THAT(answers_[1].error().message, HasSubstr("can never run here"));
   EXPECT_EQ(answers_[2].error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(answers_[3]->first, core::TaskId{1}) << "the refused ones took no number";
+  EXPECT_EQ(answers_[3]->first, core::TaskId{1}) << "refused submissions use no numbers";
   EXPECT_THAT(answers_[4].error().message, HasSubstr("more than 3 tasks"));
 }
 
@@ -100,7 +100,7 @@ TEST_F(IntakeTest, WarnsIfAnotherUnfinishedTaskWritesTheOutputFile) {
     EXPECT_TRUE(Accept());
     return answers_.back() ? answers_.back()->warning : answers_.back().error().message;
   };
-  EXPECT_EQ(warning({log, log}), "") << "carma submit warns of an array";
+  EXPECT_EQ(warning({log, log}), "") << "carma submit itself warns about an array";
   EXPECT_EQ(warning({log}), "tasks 2 and 3 both write to /out/log; use %j in the file name");
   task::TaskSpec errors = Spec();
   errors.stderr_path = "/out/log";
@@ -112,7 +112,7 @@ TEST_F(IntakeTest, WarnsIfAnotherUnfinishedTaskWritesTheOutputFile) {
   intake_.Submit({log}, {1001, 100, "eve"},
                  [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
   EXPECT_TRUE(Accept());
-  EXPECT_EQ(answers_.back()->warning, "") << "another user's file";
+  EXPECT_EQ(answers_.back()->warning, "") << "the other task belongs to another user";
   EXPECT_THAT(warning({log}), HasSubstr("tasks 7 and 9 both write"))
       << "the last task of this user, which appends";
   store::StoredTask ended = store_->Get(core::TaskId{9}).value();
@@ -190,7 +190,7 @@ TEST_F(IntakeTest, ANamedSubmissionIsAcceptedOnce) {
   submit(1001, 1);
   EXPECT_EQ(Accept()->size(), 1U);
   EXPECT_EQ(answers_.at(3).error().code, ErrorCode::kConflict) << "another submission";
-  EXPECT_EQ(answers_.at(4)->first, core::TaskId{2}) << "names are each user's own";
+  EXPECT_EQ(answers_.at(4)->first, core::TaskId{2}) << "each user's names are separate";
   ASSERT_TRUE(store_->Begin());
   ASSERT_TRUE(store_->ForgetRequests(clock_.Now() + base::Duration(1)));
   ASSERT_TRUE(store_->Commit());
@@ -215,7 +215,7 @@ TEST_F(IntakeTest, KeepsNothingForEstimatesOfTasksWithoutGpus) {
   Submit({spec});
   ASSERT_TRUE(Accept());
   EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{1})->spec.environment.empty())
-      << "from the store, which has the edit of its GPUs";
+      << "it is read from the store, which has the edited number of GPUs";
 }
 
 // Runs shares and returns the numbers of the tasks that reach the core.
@@ -244,7 +244,7 @@ TEST_F(IntakeTest, ChecksLimitsAndAccountsAtSubmission) {
   task::TaskSpec slow = Spec();
   slow.time_limit = core::Duration(7'200'000);
   for (const task::TaskSpec& spec : {strange, unknown, wide, slow, booked}) Submit({spec});
-  Submit({Spec(), Spec()});  // three tasks with the earlier one
+  Submit({Spec(), Spec()});  // three tasks, including the earlier one
   EXPECT_EQ(Accept()->size(), 1U);
   ASSERT_EQ(answers_.size(), 6U);
   EXPECT_EQ(answers_[0].error().code, ErrorCode::kDenied);
@@ -257,7 +257,7 @@ TEST_F(IntakeTest, ChecksLimitsAndAccountsAtSubmission) {
   const core::TaskRequest kept = store_->Get(answers_[4]->first)->record.request;
   EXPECT_EQ(kept.account, "vision");
   EXPECT_EQ(kept.time_limit, core::Duration(3'600'000))
-      << "without a time limit it gets the longest";
+      << "a task without a time limit gets the longest one";
 }
 
 TEST_F(IntakeTest, AnEditIsNotJudgedByRulesThatItDoesNotTouch) {
@@ -355,7 +355,8 @@ TEST_F(LargeSubmissionTest, OtherSubmissionsAreAcceptedInBetween) {
   EXPECT_THAT(Numbers(AcceptUntilNews()), ElementsAre(2, 3));
   EXPECT_EQ(answers_.at(0)->first, core::TaskId{2});
   Submit({Spec()});
-  EXPECT_THAT(Numbers(Accept()), ElementsAre(7, 4, 5)) << "and while the core still gets its tasks";
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(7, 4, 5))
+      << "even while tasks are still being sent to the core";
 }
 
 TEST_F(LargeSubmissionTest, ARefusalInTheMiddleLeavesNoTasks) {
@@ -364,7 +365,7 @@ TEST_F(LargeSubmissionTest, ARefusalInTheMiddleLeavesNoTasks) {
   EXPECT_THAT(answers_.at(0).error().message, HasSubstr("can never run here"));
   EXPECT_FALSE(intake_.HasMore());
   Submit({Spec()});
-  EXPECT_THAT(Numbers(Accept()), ElementsAre(1)) << "it took no number";
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(1)) << "the refused submission used no number";
 }
 
 TEST_F(LargeSubmissionTest, ADaemonThatEndsInTheMiddleHasAcceptedNothing) {
@@ -400,7 +401,7 @@ TEST_F(LargeSubmissionTest, ItsNameIsTakenOnceTheLastPieceIsStored) {
   submit(5);
   while (intake_.HasMore()) ASSERT_TRUE(Accept());
   EXPECT_EQ(answers_.at(0)->first, core::TaskId{1});
-  EXPECT_EQ(answers_.at(1)->first, core::TaskId{1}) << "a repetition";
+  EXPECT_EQ(answers_.at(1)->first, core::TaskId{1}) << "it repeats the first submission";
   answers_.clear();
   ASSERT_TRUE(store_->Begin());
   ASSERT_TRUE(store_->ForgetRequests(clock_.Now() + base::Duration(1)));
@@ -421,7 +422,7 @@ TEST_F(LargeSubmissionTest, DependentTasksReachTheCoreAfterTheirDependency) {
   after.dependencies = {{core::TaskId{5}, core::DependencyKind::kAfterOk, {}}};
   Submit({after});
   EXPECT_THAT(Numbers(Accept()), ElementsAre(3, 4));
-  EXPECT_TRUE(answers_.at(1)) << "it is accepted at once";
+  EXPECT_TRUE(answers_.at(1)) << "it is accepted immediately";
   EXPECT_THAT(Numbers(Accept()), ElementsAre(5, 6));
 }
 

@@ -19,7 +19,7 @@ struct JobOfTask {
 // Whether another run might succeed: the last attempt ran out of memory, was hit by a neighbour's
 // fault or a GPU fault, or had to leave.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
-// step_mib: the setting recovery.step. Errors: kConflict, with the reason, if the job is not
+// step_mib: the setting recovery.step. Returns kConflict with the reason if the job is not
 // requeued.
 Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
                                     std::span<const core::GpuInfo> gpus, std::int64_t step_mib,

@@ -9,8 +9,8 @@
 
 namespace carma::daemon {
 
-// Sets `known_final` for all dependencies on tasks that have ended. Errors: kNotFound for a
-// dependency on an unknown task; store errors.
+// Sets `known_final` for all dependencies on tasks that have ended. Returns kNotFound for a
+// dependency on an unknown task, and the errors of the store.
 inline Result<Unit> FillKnownEnds(store::Store& store,
                                   std::vector<core::Dependency>& dependencies) {
   for (core::Dependency& dependency : dependencies) {

@@ -62,7 +62,7 @@ std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<st
   const Result<task::TaskCgroup> group =
       task::TaskCgroup::Create(groups.path, fmt::format("carma-trial-{}", ::getpid()));
   if (!group) return group.error().message;
-  // A soft limit is not tried, because it would affect the groups above.
+  // Only a hard limit is tested, because a soft limit would affect the groups above.
   constexpr std::int64_t kAnyMib = 1024;
   const std::vector<std::string> words = task::LimitWords({{gpu_uuid, 0, kAnyMib}});
   Result<Unit> tried = task::LimitGpuMemory(limiter, group->path(), words);

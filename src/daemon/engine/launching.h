@@ -25,11 +25,11 @@ struct Launching {
   std::vector<std::string> limiter;  // EngineOptions::limiter
 };
 // Tests GPU memory limits by setting one for a temporary group on one GPU. Returns why they cannot
-// be set on this machine; empty if they can. Blocks as long as the driver call does, at most a few
-// seconds.
+// be set on this machine; empty if they can. Blocks for as long as the driver call takes, at most a
+// few seconds.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
-// Errors: those of task::MakeShimLauncher() and task::LeaseLauncher::Make().
+// Returns the errors of task::MakeShimLauncher() and task::LeaseLauncher::Make().
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
 // Tells the launcher which processes are waiting for leases. The launcher finds granted leases by

@@ -23,7 +23,7 @@ TEST(OpenLaunching, ReportsWhyTheMachinesLimitsAreNotEnforced) {
   const Result<Launching> opened = OpenLaunching(settings, "/no/such/program");
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->controls.why_not, "task.cgroups is false");
-  EXPECT_FALSE(opened->processes_counted_by_user) << "without a group of its own";
+  EXPECT_FALSE(opened->processes_counted_by_user) << "carmad has no group of its own";
   EXPECT_FALSE(opened->machine.cpus.empty());
 }
 

@@ -25,7 +25,7 @@ TEST(LineMeter, ShowsHowLongTheHeadWaitedForEachReason) {
       meter.Close(FromMs(60'000)),
       ElementsAre(LineWait{FromMs(1'000), FromMs(60'000), ReasonCode::kGpuMemory, Duration(4'000)},
                   LineWait{FromMs(1'000), FromMs(60'000), ReasonCode::kWarmUp, Duration(5'000)}));
-  EXPECT_THAT(meter.Close(FromMs(120'000)), IsEmpty()) << "nobody waited";
+  EXPECT_THAT(meter.Close(FromMs(120'000)), IsEmpty()) << "no task was waiting";
 }
 
 TEST(LineMeter, AContinuingWaitIsDividedBetweenRows) {

@@ -17,10 +17,10 @@ TEST(MpsClientCheck, AProcessMissingFromTwoListsBypassesTheServer) {
   check.Seen(kTrain, {10, 11});
   check.Seen(kOther, {20});
   const auto once = check.seen();
-  EXPECT_THAT(check.Compare(once, {10, 20}), IsEmpty()) << "it may have begun a moment ago";
+  EXPECT_THAT(check.Compare(once, {10, 20}), IsEmpty()) << "it may have only just started";
   EXPECT_THAT(check.outside(), IsEmpty());
   EXPECT_THAT(check.Compare(check.seen(), {10, 20}), ElementsAre(Pair(kTrain, ElementsAre(11))));
-  EXPECT_THAT(check.Compare(check.seen(), {10, 20}), IsEmpty()) << "told before";
+  EXPECT_THAT(check.Compare(check.seen(), {10, 20}), IsEmpty()) << "already reported";
   EXPECT_THAT(check.outside(), ElementsAre(Pair(kTrain, ElementsAre(11))));
   EXPECT_THAT(check.Compare(check.seen(), {10, 11, 20}), IsEmpty());
   EXPECT_THAT(check.outside(), IsEmpty()) << "it is a client now";

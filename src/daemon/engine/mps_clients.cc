@@ -67,7 +67,7 @@ MpsEvidence MpsClients::EvidenceOf(const Key& who, Time now) const {
   evidence.broke = client.server && std::ranges::any_of(broken_, [&](const Broken& each) {
                      return each.server == *client.server && client.since < each.when;
                    });
-  // A client can only be affected if it was attached when the fault occurred.
+  // A client can be affected only if it was attached when the fault occurred.
   if (blamed_ && blamed_->who != who && blamed_->server == client.server &&
       client.since < blamed_->when && now - blamed_->when < kBlameSpan)
     evidence.blamed = blamed_->who.first;

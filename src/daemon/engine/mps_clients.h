@@ -49,7 +49,7 @@ class MpsClients {
 
  private:
   struct Client {
-    std::optional<base::ProcessId> server;  // empty: unknown
+    std::optional<base::ProcessId> server;  // empty if unknown
     Time since;
   };
   struct Blamed {

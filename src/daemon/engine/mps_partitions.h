@@ -15,13 +15,12 @@ namespace carma::daemon {
 
 // The resources that an attempt gets from its server in addition to a client slot.
 struct MpsPlace {
-  std::string partition = {};  // as in core::Sharing; empty: none
+  std::string partition = {};  // as in core::Sharing; empty if there is none
   int sms = 0;
   std::string note = {};  // why it has no partition; empty if it needs none
 };
 
-// A server, the number of clients that it had before the new client joined, and the resources of
-// the new client.
+// The result of Join(): the server, how many clients it had before, and the new client's resources.
 struct MpsLook {
   task::MpsServer server;
   std::size_t clients = 0;
@@ -33,10 +32,10 @@ class MpsPartitions {
   using Key = MpsClients::Key;
   using Deadline = task::MpsControl::Deadline;
 
-  // Makes the attempt a client of the server and starts the server if necessary. share: requested
-  // fraction of the SMs; 0: none. A server started for a share uses partitions if the GPU supports
-  // them. Errors: those of task::MpsControl::Ready(); kConflict with a sentence if no partition is
-  // left, or if every client needs a partition and the attempt requests none.
+  // Makes the attempt a client of the server and starts the server if necessary. share: the
+  // requested fraction of the SMs, or 0. A server started for a share uses partitions if the GPU
+  // supports them. Returns the errors of task::MpsControl::Ready(), and kConflict with a sentence
+  // if no partition is left, or if every client needs a partition and the attempt requests none.
   Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
                        Deadline deadline);
   // Registers the partition of an attempt from an earlier run of the daemon.
@@ -49,14 +48,14 @@ class MpsPartitions {
 
  private:
   Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
-  // Errors: kUnavailable if the GPU does not support partitions, or if no attempt needs one.
+  // Returns kUnavailable if the GPU does not support partitions, or if no attempt needs one.
   Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
                         Deadline deadline);
   void RemoveUnowned(const task::MpsControl& control, Deadline deadline);
 
   std::map<Key, std::string> owned_;  // partitions without the GPU's UUID
   bool leftovers_ = false;
-  bool work_ = true;  // false: no partition could be added
+  bool work_ = true;  // false if no partition could be added
 };
 
 }  // namespace carma::daemon

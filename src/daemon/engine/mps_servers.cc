@@ -129,7 +129,7 @@ Entry* RealMpsServers::Find(const Key& client) {
   return server == clients_.end() ? nullptr : servers_.at(server->second).get();
 }
 
-// ---- clients that come ----
+// ---- attaching clients ----
 
 void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const Key who{client.id, client.attempt};
@@ -238,7 +238,7 @@ void RealMpsServers::Adopt(const MpsClient& client) {
       });
 }
 
-// ---- clients and servers that leave ----
+// ---- detaching clients and stopping servers ----
 
 void RealMpsServers::Detach(core::TaskId id, int attempt) {
   const Key who{id, attempt};

@@ -27,7 +27,7 @@ struct MpsClient {
   core::TaskId id{};
   int attempt = 0;
   task::MpsServerId server;
-  double sm_share = 0;         // requested partition, as a share of the SMs; 0: none
+  double sm_share = 0;         // requested partition, as a share of the SMs; 0 if none
   std::string partition = {};  // partition of an adopted attempt, as in core::Sharing; or empty
 };
 
@@ -78,8 +78,8 @@ struct MpsServersOptions {
   // A server without tasks exits after this time (real time).
   std::chrono::nanoseconds linger{60'000'000'000};
   std::chrono::nanoseconds probe{10'000'000'000};  // between two server checks; real time
-  // Delay before the next start after a failed start. Doubled after each further failure. Real
-  // time.
+  // Delay (real time) before the next start after a failed one. It doubles with each further
+  // failure.
   std::chrono::nanoseconds backoff{30'000'000'000};
 };
 std::unique_ptr<MpsServers> OpenMpsServers(std::shared_ptr<boost::asio::io_context> loop,

@@ -44,7 +44,7 @@ class MpsServersTest : public ::testing::Test {
     std::optional<Result<MpsPlace>> answer;
     servers_->Attach({id, 1, fake_.id, sm_share},
                      [&](Result<MpsPlace> given) { answer = std::move(given); });
-    EXPECT_FALSE(answer) << "never from inside the call";
+    EXPECT_FALSE(answer) << "never called before Attach() returns";
     EXPECT_TRUE(Until([&] { return answer.has_value(); }));
     return answer.value_or(Fail(ErrorCode::kIo, "no answer"));
   }
@@ -83,7 +83,7 @@ TEST_F(MpsServersTest, OneControlDaemonServesAllTasksAndEndsAfterTheLast) {
   EXPECT_TRUE(DaemonRuns());
   servers_->Detach(kSecond, 1);
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
-  ASSERT_TRUE(Attach(kFirst)) << "it starts again for the next task";
+  ASSERT_TRUE(Attach(kFirst)) << "the server starts again for the next task";
 }
 
 TEST_F(MpsServersTest, EachClientOfAServerWithPartitionsHasOne) {
@@ -130,7 +130,8 @@ TEST_F(MpsServersTest, AGpuWithoutPartitionsGetsAServerWithoutPartitions) {
   ASSERT_TRUE(place) << place.error().message;
   EXPECT_THAT(place->note, HasSubstr("its MPS server runs without SM partitions"));
   EXPECT_TRUE(Attach(kSecond)) << "clients without a share are allowed too";
-  EXPECT_EQ(fake_.Read("/runs").rfind("-d -S"), fake_.Read("/runs").find("-d -S")) << "tried once";
+  EXPECT_EQ(fake_.Read("/runs").rfind("-d -S"), fake_.Read("/runs").find("-d -S"))
+      << "partitions are tried only once";
 }
 
 TEST_F(MpsServersTest, DoesNotRetryAFailedStartForAWhile) {
@@ -139,7 +140,7 @@ TEST_F(MpsServersTest, DoesNotRetryAFailedStartForAWhile) {
   fake_.Remove("/refuse");
   const std::string runs = fake_.Read("/runs");
   EXPECT_THAT(Attach(kFirst).error().message, HasSubstr("no MPS on this device"));
-  EXPECT_EQ(fake_.Read("/runs"), runs) << "not asked again";
+  EXPECT_EQ(fake_.Read("/runs"), runs) << "not started again during the back-off";
   options_.backoff = milliseconds(0);
   Open();
   EXPECT_TRUE(Attach(kFirst));
@@ -173,7 +174,7 @@ TEST_F(MpsServersTest, EvidenceDoesNotWaitForAServerThatHangsForAnotherTask) {
   bool answered = false;
   servers_->Attach({kSecond, 1, fake_.id}, [&](const Result<MpsPlace>&) { answered = true; });
   EXPECT_FALSE(Evidence(kFirst).broke);
-  EXPECT_FALSE(answered) << "it still has most of its time";
+  EXPECT_FALSE(answered) << "most of its time limit remains";
   fake_.Remove("/hang");
 }
 
@@ -201,7 +202,7 @@ TEST_F(MpsServersTest, AServerThatIsFullTakesNoFurtherTask) {
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("mps_refused"), std::string::npos);
-  EXPECT_EQ(log.find("mps_refused"), log.rfind("mps_refused")) << "told once";
+  EXPECT_EQ(log.find("mps_refused"), log.rfind("mps_refused")) << "logged only once";
 }
 
 TEST_F(MpsServersTest, RemovesTheProcessesOfAClient) {
@@ -236,8 +237,8 @@ TEST_F(MpsServersTest, ReportsThatTheServerOfAClientDied) {
   EXPECT_FALSE(Evidence(kFirst).broke);
   KillServer();
   EXPECT_TRUE(Evidence(kFirst).broke);
-  EXPECT_FALSE(Evidence(kSecond).broke) << "not known here";
-  ASSERT_TRUE(Attach(kSecond)) << "at a new server";
+  EXPECT_FALSE(Evidence(kSecond).broke) << "it is not a client";
+  ASSERT_TRUE(Attach(kSecond)) << "it joins a new server";
   EXPECT_FALSE(Evidence(kSecond).broke);
   EXPECT_TRUE(Evidence(kFirst).broke);
 }
@@ -250,7 +251,7 @@ TEST_F(MpsServersTest, AServerOutlivesItsControlDaemon) {
   ASSERT_TRUE(Until([&] { return !base::Alive(*control); }));
   EXPECT_FALSE(Evidence(kFirst).broke);
   ASSERT_TRUE(Attach(kSecond));
-  EXPECT_TRUE(DaemonRuns()) << "a new one";
+  EXPECT_TRUE(DaemonRuns()) << "a new daemon has been started";
 }
 
 TEST_F(MpsServersTest, ReportsThatTheServerOfAClientHadAFault) {
@@ -263,12 +264,12 @@ TEST_F(MpsServersTest, ReportsThatTheServerOfAClientHadAFault) {
   EXPECT_TRUE(Evidence(kSecond).broke) << "it was a client then, although the server works again";
   EXPECT_FALSE(Evidence(kFirst).blamed);
   servers_->Blame(kFirst, 1);
-  EXPECT_FALSE(Evidence(kFirst).blamed) << "not by itself";
+  EXPECT_FALSE(Evidence(kFirst).blamed) << "a client is not blamed for its own failure";
   EXPECT_EQ(Evidence(kSecond).blamed, kFirst);
   options_.backoff = milliseconds(0);
   Open();
   ASSERT_TRUE(Attach(core::TaskId{4}));
-  EXPECT_FALSE(Evidence(core::TaskId{4}).broke) << "came later";
+  EXPECT_FALSE(Evidence(core::TaskId{4}).broke) << "it joined later";
 }
 
 TEST_F(MpsServersTest, TheNextCarmadTakesOverServers) {

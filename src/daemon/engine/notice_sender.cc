@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kMostRead = 2'000;
 constexpr std::size_t kMostAtOnce = 8;
-// Limit on one user's simultaneous notices, so that a mail or web server that hangs does not delay
+// Limit on one user's simultaneous notices. It keeps a hanging mail or web server from delaying
 // other users.
 constexpr std::ptrdiff_t kMostOfOneUser = 2;
 // Real time that carma-notify may take beyond the time limit.
@@ -134,7 +134,7 @@ void NoticeSender::Start(store::Notice notice) {
                                        .folder = "/"});
   if (!child)
     return TakeResult(std::move(notice), task::kNoticeAgain, std::strerror(child.error()));
-  if (!child->process) {  // its exit can be noticed only with a pidfd
+  if (!child->process) {  // its exit can be detected only with a pidfd
     ::kill(-child->pid, SIGKILL);
     ::waitpid(child->pid, nullptr, 0);
     return TakeResult(std::move(notice), task::kNoticeAgain, "no free file descriptor");

@@ -56,7 +56,7 @@ TEST(ProgressBoard, ShowsTheRemainingTimeOfTasksThatProgress) {
   board.Take({seen});
   EXPECT_THAT(board.Left(kNowMs).left, ElementsAre(std::pair(kReporter, core::Duration{60'000})));
   board.Take({seen});
-  EXPECT_THAT(board.Left(kNowMs).left, IsEmpty()) << "as before";
+  EXPECT_THAT(board.Left(kNowMs).left, IsEmpty()) << "no progress since the last reading";
 }
 
 TEST(ProgressBoard, ForgetsTasksThatHaveEnded) {

@@ -20,17 +20,17 @@ class Reservations {
       : calendar_(calendar) {}
 
   // Restores the reservations of an earlier run. Numbering continues from the last number used.
-  // Errors: kCorrupt.
+  // Returns kCorrupt for damaged rows.
   Result<Unit> Restore(const std::vector<store::ReservationRow>& rows);
-  // Numbers the reservation and stores the UUIDs of its GPUs, so the reservation stays correct if
-  // the GPU order changes after a restart. Errors: kInvalid for unknown GPUs or a past period,
-  // kConflict if any of the reservations would not get its GPUs.
+  // Assigns a number to the reservation and stores the UUIDs of its GPUs, so that it remains
+  // correct if the GPU order changes after a restart. Returns kInvalid for unknown GPUs or a past
+  // period, and kConflict if any of the reservations would not get its GPUs.
   Result<core::Reservation> Add(core::Reservation booking, std::span<const core::GpuInfo> gpus,
                                 core::Time now);
   void Remove(core::ReservationId id) { all_.erase(id); }
 
   const std::map<core::ReservationId, core::Reservation>& all() const { return all_; }
-  const core::Reservation* Find(core::ReservationId id) const;  // null: unknown
+  const core::Reservation* Find(core::ReservationId id) const;  // null if unknown
   // The reservation's current or next period; empty if it is over.
   std::optional<core::ReservedPeriod> NextOf(const core::Reservation& booking,
                                              core::Time now) const;

@@ -131,12 +131,12 @@ TEST(SharingRecipes, ALabOfTen) {
   EXPECT_EQ(server.Running(), (Counts{{"ada", 4}}));
   for (int i = 0; i < 20; ++i) server.Submit("bob");
   server.Hour();
-  EXPECT_EQ(server.Running(), (Counts{{"bob", 4}})) << "ada has had four GPU hours";
+  EXPECT_EQ(server.Running(), (Counts{{"bob", 4}})) << "ada has already used four GPU hours";
   server.Hour();
   EXPECT_EQ(server.Running(), (Counts{{"ada", 2}, {"bob", 2}}));
   const std::uint64_t look = server.Submit("ada", "", "interactive");
   const std::uint64_t second = server.Submit("ada", "", "interactive");
-  EXPECT_EQ(server.Why(look), core::ReasonCode::kTasksPerGpu) << "no task goes before it";
+  EXPECT_EQ(server.Why(look), core::ReasonCode::kTasksPerGpu) << "no task is ahead of it";
   server.Hour();
   EXPECT_EQ(server.Why(second), core::ReasonCode::kLimit);
 }
@@ -161,7 +161,7 @@ TEST(SharingRecipes, LongTrainingsAndShortTries) {
   const std::uint64_t spare = server.Submit("bob", "", "background");
   EXPECT_TRUE(server.Asked().empty());
   EXPECT_EQ(server.Why(spare), core::ReasonCode::kTasksPerGpu)
-      << "no task leaves for a lower priority";
+      << "no task is preempted for one of lower priority";
   const std::uint64_t look = server.Submit("bob", "", "interactive");
   EXPECT_EQ(server.Asked(), (std::vector<std::uint64_t>{1})) << "its time slice was over";
   EXPECT_EQ(server.Why(1), core::ReasonCode::kTimeSlot);

@@ -21,7 +21,7 @@ namespace {
 // driver calls.
 constexpr std::int64_t kLimitStepMib = 256;
 
-// The GPUs that can have an MPS server. MIG instances and GPUs that were never described cannot.
+// The GPUs that can have an MPS server. MIG instances and GPUs of unknown size cannot.
 std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
   std::string all;
   for (const core::GpuInfo& gpu : gpus) {
@@ -131,8 +131,8 @@ std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement
 
 std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
-  // A task that has left its plateau is promised its claim again. However, as long as promises to
-  // other tasks keep its limit below its claim, only the memory that it uses is counted.
+  // A task that has left its plateau is promised its claim again. However, while promises to other
+  // tasks keep its limit below its claim, only the memory that it uses is counted.
   const auto kept = [this](const core::Promise& promise) {
     const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
     const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;
@@ -277,7 +277,7 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   return order;
 }
 
-// The task's dedicated cores. If the task has none: all cores that are not dedicated to any task.
+// The task's dedicated cores or, if it has none, all cores that are not dedicated to any task.
 // Empty if no task has dedicated cores.
 std::string Starts::CoresOf(const core::TaskRecord& record) const {
   const core::HostShare& share = record.attempt->host;

@@ -65,7 +65,7 @@ class Starts {
   struct Arranged {
     task::LaunchOrder order;
     core::StartTask start;
-    std::optional<core::Sharing> sharing;  // empty: not yet known
+    std::optional<core::Sharing> sharing;  // empty until it is known
   };
 
   const core::GpuInfo& Gpu(const core::Placement& at) const;
@@ -81,8 +81,7 @@ class Starts {
   // limit.
   std::int64_t GroupLimitMib(const std::vector<core::Placement>& placement,
                              std::int64_t bound_mib) const;
-  // The limits of each task on its GPUs. They leave other tasks the memory that was promised to
-  // them.
+  // Each task's memory limits on its GPUs, which leave other tasks the memory promised to them.
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Rooms(base::Time now) const;
   // Handles the response of the MPS servers. The attempt starts once its sharing mode is durable.
   void TakeAttached(core::TaskId id, int attempt, const Result<MpsPlace>& attached);
@@ -93,8 +92,8 @@ class Starts {
   const core::Scheduler& core_;
   Attribution& attribution_;
   PostEvent post_;
-  // The cores that are not dedicated, in the format of base/cpu_list.h ("" means all cores); empty
-  // until it is set for the first task.
+  // The cores that are not dedicated, in the format of base/cpu_list.h ("" means all cores);
+  // nullopt until it is set for the first task.
   std::optional<std::string> shared_cores_;
   // Attempts that are waiting for an MPS client slot or for their sharing mode to become durable.
   std::unordered_map<std::uint64_t, Arranged> arranged_;

@@ -50,7 +50,7 @@ class TaskList {
   std::vector<std::int64_t> indices_;
   std::size_t shared_bytes_ = 0;  // size of the array's description or of the common environment
   Environment common_;
-  std::vector<bool> shares_;  // whether each task uses common_; empty: none does
+  std::vector<bool> shares_;  // whether each task uses common_; empty if none does
 };
 
 }  // namespace carma::daemon

@@ -31,7 +31,7 @@ TEST(TaskList, AnArrayIsOneDescription) {
   EXPECT_EQ(list.BytesOf(1), DescriptionBytes(Spec("a")));
   EXPECT_EQ(list.BytesOfAll(), 2 * list.BytesOf(1));
   EXPECT_TRUE(list.TakeBare(0).environment.empty());
-  EXPECT_EQ(list.At(1).environment.size(), 1U) << "the other tasks keep theirs";
+  EXPECT_EQ(list.At(1).environment.size(), 1U) << "the other tasks keep their environments";
 }
 
 TEST(TaskList, ABatchHasOneEnvironmentForTasksWithoutTheirOwn) {

@@ -153,7 +153,7 @@ void TaskNotices::Join(core::TaskId id, std::optional<core::TaskId> array) {
 }
 
 // This quick search is sufficient, because most descriptions have no notifications and a false
-// match only costs a check at each state change.
+// match costs only a check at each state change.
 void TaskNotices::JoinIfAsked(const store::StoredTask& task) {
   if (task.spec_json.contains("\"notify\":")) Join(task.record.id, task.record.request->array);
 }

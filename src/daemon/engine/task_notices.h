@@ -47,10 +47,10 @@ class TaskNotices {
   void Join(core::TaskId id, std::optional<core::TaskId> array);
   void JoinIfAsked(const store::StoredTask& task);  // calls Join() if the task has notifications
   void Leave(core::TaskId id);
-  // Returns the notices for a task's new state, which must be stored together with that state. A
-  // finished task is then no longer registered. Unless the rule asks for a notice about each task,
-  // an event is reported only once for the whole array. The array's end is then reported when its
-  // last task ends. Notices beyond the limits are returned in state kDropped.
+  // Returns the notices for a task's new state, which must be stored together with that state.
+  // Unregisters the task if it has finished. Unless the rule asks for a notice about each task, an
+  // event is reported only once for the whole array. The array's end is then reported when its last
+  // task ends. Notices beyond the limits are returned in state kDropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 
  private:

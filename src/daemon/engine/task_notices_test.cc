@@ -81,7 +81,7 @@ TEST_F(TaskNoticesTest, EachTargetGetsItsEventsOnce) {
   EXPECT_EQ(message.at("state"), "failed");
   EXPECT_THAT(message.at("text").get<std::string>(), HasSubstr("Task 1 (train.py) on "));
   EXPECT_EQ(last_[0].uid, 7U);
-  EXPECT_THAT(At(task, TaskState::kFailed), IsEmpty()) << "it has left";
+  EXPECT_THAT(At(task, TaskState::kFailed), IsEmpty()) << "it is no longer registered";
 }
 
 TEST_F(TaskNoticesTest, ACancelledTaskHasEndedButNotFailed) {

@@ -21,8 +21,7 @@ class Attribution {
   // main: the task's first process. Its parent, the shim, is a subreaper and adopts processes that
   // double-fork.
   //
-  // containers: the control group of the task's Docker containers (task::ContainerGroup); empty:
-  // none.
+  // containers: the control group of the task's Docker containers (task::ContainerGroup), or empty.
   void Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup,
            const std::string& containers = "");
   // Adds another process whose descendants belong to the task. Ignored if the task was not added.
@@ -46,7 +45,7 @@ class Attribution {
  private:
   struct Root {
     base::ProcessId main;
-    base::ProcessId shim;  // pid 0: unknown
+    base::ProcessId shim;  // pid 0 if unknown
     std::string cgroup;
     std::string containers;
     std::vector<base::ProcessId> others;

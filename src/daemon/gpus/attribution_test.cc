@@ -29,7 +29,7 @@ TEST(Attribution, ATaskMayHaveSeveralRoots) {
   EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
   attribution.AddRoot(kTask, base::SelfProcess());
   EXPECT_EQ(attribution.Find(::getpid()), kTask) << "although it was foreign before";
-  EXPECT_EQ(attribution.Find(::getppid()), std::nullopt) << "only processes below a root";
+  EXPECT_EQ(attribution.Find(::getppid()), std::nullopt) << "it is not below a root";
   attribution.Remove(kTask);
   EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
 }
@@ -71,7 +71,7 @@ TEST(Attribution, AProcessKeepsItsTaskIfItsParentsEnd) {
     return attribution.Find(kNobodys + 1, {.line = std::move(line), .cgroup = "", .face = {}});
   };
   EXPECT_EQ(find({{kNobodys + 1, 5}, {kNobodys, 1}}), kTask);
-  EXPECT_EQ(find({{kNobodys + 1, 5}}), kTask) << "it may also end while its line is read";
+  EXPECT_EQ(find({{kNobodys + 1, 5}}), kTask) << "its parent may have exited";
   EXPECT_EQ(find({{kNobodys + 1, 6}}), std::nullopt) << "another process with the same pid";
   EXPECT_EQ(find({}), std::nullopt);
 }

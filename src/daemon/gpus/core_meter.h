@@ -18,10 +18,10 @@ class CoreMeter {
   // proc: mount point of procfs.
   explicit CoreMeter(std::string proc = "/proc") : proc_(std::move(proc)) {}
 
-  // Returns means over the last ten seconds. Empty on the first call and if `proc` cannot be read.
-  // Must be called about once a second. Reads a few files in `proc` for each task and does not
-  // block. mains: the first process of each task. Descendants are included if the main thread of a
-  // process started them.
+  // Returns means over the last ten seconds, or nothing on the first call or if `proc` cannot be
+  // read. Must be called about once a second. Reads a few files in `proc` for each task and does
+  // not block. mains: the first process of each task. Descendants are included if the main thread
+  // of a process started them.
   std::optional<core::HostSampled> Read(base::Time now, const std::map<core::TaskId, pid_t>& mains);
 
  private:

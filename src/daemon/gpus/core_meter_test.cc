@@ -49,7 +49,7 @@ TEST_F(CoreMeterTest, CountsTheMachineAndTheTreeOfEachTask) {
   Cores(100);
   Process(40, 10, 0, "41 ");
   Process(41, 5, 0, "");
-  EXPECT_EQ(meter.Read(base::FromMs(0), mains), std::nullopt) << "one reading shows no use";
+  EXPECT_EQ(meter.Read(base::FromMs(0), mains), std::nullopt) << "one reading is not enough";
   Cores(106);
   Process(40, 11, 0, "41 ");
   Process(41, 8, 0, "");

@@ -15,8 +15,8 @@ namespace carma::daemon {
 
 class FaultOrigins {
  public:
-  // path: the kernel log; empty: no log is read. If the log cannot be read, the first call to
-  // Look() logs the reason, and LastOn() never finds a task.
+  // path: the kernel log. If it is empty, no log is read. If the log cannot be read, the first call
+  // to Look() logs the reason, and LastOn() never finds a task.
   explicit FaultOrigins(const std::string& path);
 
   // Reads new lines of the kernel log. Must be called before the next list of processes is applied,

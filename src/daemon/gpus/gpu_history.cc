@@ -132,7 +132,7 @@ Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::
                                    const std::atomic<bool>& wanted) {
   const std::unique_ptr<store::History> books = CARMA_TRY(store::History::Open(state_dir));
   GpuTimeline timeline(request.from, request.to, request.points, request.readings, request.longest);
-  // Rows are ordered by end time, and one GPU's rows do not overlap. So the search ends at the
+  // Rows are ordered by end time, and one GPU's rows do not overlap, so the search ends at the
   // first row that begins after the span.
   CARMA_TRY(books->Usage(request.from, base::Time::max(), [&](const store::GpuUsage& row) {
     if (row.gpu_uuid != request.gpu.uuid) return wanted.load();

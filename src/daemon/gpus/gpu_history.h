@@ -75,8 +75,8 @@ struct GpuHistoryRequest {
 api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
                                const std::vector<store::GpuUsage>& rows);
 // Like GpuHistory(), but reads the roll-ups from the store in that folder and returns JSON. Must be
-// called on a worker, because reading may take seconds. Stops with kUnavailable soon after `wanted`
-// becomes false. Errors: those of store::History.
+// called on a worker, because reading may take seconds. Returns kUnavailable soon after `wanted`
+// becomes false, and the errors of store::History.
 Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
                                    const std::atomic<bool>& wanted);
 
@@ -88,7 +88,7 @@ struct GpuFiguresRequest {
   report::Clock clock;                       // the reader's time zone
   std::vector<store::EndedAttempt> running;  // running attempts, as of now
 };
-// Otherwise like GpuHistoryText.
+// Like GpuHistoryText(), but returns the page of figures.
 Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
                                const std::atomic<bool>& wanted);
 

@@ -102,7 +102,7 @@ TEST(GpuTimeline, UnknownValuesDoNotCount) {
                alone[0].used_peak_mib);
   EXPECT_EQ(alone[0].used_mib, 1'000);
   silent.energy_j = 0;
-  EXPECT_FALSE(Timeline(1, {silent})[0].power_w) << "an instance has no power of its own";
+  EXPECT_FALSE(Timeline(1, {silent})[0].power_w) << "an instance has no power reading of its own";
   const std::vector<Point> beside = Timeline(1, {Row(0, 60'000, 0.5), silent});
   EXPECT_NEAR(*beside[0].sm_active, 0.5, 1e-9) << "not counted as idle";
 }
@@ -113,7 +113,7 @@ TEST(GpuTimeline, ReadingsReplaceRollUps) {
                {Reading(120'000, 0.9), Reading(121'000, 1.0), Reading(122'000, 0.6, 4'000)});
   ASSERT_EQ(points.size(), 2u);
   EXPECT_NEAR(*points[0].sm_active, 0.5, 1e-9);
-  EXPECT_NEAR(*points[1].sm_active, 0.8, 1e-9) << "the roll-up is less exact";
+  EXPECT_NEAR(*points[1].sm_active, 0.8, 1e-9) << "the roll-up is less precise";
   EXPECT_EQ(points[1].sm_peak, 1.0);
   EXPECT_EQ(points[1].used_peak_mib, 4'000);
   EXPECT_EQ(points[1].power_w, 300);

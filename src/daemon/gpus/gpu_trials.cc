@@ -8,7 +8,7 @@
 namespace carma::daemon {
 namespace {
 
-// A task that fails this soon after a successful trial is itself at fault; real time.
+// A task that fails within this (real) time after a successful trial is itself at fault.
 constexpr auto kGoodFor = std::chrono::seconds(60);
 // Interval between trials of a GPU on which CUDA does not work.
 constexpr base::Duration kTryAgain{60'000};

@@ -47,7 +47,7 @@ class GpuTrials {
 
  private:
   struct Gpu {
-    std::unique_ptr<BackgroundWorker> worker;  // null: never tried
+    std::unique_ptr<BackgroundWorker> worker;  // null until the first trial
     bool under_way = false;
     bool held = false;                                           // Actions::hold
     std::optional<std::chrono::steady_clock::time_point> works;  // when CUDA was last known to work

@@ -1,4 +1,4 @@
-// Derives from one reading which tasks and other processes use a GPU, and how much of its memory
+// Determines from one reading which tasks and other processes use a GPU, and how much of its memory
 // does not belong to any of them.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace carma::daemon {
 
 struct TaskUse {
   std::int64_t used_mib = 0;  // known memory of the task's processes
-  bool memory_told = true;    // the memory of all the task's processes is known
+  bool memory_told = true;    // whether the memory of all its processes is known
   // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if the
   // driver does not report it for one of them.
   std::optional<double> kernel_time = 0;
@@ -38,7 +38,7 @@ struct Stranger {
 struct GpuUse {
   std::map<core::TaskId, TaskUse> tasks;  // tasks with a process on the GPU
   std::vector<Stranger> strangers;
-  bool memory_told = true;  // the memory of all processes except MPS servers is known
+  bool memory_told = true;  // whether the memory of all processes except MPS servers is known
   // Memory in use that does not belong to a listed process; empty if the driver does not report the
   // memory of every process.
   std::optional<std::int64_t> unattributed_mib;

@@ -77,7 +77,7 @@ TEST_F(GpuUseTest, TheMemoryOfATasksGroupIsCountedOnce) {
 
   for (gpu::ProcessUse& each : reading.processes) each.group = "/another";
   const GpuUse other = UseOf(reading);
-  EXPECT_EQ(other.tasks.at(kMine).used_mib, 900) << "that group has more than the task";
+  EXPECT_EQ(other.tasks.at(kMine).used_mib, 900) << "that group contains more than the task";
   EXPECT_FALSE(other.memory_told);
 }
 
@@ -88,7 +88,7 @@ TEST_F(GpuUseTest, AnMpsServerIsNeitherATaskNorAForeignProcess) {
   reading.processes[1].mps_server = true;  // even though its process belongs to the task
   const GpuUse use = UseOf(reading);
   EXPECT_EQ(use.tasks.at(kMine).used_mib, 6'000);
-  ASSERT_EQ(use.strangers.size(), 1U) << "but it is shown";
+  ASSERT_EQ(use.strangers.size(), 1U) << "it is still shown";
   EXPECT_EQ(use.ForeignProcesses(), 0);
   EXPECT_EQ(use.unattributed_mib, 0);
 }
@@ -96,7 +96,7 @@ TEST_F(GpuUseTest, AnMpsServerIsNeitherATaskNorAForeignProcess) {
 TEST_F(GpuUseTest, KernelTimeIsKnownOnlyIfAllProcessesReportIt) {
   gpu::Reading reading;
   reading.processes = {Process(::getpid(), 10, 0.75), Process(::getppid(), 10, 0.5)};
-  EXPECT_EQ(UseOf(reading).tasks.at(kMine).kernel_time, 1.0) << "at most all";
+  EXPECT_EQ(UseOf(reading).tasks.at(kMine).kernel_time, 1.0) << "the sum is capped at 1";
   reading.processes[1].kernel_time.reset();
   EXPECT_EQ(UseOf(reading).tasks.at(kMine).kernel_time, std::nullopt);
 }
@@ -126,7 +126,7 @@ TEST(SmShares, HaveTheNameOfTheirMethod) {
       {"no other process", alone, 0.8, "alone"},
       {"an MPS server does not count", with_server, 0.8, "alone"},
       {"split by kernel time", Two(0.75, 0.25), 0.6, "kernel-time"},
-      {"foreign processes get their part", with_stranger, 0.2, "kernel-time"},
+      {"foreign processes get their share", with_stranger, 0.2, "kernel-time"},
       {"one kernel time is missing", Two(0.75, std::nullopt), 0.4, "equal"},
       {"no kernel time at all", Two(0.0, 0.0), 0.4, "equal"},
   };
@@ -150,7 +150,7 @@ TEST(SmShares, AreSmoothedWithinOneMethod) {
   gpu::Reading blind = ReadingAt(12, 0);
   blind.sm_active.reset();
   shares.Take(blind, Two({}, {}), kTau);
-  EXPECT_FALSE(shares.Of(kMine)) << "nothing is counted";
+  EXPECT_FALSE(shares.Of(kMine)) << "without SM activity there are no shares";
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST(LookAtHolder, JudgesByMemoryActivityAndKernels) {
       {"holds no memory", 0, {}, 0.9, 0.9, kIdle},
       {"unknown memory on a busy GPU", {}, {}, 0.9, 0.9, kBusy},
       {"only the neighbours work", 500, 0.0, 0.9, 0.9, kIdle},
-      {"works beside others", 500, 0.1, 0.9, 0.9, kBusy},
+      {"works next to others", 500, 0.1, 0.9, 0.9, kBusy},
       {"no SM activity reported, kernels run", 500, {}, {}, 0.3, kBusy},
       {"no SM activity reported, no kernels run", 500, {}, {}, 0.0, kIdle},
       {"nothing is told", 500, {}, {}, {}, kUnknownSight},

@@ -11,9 +11,9 @@ namespace carma::daemon {
 
 // The stored GPUs; empty if there are none or the file is damaged.
 std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir);
-// Completes devices that could not be described (DeviceInfo::trouble) with their stored UUID, name
-// and memory. Their `trouble` stays set. A GPU is matched by UUID or address. If neither matches,
-// it is matched by number, provided that all other GPUs in the list have kept their numbers.
+// Fills in the stored UUID, name and memory of devices that could not be described, without
+// clearing their `trouble`. A GPU is matched by UUID or address. If neither matches, it is matched
+// by number, provided that all other GPUs in the list have kept their numbers.
 std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
                                         const std::vector<gpu::DeviceInfo>& known);
 // The known GPUs that the driver no longer lists, as "GPU-a (NVIDIA A100 at 00000000:07:00.0)".

@@ -324,8 +324,8 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   const Device& device = Of(gpu);
   if (device.unattributed_alert) {
     alerts.push_back(fmt::format(
-        "{} does not belong to any process that the driver lists: exited processes left it "
-        "behind, or another container uses it",
+        "{} does not belong to any process that the driver lists; it was left behind by exited "
+        "processes, or another container uses it",
         base::FormatMib(device.use.unattributed_mib.value_or(0))));
   }
   if (!options_.health.drain && !device.drain_told.empty())
@@ -333,8 +333,8 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
         fmt::format("{} (reported only, because health.drain is false)", device.drain_told));
   if (device.last && device.last->condition.compute_mode == gpu::ComputeMode::kProhibited)
     alerts.emplace_back(
-        "compute mode is \"prohibited\": no program can use it "
-        "(nvidia-smi -c 0)");
+        "compute mode is \"prohibited\", so no program can use the GPU "
+        "(nvidia-smi -c 0 resets it)");
   return alerts;
 }
 

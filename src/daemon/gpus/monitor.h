@@ -60,22 +60,20 @@ class Monitor {
   // has no row. A gap longer than a window is not part of any row, so the GPU's use before and
   // after the gap is in different rows.
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
-  // The largest fraction of usable memory that was in use in the last two seconds; empty without a
-  // reading.
+  // The largest fraction of usable memory that was in use in the last two seconds; empty if there
+  // was no reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
   // The Xids of the last few seconds, newest last, excluding those before `since`.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
-  // Why the GPU is lost according to the last round, even if that round was the first to report
-  // this; empty if it is not lost.
+  // Why the last round reported the GPU as lost, even if no earlier round did; empty if it did not.
   std::string LostNow(core::GpuIndex gpu) const;
 
   // The readings taken in [from, to), oldest first, going back as far as options.history. Limited
   // to the newest few thousand.
   std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;
 
-  // Called when an administrator has opened the GPU. From then on, earlier evidence does not close
-  // it.
+  // Called when an administrator has opened the GPU. Earlier evidence can then no longer close it.
   void Acknowledge(core::GpuIndex gpu);
   // Records the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h). trouble: why CUDA
   // does not work; empty if it works. If CUDA does not work, the health rules close the GPU at the

@@ -53,7 +53,7 @@ TEST(Monitor, ATroubleNamesItsGpuOnce) {
   }
   monitor.DriverSilent({ErrorCode::kUnavailable, "no UUID", "GPU-a"});
   EXPECT_EQ(monitor.Troubles(), (Words{"GPU 0: no UUID", "GPU 1: GPU GPU-a: no UUID"}))
-      << "an error of the list is shown for each GPU";
+      << "an error that affects the whole list is shown for each GPU";
 }
 
 TEST(Monitor, ReportsVerdictsOnceAndALostGpuAfterThreeReadings) {
@@ -243,7 +243,7 @@ const core::GpuIndex kGpu0{0};
 
 TEST(MonitorHealth, AFaultClosesTheGpuOnceBeforeItsSample) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
-  EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {31}))), Words{}) << "a program's own fault";
+  EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {31}))), Words{}) << "the program's own fault";
   const std::vector<core::Event> events = Take(monitor, 2, WithXids(2, {79}));
   EXPECT_EQ(Drains(events), Words{"drain 0 Xid 79: fell off the bus"});
   EXPECT_TRUE(std::holds_alternative<core::DrainRequested>(events.front()));
@@ -271,7 +271,7 @@ TEST(MonitorHealth, ADrainOfAnEarlierDaemonEndsWithItsCause) {
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {}))), Words{});
   gpu::Reading reloaded = WithXids(2, {});
   reloaded.energy_j = 0;
-  EXPECT_EQ(Drains(Take(monitor, 2, reloaded)), Words{"resume 0"}) << "its counters restarted";
+  EXPECT_EQ(Drains(Take(monitor, 2, reloaded)), Words{"resume 0"}) << "its counter was reset";
 }
 
 TEST(MonitorHealth, AGpuThatWasLostAndReturnsHasNoOldFaults) {
@@ -279,7 +279,7 @@ TEST(MonitorHealth, AGpuThatWasLostAndReturnsHasNoOldFaults) {
   Take(monitor, 1, WithXids(1, {79}));
   for (int second = 2; second <= 4; ++second) Take(monitor, second, NotFound("GPU is lost"));
   EXPECT_EQ(Drains(Take(monitor, 5, WithXids(5, {79}))), Words{"resume 0"})
-      << "Xids reported with its return are older";
+      << "Xids in its first reading predate its return";
   Take(monitor, 6, Unavailable("busy"));
   EXPECT_EQ(Drains(Take(monitor, 7, WithXids(7, {79}))).size(), 1U)
       << "one error does not mean it was lost";
@@ -316,7 +316,7 @@ TEST(MonitorHealth, FaultsOfADividedGpuAffectAllItsInstances) {
   EXPECT_EQ(Drains(events), (Words{"drain 0 Xid 79: fell off the bus",  //
                                    "drain 1 Xid 79: fell off the bus"}));
   EXPECT_EQ(monitor.RecentXids(core::GpuIndex{1}, base::FromMs(1'000)), std::vector<int>{79})
-      << "a program's fault stays with its instance";
+      << "a program's fault affects only its own instance";
 }
 
 TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
@@ -327,7 +327,7 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
   const std::vector<core::Event> events =
       monitor.Take(base::FromMs(1'000), {WithXids(1, {}), NotFound("no such GPU")});
   ASSERT_EQ(events.size(), 2U);
-  EXPECT_TRUE(std::holds_alternative<core::GpuSampled>(events[0])) << "the other GPU continues";
+  EXPECT_TRUE(std::holds_alternative<core::GpuSampled>(events[0])) << "the other GPU is still read";
   EXPECT_EQ(std::get<core::GpuHealthChanged>(events[1]).text, "it is lost");
   EXPECT_TRUE(monitor.Fresh(core::GpuIndex{0}));
   EXPECT_FALSE(monitor.Fresh(core::GpuIndex{1}));
@@ -358,17 +358,17 @@ TEST(MonitorAlerts, ReportsUnattributedMemoryAfterAWholeWindow) {
     Take(monitor, second, FullReadingAt(second, used_mib, 0, 0));
     return monitor.Alerts(kGpu0).size();
   };
-  EXPECT_EQ(alerts(0, 2'001) + alerts(9, 5'000), 0U) << "it may be a context that is just ending";
+  EXPECT_EQ(alerts(0, 2'001) + alerts(9, 5'000), 0U) << "a context may still be exiting";
   EXPECT_EQ(alerts(10, 5'000), 1U);
   EXPECT_EQ(monitor.Alerts(kGpu0)[0].substr(0, 4), "4.9G");
   EXPECT_EQ(monitor.Troubles().size(), 1U);
   EXPECT_EQ(alerts(11, 2'000), 0U);
-  EXPECT_EQ(alerts(12, 5'000), 0U) << "the time starts again";
+  EXPECT_EQ(alerts(12, 5'000), 0U) << "the window starts again";
   EXPECT_EQ(alerts(22, 5'000), 1U);
   gpu::Reading unclear = FullReadingAt(23, 5'000, 0, 0);
   unclear.processes = {{1'000'000'007, std::nullopt, false}};
   Take(monitor, 23, unclear);
-  EXPECT_TRUE(monitor.Alerts(kGpu0).empty()) << "the memory of a process is not reported";
+  EXPECT_TRUE(monitor.Alerts(kGpu0).empty()) << "one process's memory is not reported";
 }
 
 TEST(MonitorAlerts, AGapDoesNotCountAsTimeWithUnattributedMemory) {

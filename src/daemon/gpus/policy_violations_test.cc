@@ -26,7 +26,7 @@ TEST(FirstSightings, ReportEachAttemptOnce) {
   EXPECT_THAT(first.Take({Of(1, 1, true), Of(2, 1, true)}), ElementsAre(core::TaskId{1}));
   EXPECT_THAT(first.Take({Of(1, 1, true), Of(2, 2, true)}), ElementsAre(core::TaskId{2}));
   EXPECT_THAT(first.Take({}), IsEmpty());
-  EXPECT_THAT(first.Take({Of(1, 1, true)}), ElementsAre(core::TaskId{1})) << "it had left";
+  EXPECT_THAT(first.Take({Of(1, 1, true)}), ElementsAre(core::TaskId{1})) << "it was forgotten";
 }
 
 class WrongGpusTest : public ::testing::Test {

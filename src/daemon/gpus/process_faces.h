@@ -14,7 +14,7 @@ namespace carma::daemon {
 
 class ProcessFaces {
  public:
-  // loop: receives the results of the reading thread; null: nothing is read.
+  // loop: receives the results of the reading thread. If null, nothing is read.
   explicit ProcessFaces(std::shared_ptr<boost::asio::io_context> loop);
   // Requests the user names and command lines of new processes that do not belong to a task, and
   // forgets those of processes that no longer use a GPU. A separate thread reads them, because
@@ -28,7 +28,7 @@ class ProcessFaces {
  private:
   struct Asked {
     base::ProcessId process;
-    ProcessFace face;  // empty: not read yet, or the process exited before it was read
+    ProcessFace face;  // empty if not read yet or if the process exited first
   };
   void Ask(const base::ProcessId& process);
 

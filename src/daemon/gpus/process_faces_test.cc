@@ -51,11 +51,11 @@ class ProcessFacesTest : public ::testing::Test {
 
 TEST_F(ProcessFacesTest, AProcessHasAUserAndACommand) {
   const Stranger self = StrangerOf(::getpid());
-  EXPECT_EQ(faces_.Of(self).user, std::to_string(::getuid())) << "no slow source was asked";
+  EXPECT_EQ(faces_.Of(self).user, std::to_string(::getuid())) << "no slow source was queried yet";
   ASSERT_TRUE(AllNamed({self}));
   const ProcessFace face = faces_.Of(self);
   EXPECT_THAT(face.command, ::testing::HasSubstr(program_invocation_short_name));
-  EXPECT_LE(face.command.size(), 120U + 3U) << "shortened";
+  EXPECT_LE(face.command.size(), 120U + 3U) << "the command is shortened";
   Stranger later = self;
   ++later.process.start_ticks;
   EXPECT_EQ(faces_.Of(later), self.face) << "another process with the same pid";

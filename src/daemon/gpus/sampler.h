@@ -23,7 +23,7 @@ struct SamplerOptions {
   // The probe gives up on a GPU that takes longer than this (real time). If the probe itself does
   // not return within 1.5 times this limit, the whole driver counts as unresponsive.
   base::Duration probe_timeout{10'000};
-  std::vector<std::string> only = {};  // GPUs to use, as in gpu::OnlyNamed; empty: all
+  std::vector<std::string> only = {};  // GPUs to use, as in gpu::OnlyNamed; empty for all
   std::function<std::string()> dcgm_trouble = nullptr;  // as in gpu::LoadedProbe
 };
 
@@ -50,8 +50,8 @@ class Sampler {
           std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
 
   void Start();
-  // Waits for a reading that begins after this call. `call` is called when that reading has
-  // completed or is overdue, but never before this function returns.
+  // Calls `call` once a reading that began after this request has completed or is overdue, but
+  // never before this function returns.
   void AfterNextReading(std::function<void()> call);
   // Why the whole driver does not respond; empty if it responds or its first response is still
   // pending.
@@ -66,7 +66,7 @@ class Sampler {
   void Discover();
   void DiscoverLater();
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
-  // The GPUs that SamplerOptions::only allows, out of the driver's first list.
+  // The GPUs in the driver's first list that SamplerOptions::only allows.
   gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();
@@ -82,7 +82,7 @@ class Sampler {
   std::shared_ptr<base::Clock> clock_;
   SamplerOptions options_;
   Taker& taker_;
-  std::size_t gpus_ = 0;  // 0: none announced yet
+  std::size_t gpus_ = 0;  // 0 until they are announced
   std::string driver_trouble_, missing_gpus_;
   bool hung_ = false;  // the current call was reported as hung
   // Callers waiting for the next reading, and callers waiting for the current reading.

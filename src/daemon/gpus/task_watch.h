@@ -46,7 +46,7 @@ class TaskWatch {
   store::Store& store_;
   base::Clock& clock_;
   const config::Settings& settings_;
-  std::unique_ptr<IdleHolders> idle_holders_;  // null: idle holders are not watched
+  std::unique_ptr<IdleHolders> idle_holders_;  // null if idle holders are not watched
   FirstSightings over_promise_, wrong_device_;
   Tell tell_;
 };

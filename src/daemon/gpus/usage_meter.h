@@ -21,9 +21,9 @@ class UsageMeter {
 
   // tasks: number of tasks with processes on the GPU now.
   void Add(const gpu::Reading& reading, int tasks);
-  // Appends the use since the last call: usually one row, several if there was a gap, none if there
-  // were fewer than two readings. energy_shown_by_another: true if another instance of the same MIG
-  // GPU reports the whole GPU's energy. This instance then reports 0 instead of "unknown".
+  // Appends the use since the last call: usually one row, but several if there was a gap and none
+  // if there were fewer than two readings. energy_shown_by_another: true if another instance of the
+  // same MIG GPU reports the whole GPU's energy. This instance then reports 0 instead of "unknown".
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 
  private:
@@ -34,7 +34,7 @@ class UsageMeter {
     double sm_ms = 0;
     double mib_ms = 0;
     bool sm_known = true;
-    std::optional<double> energy_j;       // energy used; empty: never reported
+    std::optional<double> energy_j;       // energy used; empty if never reported
     std::optional<double> last_energy_j;  // the driver's counter
     double dram_ms = 0;
     bool dram_known = true;

@@ -31,7 +31,7 @@ class UsageMeterTest : public ::testing::Test {
 
 TEST_F(UsageMeterTest, EachReadingCoversTheTimeSinceTheLast) {
   meter_.Add(Read(1'000, 10, 0.9, 500), 0);
-  EXPECT_TRUE(Close(1'500).empty()) << "one reading gives no row";
+  EXPECT_TRUE(Close(1'500).empty()) << "one reading does not produce a row";
   meter_.Add(Read(2'000, 20, 0.5, 600), 1);
   meter_.Add(Read(5'000, 40, 0.1, 650), 2);
   const std::vector<store::GpuUsage> rows = Close(6'000);
@@ -44,7 +44,7 @@ TEST_F(UsageMeterTest, EachReadingCoversTheTimeSinceTheLast) {
   EXPECT_DOUBLE_EQ(rows[0].sm_peak, 0.5);
   EXPECT_EQ(rows[0].used_peak_mib, 40);
   EXPECT_EQ(rows[0].tasks, 2);
-  EXPECT_TRUE(Close(6'000).empty()) << "told once";
+  EXPECT_TRUE(Close(6'000).empty()) << "each row is returned once";
 }
 
 TEST_F(UsageMeterTest, AGapBelongsToNoRow) {

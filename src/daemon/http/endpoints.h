@@ -25,7 +25,7 @@ namespace carma::daemon {
 // Services that exist as soon as the daemon has started. They must outlive the endpoints.
 struct ServerServices {
   std::function<api::StatusView()> status;
-  std::function<std::string()> metrics;  // in Prometheus' format
+  std::function<std::string()> metrics;  // in the Prometheus format
   Tokens* tokens = nullptr;
 };
 
@@ -55,15 +55,15 @@ struct EngineServices {
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes =
       nullptr;
   Routes::AskName ask_name = nullptr;
-  // Reads a Slurm job's claim on each node in GiB; empty if the job has none. Errors: kUnavailable.
-  // Null if Slurm must not be asked.
+  // Reads a Slurm job's claim on each node in GiB; empty if the job has none, kUnavailable on
+  // failure. Null if Slurm must not be queried.
   using TakeClaim = std::function<void(const Result<std::optional<std::int64_t>>&)>;
   std::function<void(std::uint64_t job, TakeClaim)> ask_claim = nullptr;
   // Returns whether Slurm is requeueing the task's job, in which case the task must not end yet.
-  // Null: never.
+  // Null means never.
   std::function<bool(core::TaskId)> holds_job = nullptr;
   // Returns whether the task's job is being moved to another node, in which case it must not start
-  // here. Null: never.
+  // here. Null means never.
   std::function<bool(core::TaskId)> leaves = nullptr;
   AnswerAside from_snapshot = AnswerAtOnce;
   // Like FairTurns::Ask, for calls that occupy the loop for milliseconds. If null, these calls run

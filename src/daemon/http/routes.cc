@@ -82,7 +82,7 @@ Result<const Endpoint*> Routes::Find(Call& call) const {
                           path_known ? "this method is not supported" : "no such endpoint"));
 }
 
-// Responds with 405 and the allowed methods if the path exists but not with this method.
+// Responds with 405 and the allowed methods if the path exists but does not support this method.
 api::Response Routes::Refusal(const base::Error& why, Call& call) const {
   std::vector<std::string> methods;
   for (const Endpoint& each : table_) {

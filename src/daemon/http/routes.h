@@ -58,22 +58,22 @@ struct Endpoint {
 };
 
 // Builds a response on a worker and sends it from the loop. `wanted` becomes false when the daemon
-// stops. Errors: kUnavailable if too many responses are already being built.
+// stops. Returns kUnavailable if too many responses are already being built.
 using Answer = Result<api::Response>;
 using AnswerLater = std::function<Result<Unit>(
     std::function<Answer(const std::atomic<bool>& wanted)> make, std::function<void(Answer)> send)>;
 
 class Routes {
  public:
-  // Calls back on the loop, immediately or later. Never blocks. Errors: kUnavailable if the name
-  // cannot be found.
+  // Calls back on the loop, immediately or later. Never blocks. `call` gets kUnavailable if the
+  // name cannot be found.
   using AskName =
       std::function<void(std::uint32_t uid, std::function<void(Result<base::KnownUser>)> call)>;
   struct Options {
-    std::uint32_t own_uid = 0;        // the daemon's user; 0: serves all users
+    std::uint32_t own_uid = 0;        // the daemon's user; 0 to serve all users
     std::vector<std::string> admins;  // user names
     AskName ask_name;
-    // Who has more than read access: these users, members of these groups, root, the daemon's own
+    // These users have more than read access, as do members of these groups, root, the daemon's own
     // user and the admins. If both lists are empty, everybody has this access.
     std::vector<std::string> allow_users = {};
     std::vector<std::uint32_t> allow_groups = {};
@@ -91,13 +91,13 @@ class Routes {
   bool CanHandle(const api::Request& request) const;
 
  private:
-  // Finds the endpoint and sets Call::id and Call::verb. Errors: kNotFound; kInvalid for a wrong
-  // method or, below /v1, for an unknown parameter.
+  // Finds the endpoint and sets Call::id and Call::verb. Returns kNotFound if there is none, and
+  // kInvalid for a wrong method or, below /v1, for an unknown parameter.
   Result<const Endpoint*> Find(Call& call) const;
   // The response to a request for which Find() returned an error.
   api::Response Refusal(const base::Error& why, Call& call) const;
   void RefuseStranger(const api::Responder& reply) const;
-  // The user as identified by the kernel or by a token. Errors: kDenied for an unknown token.
+  // The user as identified by the kernel or by a token. Returns kDenied for an unknown token.
   Result<std::optional<api::Peer>> Identity(const api::Request& request) const;
   void RunForReader(const Endpoint::Handle& handle, Call call, const api::Responder& reply) const;
   void RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who,

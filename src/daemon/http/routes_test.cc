@@ -133,7 +133,7 @@ TEST_F(RoutesTest, RefusesARepeatedParameter) {
 TEST_F(RoutesTest, UsersWhoAreNotAllowedMayOnlyRead) {
   Open(0, {"eve"}, {"ada"}, {70});
   names_[1002] = "bob";
-  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 200) << "ada is named";
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 200) << "ada is in allow_users";
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1001).status, 200) << "eve is an administrator";
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 0).status, 200);
   const api::Response refused = Ask("POST", "/v1/things/7/move", 1002);
@@ -144,7 +144,7 @@ TEST_F(RoutesTest, UsersWhoAreNotAllowedMayOnlyRead) {
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1002).status, 200) << "as a member of the group";
   groups_.clear();
   Open(0, {}, {}, {1002});
-  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1002).status, 200) << "by the primary group";
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1002).status, 200) << "as their primary group";
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 403);
 }
 
@@ -169,7 +169,7 @@ TEST_F(RoutesTest, ATokenAllowsActionsOnItsUsersTasksOnly) {
   names_[1002] = "bob";
   EXPECT_EQ(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body, "7/move by ada");
   EXPECT_EQ(Ask("POST", "/v1/own/7/move", std::nullopt, "eves").body, "7/move by eve")
-      << "a token makes no administrator";
+      << "a token never grants administrator privileges";
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "bobs").body,
               HasSubstr("has read-only access"));
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "stolen").body,
@@ -178,7 +178,7 @@ TEST_F(RoutesTest, ATokenAllowsActionsOnItsUsersTasksOnly) {
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", std::nullopt, "adas").status, 403)
       << "other calls need the Unix socket";
   EXPECT_EQ(Ask("POST", "/v1/own/7/move", 1001, "adas").body, "7/move by eve, administrator")
-      << "the kernel's answer goes first";
+      << "the kernel's identification takes precedence";
 }
 
 TEST_F(RoutesTest, ATokenActsWithItsUsersCurrentGroups) {
@@ -258,7 +258,7 @@ TEST_F(RoutesTest, UsersWithoutANameMayOnlyRead) {
   EXPECT_THAT(refused.body, HasSubstr("UID 165540 has no user name on this server"));
   EXPECT_EQ(Ask("GET", "/v1/things/7", 165'540).status, 200);
   Open(165'540);
-  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 165'540).status, 200) << "a carmad of its own";
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 165'540).status, 200) << "this user runs carmad";
 }
 
 }  // namespace

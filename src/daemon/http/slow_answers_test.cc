@@ -74,7 +74,7 @@ TEST_F(SlowAnswersTest, NotifiesAReportThatIsNoLongerWanted) {
       Kept()));
   begun.get_future().wait();
   answers_.reset();
-  EXPECT_TRUE(ended) << "destruction waits for it";
+  EXPECT_TRUE(ended) << "the destructor waits for it";
   EXPECT_TRUE(kept_.empty());
 }
 
@@ -115,7 +115,7 @@ TEST_F(SlowAnswersTest, LimitsConcurrentReads) {
   Open({.most_files = 1});
   answers_->ReadFile([] { return Text("a"); }, Kept());
   answers_->ReadFile([] { return Text("b"); }, Kept());
-  ASSERT_EQ(kept_.size(), 1U) << "refused at once";
+  ASSERT_EQ(kept_.size(), 1U) << "refused immediately";
   EXPECT_EQ(kept_[0].error().message, "too many files are being read; try again");
   Until([&] { return kept_.size() == 2; });
   EXPECT_EQ(kept_[1]->body, "a");

@@ -119,7 +119,7 @@ TEST_F(SnapshotAnswersTest, ACopyHasNoOpenFilesAndEndsWithTheDaemon) {
     return api::Response{.body = std::to_string(open)};
   });
   Until([&] { return !ended_.empty(); });
-  EXPECT_EQ(ended_.at(0), "files: 5") << "three streams, its answer, and the folder itself";
+  EXPECT_EQ(ended_.at(0), "files: 5") << "three streams, its pipe, and the folder itself";
   Ask(1, "hangs", Hangs());
   Until([&] { return begun_.size() == 2; });
   answers_.reset();

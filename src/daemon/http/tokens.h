@@ -48,19 +48,20 @@ class Tokens {
   // now_ms: returns real time even on a simulated server, because browsers use real time.
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
-  // Reads the file. Errors: kCorrupt, kIo. After an error no tokens are valid and none can be
-  // created.
+  // Reads the file. Returns kCorrupt or kIo on failure. After an error, no tokens are valid and
+  // none can be created.
   Result<Unit> Load();
 
   struct Made {
     Token token;
     std::string text;  // the token itself; returned only here
   };
-  // Creates a token. It is durable when this function returns. Errors: kConflict if the user has
-  // too many tokens; kIo.
+  // Creates a token, which is durable when this function returns. Fails with kConflict if the user
+  // has too many tokens, and with kIo if the token cannot be stored.
   Result<Made> Make(const api::Peer& peer, const std::string& user, const std::string& name,
                     std::chrono::milliseconds life);
-  // by_uid: the user that must own the token; empty: any owner. Errors: kNotFound, kIo.
+  // by_uid: the user that must own the token, or empty for any owner. Returns kNotFound if there is
+  // no such token, and kIo if the file cannot be written.
   Result<Unit> Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid);
   // The valid tokens of this user or of all users, by number.
   std::vector<Token> List(std::optional<std::uint32_t> of_uid) const;

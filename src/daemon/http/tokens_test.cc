@@ -85,7 +85,7 @@ TEST_F(TokensTest, AreRevokedByTheirUserOrAnAdministrator) {
   EXPECT_TRUE(tokens.Revoke(second->token.id, std::nullopt));
   EXPECT_FALSE(Open().Find(second->text));
   EXPECT_GT(tokens.Make(kAda, "ada", "third", hours(1))->token.id, second->token.id)
-      << "never reused";
+      << "numbers are never reused";
 }
 
 TEST_F(TokensTest, AreLimitedPerUser) {

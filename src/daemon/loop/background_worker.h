@@ -75,7 +75,7 @@ class BackgroundWorker {
   AtEnd at_end_;
   int waiting_ = 0;
   int abandoned_ = 0;
-  Worker::MakeThread make_;  // empty: Worker's default
+  Worker::MakeThread make_;  // empty for Worker's default
   bool retrying_ = false;
   std::unique_ptr<Worker> worker_;
 };

@@ -1,4 +1,4 @@
-// Detects machine restarts by means of a mark in the state folder.
+// Detects machine restarts using a mark in the state folder.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 namespace carma::daemon {
 
 // Identifies the current boot of the machine, of the container or of a rootless user's service
-// manager (the kernel may have booted earlier). Empty if the kernel does not report when it booted;
-// then every start counts as a new boot.
+// manager (the kernel may have booted earlier). Empty if the kernel does not report when it booted,
+// in which case every start counts as a new boot.
 std::string MachineStart();
 
 // Marks the folder with boot_id. Returns true if the machine has restarted since the last mark, and

@@ -18,11 +18,11 @@ namespace carma::daemon {
 // A GID that does not belong to any group.
 inline constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
 // The GIDs of daemon.allow_groups. A group that does not exist becomes kNoGroup, because an empty
-// list would allow everybody. May block on a name service. Errors: kUnavailable.
+// list would allow everybody. May block on a name service. Fails with kUnavailable.
 Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
 
-// Reads the file named by estimate.profiles; null if none is configured. Errors include kNotFound
-// and kInvalid with the line number.
+// Reads the file named by estimate.profiles; null if none is configured. Fails, for example, with
+// kNotFound, or with kInvalid and the line number.
 Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
     const config::Settings& settings);
 

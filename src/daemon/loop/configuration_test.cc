@@ -92,7 +92,7 @@ TEST_F(ConfigurationTest, AppliesReloadableKeysAndNamesTheOthers) {
   configuration_->ReadAgain();
   Until([&] { return taken_.size() == 1; });
   EXPECT_EQ(taken_[0].settings.max_queued_tasks, 7U);
-  EXPECT_EQ(taken_[0].settings.window, base::Duration(60'000)) << "until the next start";
+  EXPECT_EQ(taken_[0].settings.window, base::Duration(60'000)) << "changes only at a restart";
   EXPECT_THAT(taken_[0].allow_groups, ElementsAre(0U));
   EXPECT_THAT(configuration_->need_restart(), ElementsAre("monitor.window"));
   EXPECT_GE(configuration_->read_at(), before);
@@ -124,7 +124,7 @@ TEST_F(ConfigurationTest, ARemovedGroupAdmitsNoUser) {
   EXPECT_EQ(configuration_->trouble(), "");
   EXPECT_THAT(configuration_->unknown_groups(), ElementsAre("no group 'nogroup_x'"));
   ASSERT_EQ(taken_.size(), 1U);
-  EXPECT_THAT(taken_[0].allow_groups, ElementsAre(kNoGroup)) << "an empty list admits everybody";
+  EXPECT_THAT(taken_[0].allow_groups, ElementsAre(kNoGroup)) << "an empty list would admit all";
   Write("daemon.allow_groups = ['root']\n");
   configuration_->ReadAgain();
   Until([&] { return configuration_->unknown_groups().empty(); });

@@ -27,7 +27,7 @@ TEST(RunDetached, ReportsAProcessThatServesInItsOwnSession) {
   char leads = 0;
   ASSERT_EQ(::read(ends[0], &leads, 1), 1);
   EXPECT_EQ(leads, 'y');
-  EXPECT_EQ(::kill(started->pid, SIGKILL), 0) << "it goes on";
+  EXPECT_EQ(::kill(started->pid, SIGKILL), 0) << "it is still running";
   ::waitpid(started->pid, nullptr, 0);
   ::close(ends[0]);
   ::close(ends[1]);

@@ -21,7 +21,7 @@ namespace carma::daemon {
 // Used only on the loop's thread.
 class FairTurns {
  public:
-  using User = std::optional<std::uint32_t>;  // empty: unknown user
+  using User = std::optional<std::uint32_t>;  // empty if unknown
 
   using Clock = std::chrono::steady_clock;
 

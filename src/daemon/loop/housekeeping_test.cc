@@ -52,9 +52,9 @@ TEST_F(HousekeepingTest, DeletesABacklogOfOldTasksInPieces) {
   LoopMeter meter(loop, [](std::chrono::nanoseconds) {});
   Housekeeping housekeeping(loop, meter, *store_, clock_, [] { return kKeepDays; });
   housekeeping.Run();
-  EXPECT_EQ(Kept(), 3U) << "500 at once";
+  EXPECT_EQ(Kept(), 3U) << "500 tasks are deleted in one piece";
   while (Kept() > 2) loop.run_one();
-  EXPECT_TRUE(store_->Get(core::TaskId{502})) << "young";
+  EXPECT_TRUE(store_->Get(core::TaskId{502})) << "it is too recent to be deleted";
 }
 
 TEST_F(HousekeepingTest, DeletesNothingWhileTheClockIsWrong) {
@@ -68,7 +68,7 @@ TEST_F(HousekeepingTest, DeletesNothingWhileTheClockIsWrong) {
   LoopMeter meter(loop, [](std::chrono::nanoseconds) {});
   Housekeeping housekeeping(loop, meter, *store_, clock, [] { return kKeepDays; });
   housekeeping.Start();
-  EXPECT_EQ(Kept(), 3U) << "the clock may be set soon";
+  EXPECT_EQ(Kept(), 3U) << "the clock may not have been set yet";
   housekeeping.Run();
   EXPECT_EQ(Kept(), 3U);
   clock.step = base::Duration{0};

@@ -23,7 +23,7 @@ class ThreadRights {
   ~ThreadRights();
   ThreadRights(const ThreadRights&) = delete;
   ThreadRights& operator=(const ThreadRights&) = delete;
-  bool worn() const { return worn_; }  // false: the system refused, so nothing may be read
+  bool worn() const { return worn_; }  // false if the system refused; then nothing may be read
 
  private:
   bool needed_ = false;
@@ -34,9 +34,9 @@ class ThreadRights {
 };
 
 // Reads a whole regular file of at most max_bytes. Refuses files in /proc and does not follow /proc
-// links. May block for as long as the file system does, but not on a pipe or terminal. Errors:
-// kNotFound, kDenied, kInvalid ("path: expected …") if it is not a regular file or is too large,
-// kIo.
+// links. May block for as long as the file system does, but not on a pipe or terminal. Fails with
+// kNotFound, kDenied or kIo, or with kInvalid ("path: expected …") if the file is not a regular
+// file or is too large.
 //
 // Without openat2() (before Linux 5.6), /proc links are resolved by their text. If a folder is
 // replaced by a link at that moment, the path may lead through /proc/self.

@@ -85,19 +85,19 @@ TEST_F(ReadAsTest, AsRootUsesTheUsersRights) {
   const task::UserInfo nobody = Nobody();
   const std::string secret = Write("secret", "root's", 0600);
   EXPECT_EQ(ReadAs(nobody, secret, 100).error().code, ErrorCode::kDenied);
-  EXPECT_EQ(ReadAs(own_, secret, 100).value(), "root's") << "our rights are back";
+  EXPECT_EQ(ReadAs(own_, secret, 100).value(), "root's") << "carmad's own privileges are restored";
   EXPECT_EQ(ReadAs(nobody, Write("open", "all", 0644), 100).value(), "all");
   const std::string grouped = Write("grouped", "group", 0640);
   ASSERT_EQ(::chown(grouped.c_str(), 0, nobody.gid), 0);
   EXPECT_EQ(ReadAs(nobody, grouped, 100).value(), "group");
   ASSERT_EQ(::chmod(dir_.c_str(), 0700), 0);
   EXPECT_EQ(ReadAs(nobody, dir_ + "/open", 100).error().code, ErrorCode::kDenied)
-      << "a folder that the user may not enter";
+      << "the user may not enter the folder";
 }
 
 TEST_F(ReadAsTest, DoesNotReadFilesOfProc) {
   EXPECT_THAT(ReadAs(own_, "/proc/self/maps", 1 << 20).error().message, HasSubstr("regular file"))
-      << "the maps of carmad itself";
+      << "these are carmad's own maps";
   Write("open", "all", 0644);
   const std::string by_link = "/proc/self/root" + dir_ + "/open";
   EXPECT_FALSE(ReadAs(own_, by_link, 100));

@@ -12,7 +12,7 @@ namespace carma::daemon {
 // Used by one thread only. Must be created with make_shared.
 class SerialExecutor : public std::enable_shared_from_this<SerialExecutor> {
  public:
-  // A call is in progress as long as any copy of its Hold exists.
+  // A call is in progress while any copy of its Hold exists.
   using Hold = std::shared_ptr<const void>;
   using Call = std::function<void(Hold)>;
 

@@ -21,7 +21,7 @@ TEST(SerialExecutor, TheNextCallBeginsWhenNoHoldIsLeft) {
     });
   };
   ask(1);
-  EXPECT_THAT(begun, ElementsAre(1)) << "at once";
+  EXPECT_THAT(begun, ElementsAre(1)) << "it runs immediately";
   ask(2);
   EXPECT_EQ(line->waiting(), 1U);
   SerialExecutor::Hold copy = std::exchange(held, nullptr);

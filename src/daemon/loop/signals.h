@@ -21,8 +21,8 @@ class Signals {
   // called before other threads exist. By default, base::Spawn unblocks all signals in the
   // processes that it starts.
   static void Block();
-  // Calls `heard` on the loop for each signal, with the signal number. Errors: kUnavailable with
-  // the system error.
+  // Calls `heard` on the loop for each signal, with the signal number. Returns kUnavailable with
+  // the system error on failure.
   Result<Unit> Listen(std::function<void(int)> heard);
 
  private:

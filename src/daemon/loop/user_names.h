@@ -21,7 +21,7 @@ class io_context;
 namespace carma::daemon {
 
 struct UserNamesOptions {
-  std::chrono::milliseconds limit = std::chrono::seconds(10);  // for one look-up
+  std::chrono::milliseconds limit = std::chrono::seconds(10);  // for one lookup
   std::chrono::milliseconds keep = std::chrono::seconds(60);   // how long a user is cached
   // Called on a separate thread, where it may block forever.
   std::function<Result<base::KnownUser>(std::uint32_t)> look_up = base::KnowUser;
@@ -36,7 +36,7 @@ class UserNames {
 
   // Calls back on the loop, immediately if the user is cached, and never after destruction. While
   // the database hangs or fails, expired entries are used as well. Further callers then get a
-  // result immediately until `keep` has passed. Errors: kUnavailable if there is no entry.
+  // result immediately until `keep` has passed. `call` gets kUnavailable if there is no entry.
   void Ask(std::uint32_t uid, Call call);
 
  private:

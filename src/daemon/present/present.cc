@@ -363,7 +363,7 @@ std::string HostNote(const core::HostShare& share, const task::CgroupControls& c
   if (!share.cores.empty() && !controls.cores) missing.emplace_back("dedicated cores");
   if (share.memory_mib > 0 && !controls.memory) missing.emplace_back("memory limits");
   if (missing.empty()) return "";
-  return fmt::format("Nothing enforces {}: {}.", base::Join(missing, " or "), controls.why_not);
+  return fmt::format("CARMA cannot enforce {}: {}.", base::Join(missing, " or "), controls.why_not);
 }
 
 api::EventView Present(const store::StoredEvent& event) {

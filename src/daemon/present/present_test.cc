@@ -65,7 +65,7 @@ TEST(PolicyLine, ShowsTheLimitOfStreams) {
 
 TEST(HostNote, NamesUnenforcedPromises) {
   EXPECT_EQ(HostNote({1, 1, "0"}, {.why_not = "no cgroups"}),
-            "Nothing enforces CPU limits or dedicated cores or memory limits: no cgroups.");
+            "CARMA cannot enforce CPU limits or dedicated cores or memory limits: no cgroups.");
 }
 
 TEST(CollocationLine, ShowsWhatLimitsMemory) {
@@ -94,7 +94,7 @@ TEST(MemoryLimitsBy, NamesTheMethodThatLimitsMemory) {
   config::Settings settings;
   settings.mps_servers = task::MpsScope::kUser;
   settings.collocation = core::SharingMethod::kMps;
-  EXPECT_EQ(MemoryLimitsBy(settings, nullptr), "nobody") << "a server has one limit for all GPUs";
+  EXPECT_EQ(MemoryLimitsBy(settings, nullptr), "nobody") << "MPS has one limit for all GPUs";
   Monitor one({{"GPU-a", "A100", "", 41'000, 1'000, true}}, MonitorOptions{});
   EXPECT_EQ(MemoryLimitsBy(settings, &one), "mps");
   settings.mps_servers = task::MpsScope::kGpu;

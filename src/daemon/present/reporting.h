@@ -34,8 +34,8 @@ struct ReportRequest {
   std::vector<store::EndedAttempt> running;  // running attempts, as of now
 };
 
-// The report as JSON (report/report.h). May take a long time. Stops with kUnavailable soon after
-// `wanted` becomes false. Errors: kInvalid for too many tasks; those of store::History.
+// The report as JSON (report/report.h). May take a long time. Returns kUnavailable soon after
+// `wanted` becomes false, kInvalid for too many tasks, and the errors of store::History.
 Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted);
 // The report as an HTML page (report/html.h). It has figures only if `request.listed` is true.
 Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,

@@ -118,7 +118,7 @@ void UsageSums::Add(const store::GpuUsage& usage) {
   double all_s = 0;
   for (const Piece& each : gpu.there) all_s += shared(each);
   if (all_s <= 0) return;
-  // Energy used while no task was running is not attributed to anybody.
+  // Energy used while no task was running is not attributed to any user.
   const double watts = usage.energy_j / std::max(all_s, base::Seconds(usage.to - usage.from));
   for (const Piece& each : gpu.there)
     each.of->energy_j = each.of->energy_j.value_or(0) + watts * shared(each);

@@ -26,7 +26,7 @@ struct UsageBy {
   Period period = Period::kAll;
 };
 // Parses a comma-separated list of user, account, class (or qos), and month or day, each optional.
-// Errors: kInvalid.
+// Returns kInvalid for anything else.
 Result<UsageBy> ParseUsageBy(std::string_view text);
 
 // The attempts must be added first, in any order, and then the GPU use in chronological order. Sums

@@ -6,7 +6,7 @@
 
 namespace carma::daemon {
 
-// Errors: kConflict if root's carmad manages this machine's GPUs, because it would not see the
+// Returns kConflict if root's carmad manages this machine's GPUs, because it would not see the
 // tasks of a second carmad. Root's own carmad and a carmad with simulated GPUs may always start.
 Result<Unit> CheckBesideServer(const config::Settings& settings);
 

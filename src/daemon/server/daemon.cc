@@ -109,7 +109,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   Launching launching_;
   FaultOrigins fault_origins_;
   UserNames user_names_{shared_loop_};
-  std::unique_ptr<EngineHost> engine_host_;  // null: no GPU is known
+  std::unique_ptr<EngineHost> engine_host_;  // null until the GPUs are known
   std::optional<std::uint32_t> socket_group_;
   Tokens tokens_;
   std::unique_ptr<Routes> routes_;

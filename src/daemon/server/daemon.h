@@ -28,7 +28,7 @@ struct DaemonOptions {
 
 class Daemon {
  public:
-  // Opens the state folder and the socket. Errors: those of store::Store::Open and
+  // Opens the state folder and the socket. Returns the errors of store::Store::Open and
   // api::Server::ListenUnix.
   static Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;

@@ -63,9 +63,9 @@ class EngineHost : private Engine::Host {
     std::function<void(std::function<void()> call)> after_next_reading;
     std::string shim_path;
     std::string notify_path;
-    // A GpuTrials::Try, called on a worker. Null: CUDA is never tried.
+    // A GpuTrials::Try, called on a worker. If null, CUDA is never tested.
     GpuTrials::Try try_cuda = nullptr;
-    // Called on a worker. Null: driver upgrades are not watched.
+    // Called on a worker. If null, driver upgrades are not watched.
     std::function<gpu::InstalledDriver()> driver_versions = nullptr;
   };
 
@@ -75,7 +75,7 @@ class EngineHost : private Engine::Host {
   EngineHost(const EngineHost&) = delete;
   EngineHost& operator=(const EngineHost&) = delete;
 
-  // Takes over from an earlier carmad. Errors: those of Engine::Start(). After an error the loop
+  // Takes over from an earlier carmad. Returns the errors of Engine::Start(), after which the loop
   // must be stopped.
   Result<Unit> Start(std::vector<core::GpuInfo> gpus);
   EngineServices Services();
@@ -143,11 +143,11 @@ class EngineHost : private Engine::Host {
   Monitor monitor_;
   CoreMeter core_meter_;
   std::unique_ptr<MpsServers> mps_;
-  std::shared_ptr<estimate::History> history_;  // null: estimate.history is false
+  std::shared_ptr<estimate::History> history_;  // null if estimate.history is false
   EstimateService estimates_;
   Engine engine_;
   std::unique_ptr<NoticeSender> notice_sender_;  // null until it is needed
-  std::unique_ptr<SlurmDesk> slurm_desk_;        // null: slurm.enabled is false
+  std::unique_ptr<SlurmDesk> slurm_desk_;        // null if slurm.enabled is false
   boost::asio::posix::stream_descriptor launcher_fd_;
   Alarm wake_, store_retry_, usage_, progress_alarm_;
   SpareMemory spare_memory_;
@@ -157,7 +157,7 @@ class EngineHost : private Engine::Host {
   LineMeter line_;
   TaskWatch task_watch_;
   BackgroundWorker progress_reader_;
-  std::unique_ptr<GpuTrials> trials_;  // null: no trials
+  std::unique_ptr<GpuTrials> trials_;  // null if there are no trials
   BackgroundWorker driver_reader_;
   // Why a driver upgrade closes all GPUs; "" if there was no upgrade; empty until this is known.
   std::optional<std::string> driver_upgrade_;

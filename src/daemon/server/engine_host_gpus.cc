@@ -112,8 +112,8 @@ void EngineHost::AfterNextReading(std::function<void()> call) {
   around_.after_next_reading(std::move(call));
 }
 
-// If the health rules may not close GPUs, there is no trial: the task would be retried on the
-// broken GPU again and again.
+// If the health rules may not close GPUs, there is no trial, because the task would be retried on
+// the broken GPU over and over.
 void EngineHost::TryCuda(const std::vector<core::GpuIndex>& gpus,
                          std::function<void(const std::string&)> call) {
   if (!trials_ || !settings().health.drain) return call("");

@@ -44,8 +44,8 @@ MpsServersOptions MpsServersOptionsOf(const config::Settings& settings, const ba
   options.setup = MpsSetupOf(settings, shim_path);
   options.clients = static_cast<std::size_t>(settings.mps_clients);
   options.timeout = settings.mps_timeout;
-  // This minimum keeps control daemons from restarting again and again if a simulated minute takes
-  // only a moment.
+  // This minimum keeps control daemons from restarting constantly if a simulated minute takes only
+  // a moment.
   options.linger = std::max(clock.RealSpan(kMpsLinger), kLeastMpsLinger);
   options.backoff = clock.RealSpan(kMpsBackoff);
   return options;

@@ -19,7 +19,7 @@ TEST(GpuInfosOf, HaveTheSpeedsOfTheirTypes) {
   };
   EXPECT_DOUBLE_EQ(speed_of(0), 2.61);
   EXPECT_DOUBLE_EQ(speed_of(1), 0.48);
-  EXPECT_DOUBLE_EQ(speed_of(2), 0) << "not known";
+  EXPECT_DOUBLE_EQ(speed_of(2), 0) << "its speed is unknown";
   settings.gpu_speeds = {{"homemade", 0.1}};
   EXPECT_DOUBLE_EQ(speed_of(2), 0.1);
 }

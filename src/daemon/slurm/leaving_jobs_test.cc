@@ -58,7 +58,7 @@ TEST_F(LeavingJobsTest, SendsAWaitingJobToANodeWithRoom) {
   EXPECT_FALSE(watched->Leaves(kTask));
   const int before = looks_;
   ASSERT_TRUE(RunUntil([&] { return looks_ > before + 3; }));
-  EXPECT_EQ(sent_.size(), 1U) << "tried once";
+  EXPECT_EQ(sent_.size(), 1U) << "it is moved only once";
 }
 
 TEST_F(LeavingJobsTest, ChecksOnlyJobsThatHaveWaitedLong) {

@@ -46,7 +46,7 @@ class ReturningJobs {
   // Whether the task's job is being requeued. The job must not end until Slurm has accepted the
   // request.
   bool Holds(core::TaskId task) const;
-  // Whether the task's job is being moved to another node. Its lease must then not be adopted.
+  // Whether the task's job is being moved to another node. If so, its lease must not be adopted.
   bool Leaves(core::TaskId task) const;
   // Whether any job that was moved off this node has yet to start elsewhere.
   bool SendsElsewhere() const;

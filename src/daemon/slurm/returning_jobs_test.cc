@@ -63,7 +63,7 @@ TEST_F(ReturningJobsTest, RequeuesAJobStepByStep) {
 }
 
 TEST_F(ReturningJobsTest, HoldsAJobUntilSlurmHasRequeuedIt) {
-  EXPECT_TRUE(returning_->Holds(kReturning)) << "even before it gets the row";
+  EXPECT_TRUE(returning_->Holds(kReturning)) << "even before it receives the row";
   returning_->Take(row_);
   EXPECT_TRUE(returning_->Holds(kReturning));
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));

@@ -13,12 +13,12 @@
 
 namespace carma::daemon {
 
-// Runs one of Slurm's programs and returns its output. Errors: kUnavailable if it could not be run,
-// was killed after `limit`, or failed (with the end of its output).
+// Runs one of Slurm's programs and returns its output, or kUnavailable if it could not be run, was
+// killed after `limit`, or failed (with the end of its output).
 Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                std::chrono::milliseconds limit);
 
-// Errors from all calls: those of RunOfSlurm(); kInvalid for lines that do not describe jobs
+// All calls return the errors of RunOfSlurm(), and kInvalid for lines that do not describe jobs
 // (slurm/job.h).
 struct SlurmPrograms {
   std::string scontrol = "/usr/bin/scontrol";

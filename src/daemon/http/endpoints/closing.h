@@ -5,8 +5,8 @@
 
 namespace carma::daemon {
 
-// Both are for administrators and return the daemon's state once the change is durable. Optional
-// body: {"reason": text, "by_ms": time}. Without by_ms, tasks must leave within
+// Both endpoints are for administrators and return the daemon's state once the change is durable.
+// Optional body: {"reason": text, "by_ms": time}. Without by_ms, tasks must leave within
 // slots.shutdown_notice.
 Result<Unit> CloseServer(const SharedServices& services, const Call& call,
                          const api::Responder& reply);

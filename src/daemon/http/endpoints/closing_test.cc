@@ -35,7 +35,7 @@ TEST_F(ClosingTest, AnAdministratorClosesTheServerAndOpensIt) {
             1'800'000'000'000);
   EXPECT_EQ(Ask(Services(), &CloseServer, By(kRoot, "")).body.at("closed"),
             "closed by root until the machine reboots");
-  EXPECT_EQ(store_->Drains()->size(), 0U) << "drains of GPUs do not change";
+  EXPECT_EQ(store_->Drains()->size(), 0U) << "GPU drains do not change";
   EXPECT_EQ(Ask(Services(), &OpenServer, By(kRoot, "")).body.at("closed"), "");
   EXPECT_FALSE(store_->ServerClosing().value());
 }

@@ -186,7 +186,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   std::unique_ptr<Monitor> monitor_;
   std::vector<EstimateJob> jobs_;
   std::shared_ptr<Heard> last_heard_;  // response to the last request; may still arrive later
-  std::function<void()> work_;         // the worker's job; empty: none
+  std::function<void()> work_;         // the worker's job, if any
   bool worker_busy_ = false;
 };
 

@@ -16,8 +16,8 @@ Result<Unit> ShowGpuHistory(const SharedServices& services, const Call& call,
 // ?from_ms= &to_ms= &points=: the history of all GPUs as an HTML page.
 Result<Unit> DrawGpuHistory(const SharedServices& services, const Call& call,
                             const api::Responder& reply);
-// Both are for administrators and return the changed GPU once the change is durable. Optional
-// request body for a drain: {"reason": text, "by_ms": time}.
+// Both endpoints are for administrators and return the changed GPU once the change is durable.
+// Optional request body for a drain: {"reason": text, "by_ms": time}.
 Result<Unit> DrainGpu(const SharedServices& services, const Call& call,
                       const api::Responder& reply);
 Result<Unit> ResumeGpu(const SharedServices& services, const Call& call,

@@ -56,7 +56,7 @@ TEST_F(GpusTest, ASecondDrainKeepsAReasonOrDeadlineThatItDoesNotGive) {
   const Heard shown = Ask(Services(), &DrainGpu, By(kRoot, "0", "", "{}"));
   EXPECT_EQ(shown.body.at("leave_by_ms"), 1'800'003'600'000);
   Ask(Services(), &ResumeGpu, By(kRoot, "0"));
-  EXPECT_EQ(trouble("{}"), "drained by root") << "resume ends both";
+  EXPECT_EQ(trouble("{}"), "drained by root") << "resuming clears both";
 }
 
 TEST_F(GpusTest, RefusesADeadlineThatHasLongPassed) {

@@ -87,8 +87,8 @@ Answer LeaseNow(const SharedServices& services, core::TaskId id, int status = 20
   return JsonAnswer(ToJson(view), status);
 }
 
-// pid: the pid in the body; empty: the calling process. owner: the user that the process must run
-// as.
+// pid: the pid in the body, or empty for the calling process. owner: the user that the process must
+// run as.
 Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::int64_t>& pid,
                                      std::uint32_t owner) {
   const auto asked =
@@ -172,8 +172,8 @@ Result<LeaseAsked> ReadAsked(const SharedServices& services, const Call& call) {
   task::TaskSpec read = CARMA_TRY(task::SpecFromJson(*spec, "/spec"));
   if (read.attach || read.array_index || !read.parameters.empty()) {
     return Invalid(
-        "/spec: a lease is for one process that carmad does not start: expected no attach, "
-        "array_index or parameters");
+        "/spec: a lease is for one process that carmad does not start, so attach, array_index and "
+        "parameters are not allowed");
   }
   if (read.lease || read.lease_key) return Invalid("/spec: expected no lease and no lease_key");
   const task::LeaseProcess process = CARMA_TRY(ProcessOf(call, pid, call.caller.uid));

@@ -12,8 +12,8 @@ namespace carma::daemon {
 // Repeating the request within a day gives the same response with status 200.
 //
 // Root and the daemon's user may add "owner" and "key" (task::LeaseKey). Then pid is the step's
-// keeper (task/lease), the same key and pid give the same lease, and a step shares the lease of its
-// job's script.
+// keeper (task/lease). Repeating the key and pid returns the same lease, and a step shares the
+// lease of its job's script.
 Result<Unit> MakeLease(const SharedServices& services, const Call& call,
                        const api::Responder& reply);
 // Lists unfinished leases. With ?job= lists only leases for steps of that job.
@@ -21,9 +21,10 @@ Answer ListLeases(const SharedServices& services, const Call& call);
 // ?wait_s=: while the lease is waiting, delays the response for up to this many seconds.
 Result<Unit> ShowLease(const SharedServices& services, const Call& call,
                        const api::Responder& reply);
-// Takes {"pid": N}, by default the calling process. Returns {"environment": {…}}. Errors: kConflict
-// unless the lease is granted or the same process has already adopted it; kDenied for a process
-// outside the lease's step; kUnavailable while the job is being moved to another node.
+// Takes {"pid": N}, by default the calling process. Returns {"environment": {…}}. Fails with
+// kConflict unless the lease is granted or the same process has already adopted it, with kDenied
+// for a process outside the lease's step, and with kUnavailable while the job is being moved to
+// another node.
 Answer AdoptLease(const SharedServices& services, const Call& call);
 // Takes {"exit_code": N, "signal": N, "stderr_tail": text}, all optional. Only the first report
 // counts.

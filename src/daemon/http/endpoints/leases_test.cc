@@ -75,15 +75,16 @@ TEST_F(LeasesTest, ALeaseWaitsIsGrantedIsAdoptedAndEnds) {
   ASSERT_EQ(made.status, 201) << made.body.dump();
   EXPECT_EQ(made.body.at("state"), "waiting");
   EXPECT_EQ(made.body.at("pid"), ::getpid());
-  EXPECT_EQ(Ask(Services(), &AdoptLease, Mine("1", "")).status, 409) << "nothing before the grant";
+  EXPECT_EQ(Ask(Services(), &AdoptLease, Mine("1", "")).status, 409)
+      << "it cannot be adopted before it is granted";
   Settle();
   EXPECT_EQ(Show("1").body.at("state"), "granted");
   EXPECT_EQ(Show("1").body.at("gpu_uuids").size(), 1U);
-  EXPECT_EQ(Ask(Services(), &EndLease, Mine("1", "")).status, 409) << "nor an end";
+  EXPECT_EQ(Ask(Services(), &EndLease, Mine("1", "")).status, 409) << "it has not been adopted";
   const Heard adopted = Ask(Services(), &AdoptLease, Mine("1", ""));
   ASSERT_EQ(adopted.status, 200) << adopted.body.dump();
   EXPECT_THAT(adopted.body.at("environment").at("CUDA_VISIBLE_DEVICES"), HasSubstr("GPU-"));
-  EXPECT_EQ(Show("1").body.at("state"), "adopted") << "even before the store has it";
+  EXPECT_EQ(Show("1").body.at("state"), "adopted") << "even before it is stored";
   EXPECT_EQ(Ask(Services(), &ListLeases, Asking({})).body.at("leases").size(), 1U);
   engine_->PollLauncher();
   engine_->Turn();
@@ -97,7 +98,7 @@ TEST_F(LeasesTest, ALeaseWaitsIsGrantedIsAdoptedAndEnds) {
   EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kFailed);
   EXPECT_EQ(Show("1").body.at("state"), "ended");
   EXPECT_EQ(Ask(Services(), &EndLease, Mine("1", R"({"exit_code":0})")).status, 200);
-  EXPECT_EQ(store_->Get(core::TaskId{1})->record.exit->code, 3) << "the first counts";
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.exit->code, 3) << "only the first report counts";
   EXPECT_TRUE(Ask(Services(), &ListLeases, Asking({})).body.at("leases").empty());
 }
 
@@ -144,7 +145,7 @@ TEST_F(LeasesTest, RootMayRequestALeaseForAnotherUsersStep) {
   const store::StoredTask stored = store_->Get(core::TaskId{1}).value();
   EXPECT_EQ(stored.record.request->uid, 54'321U);
   EXPECT_EQ(stored.gid, 7U);
-  EXPECT_FALSE(stored.record.request->time_limit) << "Slurm ends the job, and may move its end";
+  EXPECT_FALSE(stored.record.request->time_limit) << "Slurm enforces it and may extend it";
   EXPECT_EQ(Ask(Services(), &ListLeases, Asking({{"job", "12"}})).body.at("leases").size(), 1U);
   EXPECT_TRUE(Ask(Services(), &ListLeases, Asking({{"job", "13"}})).body.at("leases").empty());
   Settle();
@@ -167,7 +168,7 @@ TEST_F(LeasesTest, AJobWaitsUntilSlurmReportsItsClaim) {
   me_ = {::getuid(), ::getgid(), "root", true};
   counted_ = Unavailable("no answer");
   EXPECT_EQ(Make(StepOf(::getuid()), R"(,"memory_mib":4096)").status, 503)
-      << "the plug-in asks again";
+      << "the plug-in tries again";
   counted_ = std::optional<std::int64_t>(10);
   ASSERT_EQ(Make(StepOf(::getuid()), R"(,"memory_mib":4096)").status, 201);
   EXPECT_THAT(store_->Get(core::TaskId{1})->spec_json, HasSubstr("10240"));
@@ -180,7 +181,7 @@ TEST_F(LeasesTest, AStepSharesTheLeaseOfItsJobsScript) {
   ASSERT_EQ(Ask(Services(), &AdoptLease, Mine("1", "")).status, 200);
   EXPECT_EQ(Make(StepOf(::getuid(), "0")).body.at("id"), 1);
   const Heard other = Make(StepOf(54'321, "1"));
-  EXPECT_EQ(other.status, 201) << "another user's";
+  EXPECT_EQ(other.status, 201) << "it belongs to another user";
   EXPECT_EQ(other.body.at("id"), 2);
 }
 
@@ -218,7 +219,7 @@ TEST_F(LeasesTest, RefusesStrangersAndInvalidRequests) {
   EXPECT_EQ(Make(R"(,"pid":4194000)").status, 409);
   EXPECT_EQ(Make(R"(,"pid":0)").status, 400);
   if (::getuid() == 0) {
-    EXPECT_EQ(Make(R"(,"pid":1)").status, 409) << "every process is below it";
+    EXPECT_EQ(Make(R"(,"pid":1)").status, 409) << "every process is a descendant of it";
   }
   EXPECT_EQ(Make("", R"(,"array_index":3)").status, 400);
   EXPECT_EQ(Make(R"(,"other":1)").status, 400);

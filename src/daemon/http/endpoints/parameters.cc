@@ -17,7 +17,7 @@ using base::Json;
 
 namespace {
 
-// Deadlines may lie this far in the past, because the caller's clock may differ and the clock of a
+// Deadlines may be this far in the past, because the caller's clock may differ and the clock of a
 // simulated server runs fast. `carma drain` itself refuses a time in the past.
 constexpr base::Duration kLateDeadline{std::chrono::hours(1)};
 

@@ -1,4 +1,4 @@
-// Functions shared by endpoints. They read parameters and build responses.
+// Functions that endpoints share to read parameters and build responses.
 #pragma once
 
 #include <cstdint>
@@ -47,20 +47,21 @@ std::size_t AboutSoManyValues(std::string_view json);
 // Parses the body. The number of values is limited, because parsing blocks the loop, and many small
 // values would take seconds and gigabytes.
 Result<nlohmann::json> ReadBody(const Call& call, std::size_t most_values = 100'000);
-// Reads the fields of the body, which must be empty or an object. Errors: kInvalid, also for
+// Reads the fields of the body, which must be empty or an object. Returns kInvalid for invalid or
 // unknown fields.
 Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonReader&)>& read);
-// Errors: kInvalid.
+// Returns kInvalid if the text is not a task id.
 Result<core::TaskId> TaskIdOf(std::string_view text);
-// Errors: kDenied with "only an administrator may …".
+// Returns kDenied with "only an administrator may …" if the caller is not one.
 Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may);
 
 struct DrainAsked {
   std::string why;
   std::optional<base::Time> empty_by;
 };
-// Reads the optional body of a drain: "reason" and the deadline "by_ms". Errors: kInvalid, also for
-// a deadline far in the past, because a wrong date would end tasks immediately.
+// Reads the optional body of a drain: "reason" and the deadline "by_ms". Returns kInvalid for
+// invalid fields and for a deadline far in the past, because a wrong date would end tasks
+// immediately.
 Result<DrainAsked> ReadDrain(const Call& call, base::Time now);
 
 // Logs one line about a request that was carried out, with these fields and the caller's "user" and

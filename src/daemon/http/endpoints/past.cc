@@ -68,7 +68,7 @@ Answer ListEvents(const SharedServices& services, const Call& call) {
   if (const std::optional<std::string> text = call.request.Query("task"))
     task = CARMA_TRY(TaskIdOf(*text));
   QueryReader in(call);
-  std::optional<std::int64_t> after;  // empty: the newest events
+  std::optional<std::int64_t> after;  // empty for the newest events
   if (call.request.Query("after")) after = in.Number("after", 0, 0, INT64_MAX);
   const std::int64_t limit = in.Number("limit", 100, 1, kMaxPage);
   if (in.error()) return std::unexpected(*in.error());

@@ -1,4 +1,4 @@
-// Endpoints for the past: events, and reports on the tasks of a given period.
+// Endpoints for events and for reports on the tasks of a given period.
 #pragma once
 
 #include "daemon/http/endpoints.h"

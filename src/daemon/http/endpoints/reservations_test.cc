@@ -29,7 +29,7 @@ TEST_F(ReservationsTest, AReservationOfAnAdministratorIsDurable) {
   EXPECT_EQ(made.status, 201);
   EXPECT_EQ(made.body.at("id"), 1);
   EXPECT_EQ(made.body.at("made_by"), "root");
-  EXPECT_EQ(made.body.at("gpus"), base::Json({"GPU-b"})) << "whatever its index is later";
+  EXPECT_EQ(made.body.at("gpus"), base::Json({"GPU-b"})) << "regardless of its later index";
   EXPECT_EQ(made.body.at("gpu_indices"), base::Json({1}));
   EXPECT_EQ(made.body.at("holds"), false);
   ASSERT_EQ(List().body.at("reservations").size(), 1U);
@@ -65,7 +65,7 @@ TEST_F(ReservationsTest, ARestartRestoresThemAndReusesNoNumber) {
 
 TEST_F(ReservationsTest, RefusesUnauthorisedUsersAndInvalidReservations) {
   EXPECT_THAT(Make(kAda, 10, R"(,"gpus":["1"])").Message(), HasSubstr("only an administrator"));
-  EXPECT_EQ(Make(kEve, 10, R"(,"gpus":["1"])").status, 201) << "the configuration names her";
+  EXPECT_EQ(Make(kEve, 10, R"(,"gpus":["1"])").status, 201) << "reserve.makers lists her";
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["1"])").Message(), HasSubstr("would not get its GPUs"));
   EXPECT_EQ(Make(kRoot, 10, R"(,"count":2)").status, 409);
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["7"])").Message(), HasSubstr("no GPU 7"));
@@ -75,12 +75,12 @@ TEST_F(ReservationsTest, RefusesUnauthorisedUsersAndInvalidReservations) {
               HasSubstr("there is no account 'nlp' (fair.accounts)"));
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["0"],"classes":["normla"])").Message(),
               HasSubstr("there is no class 'normla' (fair.classes), did you mean normal?"));
-  EXPECT_EQ(Make(kRoot, -100, R"(,"gpus":["0"])").status, 400) << "over";
+  EXPECT_EQ(Make(kRoot, -100, R"(,"gpus":["0"])").status, 400) << "the period has passed";
   EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kAda, "1")).status, 403);
   EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kRoot, "9")).status, 404);
   EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kRoot, "x")).status, 400);
   EXPECT_EQ(Make(kRoot, 200, R"(,"gpus":["0"])").body.at("id"), 2);
-  EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kEve, "2")).status, 403) << "root's";
+  EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kEve, "2")).status, 403) << "root made it";
   EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kEve, "1")).status, 200);
 }
 

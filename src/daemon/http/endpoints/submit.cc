@@ -30,7 +30,7 @@ constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
 // very large tasks.
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
-// Larger bodies are read on a thread, because they would delay other calls.
+// Larger bodies are read on a separate thread, because they would delay other calls.
 constexpr std::size_t kReadAtOnceBytes = 128 << 10;
 constexpr std::size_t kReadAtOnceValues = 1'000;
 // Approximate limit on the number of values in a body, because many small values would take
@@ -239,7 +239,7 @@ Answer Checked(const Check& check) {
     } else if (i == 0 || !IsLike(check, i, i - 1)) {
       trial = core::Try(scheduler, request, result.estimate, now);
       start = {};
-      // A task that is waiting for a release, a time or another task is not in the queue, so it has
+      // A task that is held, or waiting for a time or another task, is not in the queue, so it has
       // no expected start.
       const bool in_line =
           !spec.held && spec.dependencies.empty() && spec.begin.value_or(now) <= now;
@@ -333,7 +333,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
 
 std::optional<core::TaskId> TaskOf(const SharedServices& services, const Call& call) {
   if (!call.request.peer) return std::nullopt;
-  // A task may submit before the report of its own start has been read.
+  // A task may submit other tasks before the report of its own start has been read.
   services->engine.PollLauncher();
   return services->engine.attribution().Find(call.request.peer->pid);
 }
@@ -343,7 +343,7 @@ Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
   std::string remark = fmt::format("task {} again", stored.record.id);
   if (Owns(caller, stored)) return {caller.uid, caller.gid, caller.user, std::move(remark)};
   return {stored.record.request->uid, stored.gid, stored.user,
-          fmt::format("{}, asked by {}", remark, caller.user)};
+          fmt::format("{}, requested by {}", remark, caller.user)};
 }
 
 Result<Unit> Take(const SharedServices& services, const Call& call, Result<Described> described,

@@ -1,4 +1,4 @@
-// Endpoints for submissions, their dry runs, and resubmitting earlier tasks.
+// Endpoints that submit tasks, check them in dry runs, and resubmit earlier tasks.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kChangesAtOnce = 100;  // how many of a request's tasks change per turn
+constexpr std::size_t kChangesAtOnce = 100;  // tasks of one request that are changed per turn
 
 Result<store::StoredTask> TouchableBy(Result<store::StoredTask> found, const Caller& caller) {
   store::StoredTask stored = CARMA_TRY(std::move(found));
@@ -65,7 +65,7 @@ Engine::Done AnswerAndLog(const SharedServices& services, const store::StoredTas
       };
 }
 
-// A field of a description that may be changed, and the option of `carma edit` for it.
+// A field of a description that may be changed, and its `carma edit` option.
 struct EditableField {
   std::string_view name, option;
 };
@@ -116,7 +116,7 @@ Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) 
   return task::ToJson(now);
 }
 
-// Errors: kConflict for fields that can no longer be changed in the task's state.
+// Returns kConflict for fields that can no longer be changed in the task's state.
 Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record) {
   if (!core::HoldsGpus(record.state)) return Unit{};
   for (const auto& [name, option] : kEditableWhileItWaits) {
@@ -217,7 +217,7 @@ std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* l
                      record.id);
 }
 
-// Posts the change to the engine. verb: one of kVerbs. Errors: kConflict.
+// Posts the change to the engine. verb: one of kVerbs. Returns kConflict if it is impossible.
 Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::string_view verb,
                         const Caller& caller, Engine::Done done) {
   const core::TaskRecord& record = stored.record;
@@ -314,8 +314,8 @@ class ChangesTold {
   std::vector<api::RefusedChange> refused_;
 };
 
-// Changes a share of the tasks. The next share follows once these changes are durable. A thousand
-// changes at once would delay other calls.
+// Changes a share of the tasks, because a thousand changes at once would delay other calls. The
+// next share follows once these changes are durable.
 void ChangeShare(const SharedServices& services, const std::shared_ptr<const ManyChanges>& changes,
                  std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
   const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());

@@ -30,7 +30,7 @@ TEST_F(TasksTest, ChangesTasksThatTheCoreDoesNotKnowYet) {
 
 TEST_F(TasksTest, AChangeIsAnsweredWithTheTaskOnceItIsDurable) {
   SubmitHeld();
-  EXPECT_EQ(Change(kAda, "release").body.at("state"), "launching") << "it can start at once";
+  EXPECT_EQ(Change(kAda, "release").body.at("state"), "launching") << "it can start immediately";
   Start(core::TaskId{1});
   EXPECT_EQ(Change(kRoot, "cancel").body.at("state"), "stopping");
   End(core::TaskId{1});
@@ -49,7 +49,7 @@ TEST_F(TasksTest, TheHistoryNamesTheUserOfEachChange) {
     return texts;
   };
   Change(kRoot, "hold");
-  EXPECT_THAT(edits(), IsEmpty()) << "it was held already";
+  EXPECT_THAT(edits(), IsEmpty()) << "it was already held";
   Change(kRoot, "release");
   Start(core::TaskId{1});
   End(core::TaskId{1});
@@ -144,7 +144,7 @@ TEST_F(TasksTest, ManyChangesReadUnfinishedTasksFromMemory) {
   ASSERT_TRUE(store_->Commit());
   const Heard heard =
       Ask(Services(), &ChangeTasks, By(kAda, "", "", R"({"verb":"cancel","tasks":[1]})"));
-  EXPECT_TRUE(heard.body.at("refused").empty()) << "not refused because of the row's user";
+  EXPECT_TRUE(heard.body.at("refused").empty()) << "the user comes from the core, not from the row";
 }
 
 TEST_F(TasksTest, AnInvalidChangeOfManyTasksChangesNothing) {
@@ -178,7 +178,7 @@ TEST_F(TasksTest, OnlyAdministratorsMayRaiseAPriority) {
   EXPECT_EQ(set(kAda, R"({"priority": -5})").body.at("priority"), -5);
   EXPECT_EQ(set(kRoot, R"({"priority": 5})").body.at("priority"), 5);
   EXPECT_EQ(set(kAda, R"({"priority": -1000000000})").body.at("priority"), -core::kMaxPriority)
-      << "as in a submission";
+      << "the same limit as for a submission";
   EXPECT_EQ(set(kAda, R"({"priority": -1000000001})").status, 400);
   EXPECT_EQ(set(kAda, R"({"priority": 1})").Message(),
             "only an administrator may raise a priority above 0");

@@ -100,7 +100,7 @@ bool IsWanted(const store::TaskFilter& filter, const store::StoredTask& stored) 
          (!filter.name || stored.name == *filter.name);
 }
 
-// The rows of a page, and the task that the next page begins after.
+// The rows of a page, and the task after which the next page begins.
 struct Page {
   std::vector<store::StoredTask> rows;
   std::optional<core::TaskId> next;

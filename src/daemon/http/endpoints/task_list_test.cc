@@ -1,4 +1,4 @@
-// Lists of tasks.
+// Tests lists of tasks.
 #include "daemon/http/endpoints/tasks.h"
 
 #include <set>
@@ -98,7 +98,7 @@ TEST_F(TasksTest, PagesInQueueOrderContainEachTaskOnce) {
   }
   EXPECT_EQ(ids.size(), kWaiting + 2U);
   EXPECT_EQ(ids.front(), kWaiting + 3);
-  EXPECT_EQ(ids.back(), 2) << "held";
+  EXPECT_EQ(ids.back(), 2) << "the held task comes last";
   EXPECT_TRUE(std::ranges::is_sorted(ids.begin() + 1, ids.end() - 1));
   EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), ids.size());
 }

@@ -20,7 +20,8 @@ Result<Unit> ExplainTask(const SharedServices& services, const Call& call,
 // Returns the task's description. For the owner and administrators only, because it contains the
 // user's environment.
 Answer ShowSpec(const SharedServices& services, const Call& call);
-// Both are for the owner and administrators and return the changed task once the change is durable.
+// Both endpoints are for the owner and administrators and return the changed task once the change
+// is durable.
 Result<Unit> ChangeTask(const SharedServices& services, const Call& call,
                         const api::Responder& reply);
 Result<Unit> SetPriority(const SharedServices& services, const Call& call,
@@ -38,9 +39,9 @@ Result<Unit> ChangeTasks(const SharedServices& services, const Call& call,
 Result<Unit> EditTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply);
 
-// Checks that this caller may set these fields with EditTask and RedoTask. Errors: kInvalid;
-// kDenied for notifications of another user's task, because their target may be a program that runs
-// with the owner's privileges.
+// Checks that this caller may set these fields with EditTask and RedoTask. Returns kInvalid for
+// fields that cannot be changed, and kDenied for notifications of another user's task, because
+// their target may be a program that runs with the owner's privileges.
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
@@ -49,13 +50,13 @@ Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
 bool Owns(const Caller& caller, const store::TaskOwner& owner);
 bool Owns(const Caller& caller, const store::StoredTask& stored);
 
-// Finds the task {id} if the caller may change it. Errors: kInvalid, kNotFound, kDenied.
+// Finds the task {id} if the caller may change it, or returns kInvalid, kNotFound or kDenied.
 Result<store::StoredTask> Touchable(store::Store& store, const Call& call);
 
-// Errors: kDenied for a priority above 0 unless the caller is an administrator, because the task
+// Returns kDenied for a priority above 0 unless the caller is an administrator, because the task
 // would overtake other users' tasks.
 Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller);
-// Errors: kDenied for --no-slots, unless the class is in slots.exempt or the caller is an
+// Returns kDenied for --no-slots, unless the class is in slots.exempt or the caller is an
 // administrator.
 Result<Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
                         const Caller& caller);

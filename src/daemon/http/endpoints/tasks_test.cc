@@ -99,7 +99,7 @@ TEST_F(TasksTest, AnotherUserWithAReusedUserIdDoesNotOwnTheTask) {
   const Caller chief{kAda.uid, kAda.gid, "bob", true};
   const std::string notify = R"({"notify":[{"target":"/bin/true"}]})";
   EXPECT_EQ(Ask(Services(), &EditTask, By(chief, "1", "", notify)).status, 403)
-      << "it would run with the rights of an administrator";
+      << "the program would run with an administrator's privileges";
   EXPECT_EQ(Change(chief, "cancel").status, 200);
 }
 
