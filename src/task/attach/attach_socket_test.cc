@@ -155,7 +155,7 @@ TEST(AttachSockets, WaitsForRoomInAFullQueue) {
 }
 
 TEST(AttachSockets, RefusesOtherUsers) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to become another user";
   Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener);
   ASSERT_EQ(::seteuid(65'533), 0);  // the listener belongs to an ordinary user

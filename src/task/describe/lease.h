@@ -31,7 +31,7 @@ struct LeaseKey {
   std::uint64_t job = 0;
   std::string step;  // "batch", "interactive", or its number
   int rank = 0;      // rank of this machine within the step
-  int restart = 0;   // how often the job has been restarted
+  int restart = 0;   // number of times the job has been restarted
 
   static void VisitFields(auto& field, auto& key) {
     field("cluster", key.cluster, "Cluster name: letters, digits and any of '_', '-', '+', '.'",

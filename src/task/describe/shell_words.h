@@ -16,7 +16,7 @@ namespace carma::task {
 // unchanged.
 enum class WordRules { kWords, kCommand };
 
-// Errors: kInvalid for an unclosed quote, a trailing backslash, or text that the rules reject.
+// Returns kInvalid for an unclosed quote, a trailing backslash, or text that the rules reject.
 Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
 
 // Whether this is a valid name for a shell variable: letters, digits and _, not beginning with a

@@ -68,8 +68,8 @@ struct Lease {
 };
 
 // Stores the grant. While the machine is up, readers see a whole line or nothing. The file is not
-// synced, because a power failure would also kill the lease's processes. Errors: system errors;
-// nothing is stored in that case.
+// synced, because a power failure would also kill the lease's processes. On a system error, nothing
+// is stored.
 Result<Unit> KeepGrant(const Lease& lease);
 // Appends members to the stored ones.
 Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);

@@ -21,7 +21,7 @@ constexpr char kControlLog[] = "control.log";
 constexpr char kServerLog[] = "server.log";
 constexpr off_t kMostRead = 64 << 10;
 constexpr off_t kMostKept = 8 << 20;
-// The files that a control daemon may leave behind, however it exits.
+// Files that a control daemon may leave behind, no matter how it exits.
 constexpr std::array kLeft = {"control", "control_privileged", kLock, "log",
                               "nvidia-cuda-mps-control.pid"};
 
@@ -53,7 +53,7 @@ OpenLog Open(const std::string& dir, const MpsServerId& id, const char* name, in
 
 std::string ReadSince(const OpenLog& log, std::int64_t mark) {
   if (!log.fd) return "";
-  // A log that has been emptied since the mark is read from its beginning.
+  // A log that has been truncated since the mark is read from its beginning.
   const off_t from = std::max<off_t>(mark > log.size ? 0 : mark, log.size - kMostRead);
   std::string text(static_cast<std::size_t>(log.size - from), '\0');
   const ssize_t got = ::pread(log.fd.get(), text.data(), text.size(), from);

@@ -1,4 +1,4 @@
-// Splits a program's output into short clean lines, in fixed memory.
+// Splits a program's output into short, clean lines using a fixed amount of memory.
 #pragma once
 
 #include <cstddef>

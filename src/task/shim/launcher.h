@@ -95,8 +95,8 @@ class Launcher {
  public:
   using Sink = std::function<void(ShimEvent)>;  // called on the owner's loop, from Poll()
   virtual ~Launcher() = default;
-  // Starts an attempt that the caller has already stored. Never blocks for long. An event reports
-  // the outcome.
+  // Starts an attempt that the caller has already stored. Never blocks for long. The outcome is
+  // reported by an event.
   virtual void Start(LaunchOrder order) = 0;
   // Makes the shim send TERM to the whole group and, after the grace period, KILL. If the shim
   // fails to do so, it is later killed together with its task, and the attempt is lost. Unknown
@@ -118,8 +118,8 @@ class Launcher {
   // Asks the task to checkpoint: sends the checkpoint signal (LaunchOrder) to all its processes
   // that have a handler for it. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt) = 0;
-  // Takes over an attempt of an earlier carmad, identified by its folder, and reports events as if
-  // carmad had never stopped: kStarted and later kExited; only kExited if it has already ended;
+  // Takes over an attempt from an earlier carmad, identified by its folder, and reports events as
+  // if carmad had never stopped: kStarted and later kExited; only kExited if it has already ended;
   // kLaunchFailed{retryable} if it never began (and now never will); kExited{lost} if the shim or
   // the folder is gone without a report.
   virtual void Adopt(const KnownAttempt& attempt) = 0;

@@ -322,8 +322,8 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
 
 std::expected<Unit, LaunchError> Shim::EnterContainer() {
   if (!container_) return Unit{};
-  // Without root, keeping setuid grants nothing extra: the user could run the container tool
-  // directly.
+  // Without root, keeping setuid grants nothing extra, because the user could run the container
+  // tool directly.
   plan_.keeps_setuid = container_->tool != ContainerTool::kDocker &&
                        (!CanSwitchUser() || OnlyRootChanges(container_->program));
   GuardOrder guard{.user = user_,
@@ -391,8 +391,8 @@ void Shim::LimitGroup() {
   if (!order_.cores.empty()) (void)group_->ConfineTo(order_.cores);
 }
 
-// Set before the task's first instruction, so that the task sees its limit as the GPU's memory
-// size.
+// The limits are set before the task's first instruction, so that it sees its limit as the GPU's
+// memory size.
 //
 // A task in a Docker container has its processes in its containers' group, not in its own. A task
 // that calls Docker itself has processes in both groups, so each group gets the maximum.
