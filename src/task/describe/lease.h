@@ -40,7 +40,7 @@ struct LeaseKey {
     field("step", key.step, "Step of the job: batch, interactive or the step number.",
           {.max_bytes = 64, .required = true});
     field("rank", key.rank, "Rank of this machine within the step.", {.low = 0});
-    field("restart", key.restart, "How often the job has been restarted.", {.low = 0});
+    field("restart", key.restart, "Number of times the job has been restarted.", {.low = 0});
   }
   // Whether the step is the job's own script or shell, which starts all other steps.
   bool IsBase() const { return step == "batch" || step == "interactive"; }

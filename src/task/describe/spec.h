@@ -60,8 +60,8 @@ inline constexpr base::FieldRule kPath{
 inline constexpr base::FieldRule kUmask{
     .max_bytes = 4, .fits = IsUmask, .expected = "three octal digits such as 022"};
 
-// The core's part of a task (users cannot set uid and array), plus fields that the core does not
-// need.
+// Extends the core's part of a task, whose uid and array users cannot set, with fields that the
+// core does not need.
 struct TaskSpec : core::TaskRequest {
   std::string name;
   std::vector<std::string> command;
@@ -236,7 +236,7 @@ Result<Unit> Validate(const TaskSpec& spec);
 // The core's part of the description, as a request from this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
-// One JSON object, as in the body of POST /v1/tasks and in the store's column. Absent fields take
+// Returns one JSON object, as in the body of POST /v1/tasks and in the store. Absent fields take
 // their defaults.
 std::string ToJsonText(const TaskSpec& spec);
 // Writes JSON equivalent to ToJsonText's, but reuses the text of the last environment if it is

@@ -26,7 +26,7 @@ Result<std::vector<Parameters>> Combinations(
     const std::vector<Parameters>& table);
 
 // Inserts these values into the task: "{lr}" becomes the value of lr in the task's command, script
-// arguments, name and output paths. Other text in braces stays unchanged.
+// arguments, name and output paths. Other text in braces is left unchanged.
 void ApplyParameters(const Parameters& parameters, TaskSpec& spec);
 
 }  // namespace carma::task

@@ -53,7 +53,7 @@ struct Lease {
   std::string checkpoint_signal;
   bool adopted = false;
   std::optional<LeaseProcess> main;  // first adopter that is not a keeper
-  std::optional<int> status;         // exit status of `main`, as from waitpid()
+  std::optional<int> status;         // exit status of `main`, as returned by waitpid()
   bool begun = false;
   std::vector<std::string> outputs;  // last result of OutputsOf()
   std::vector<pid_t> on_gpus;        // the lease's processes on GPUs at that time

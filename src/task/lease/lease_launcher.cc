@@ -33,8 +33,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kKillAgain{1};
 // Time between two checks of a process for which no file descriptor was available.
 constexpr std::chrono::milliseconds kLook{200};
-// Time until the first check of whether the command has started. Each later check waits twice as
-// long, up to kLook.
+// Time until the first check of whether the command has started. The time doubles with each check,
+// up to kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
 // The LauncherPoll key for the launcher that starts all tasks other than leases. For a lease's

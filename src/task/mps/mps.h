@@ -25,8 +25,8 @@ enum class MpsScope {
 
 // One control daemon with one server, for one user and one or more GPUs. With one server per GPU, a
 // fault does not affect other GPUs. With one server for all GPUs, a task on several GPUs can be a
-// client. Users do not share a server, except for the shared server: it belongs to root, runs in
-// multi-user mode, and does not isolate the users' processes from each other.
+// client. Users do not share a server, except for the shared server, which belongs to root, runs in
+// multi-user mode and does not isolate the users' processes from each other.
 struct MpsServerId {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;

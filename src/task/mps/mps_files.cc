@@ -46,7 +46,8 @@ OpenLog Open(const std::string& dir, const MpsServerId& id, const char* name, in
   if (!logs) return {};
   UniqueFd fd(::openat(logs.get(), name, mode | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat st {};
-  // Other users' files are ignored: a hard link may lead to a file that this user may not read.
+  // Other users' files are ignored, because a hard link may lead to a file that this user may not
+  // read.
   if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != id.uid) return {};
   return {std::move(fd), st.st_size};
 }

@@ -6,9 +6,9 @@
 // The contents of the files were observed with NVIDIA's programs (docs/server/collocation.md, "What
 // NVIDIA's programs do"). A daemon is identified only by its lock. A daemon of any branch takes the
 // lock before it listens and holds the lock until it exits. The kernel reports the holder and
-// releases the lock no matter how the daemon exits. The pid file exists only since branch 550 and
-// outlives a killed daemon. Connecting to the daemon's socket would identify its process too, but
-// this fails while the daemon is busy, and the daemon logs each attempt.
+// releases the lock no matter how the daemon exits. The pid file exists only in branch 550 and
+// newer, and outlives a killed daemon. Connecting to the daemon's socket would identify its process
+// too, but this fails while the daemon is busy, and the daemon logs each attempt.
 #pragma once
 
 #include <sys/types.h>

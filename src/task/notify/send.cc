@@ -166,7 +166,7 @@ Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   return BecomeUser(*user);
 }
 
-// Sets the limits that a task has. Mail programs are exempt, because they deliver with the
+// Sets the same limits as for a task. Mail programs are exempt, because they deliver with the
 // privileges of their own group and continue in the background.
 Result<Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   if (target.kind == NotifyKind::kMail) return Unit{};

@@ -20,7 +20,7 @@ Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup);
 enum class OutcomeKind {
   kLives,       // the shim is running
   kReported,    // the shim left a report
-  kNeverBegan,  // the task never began and never will: the attempt was abandoned
+  kNeverBegan,  // the task never began and never will, because the attempt was abandoned
   kLost,        // the shim or the folder is gone without a report; remaining processes are killed
   kUnknown,     // temporarily unreadable (no descriptor, no memory); try again
 };

@@ -84,7 +84,7 @@ struct ShimEvent {
   // The remaining fields are only for kExited.
   int exit_code = 0;
   int signal = 0;
-  bool lost = false;               // no report: the shim or the machine died
+  bool lost = false;               // no report, because the shim or the machine died
   bool untold = false;             // only the process's parent received its exit status
   bool host_oom = false;           // the cgroup counted an oom_kill
   std::string stderr_tail;         // last bytes that the task wrote to stderr, at most 64 KiB

@@ -27,7 +27,7 @@ struct CarmaCall {
 // updates of TimeLimit, JobName and Priority. Returns kInvalid with a one-line message otherwise.
 Result<CarmaCall> PlanScontrol(const std::vector<std::string>& arguments,
                                const std::map<std::string, std::string>& environment);
-// scancel selects tasks by number, --me, --name or --state. Returns errors like PlanScontrol.
+// scancel selects tasks by number, --me, --name or --state. Fails in the same way as PlanScontrol.
 Result<CarmaCall> PlanScancel(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 

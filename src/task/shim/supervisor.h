@@ -49,7 +49,7 @@ struct WarningSignal {
 //   StopSignal(): stop the task.
 //   WarnSignal(): send the task its WarningSignal.
 //   SaveSignal(): send the task its checkpoint signal.
-//   LimitSignal(): change its limits.
+//   LimitSignal(): change the task's limits.
 //   SIGTERM, SIGINT: the system is shutting down. Stop the task but report it as lost, so that it
 //   is requeued and does not count as failed.
 base::UniqueFd ListenToSignals();

@@ -177,8 +177,8 @@ bool IsLogLine(std::string_view line) {
          line.starts_with("E0") || line.starts_with("I0");
 }
 
-// Whether the exception may come from a lack of GPU memory: it names the GPU's libraries, or memory
-// other than the host's.
+// Whether the exception may come from a lack of GPU memory, because it names the GPU's libraries or
+// memory other than the host's.
 bool MayBeGpuMemory(std::string_view line) {
   if (line.starts_with("MemoryError")) return false;
   const std::string lower = base::ToLower(line);
