@@ -55,7 +55,7 @@ struct RadFile {
 Result<RadFile> ParseRad(std::string_view text, std::string_view path);
 
 // Adds the file's settings to the description. A relative model path is relative to the file's
-// folder. Returns the same errors as ParseRad().
+// folder. Returns the errors of ParseRad() and of Description::Set.
 Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description& description);
 
 }  // namespace carma::task
