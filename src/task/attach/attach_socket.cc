@@ -54,7 +54,7 @@ UniqueFd NewSocket() {
   return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Parses a text such as "24 80": exactly kCount numbers from 0 to `most`.
+// Parses exactly kCount numbers from 0 to `most`, such as "24 80".
 template <std::size_t kCount>
 std::optional<std::array<int, kCount>> Numbers(std::string_view text, int most) {
   const auto words = base::Split(text, ' ');

@@ -1,6 +1,6 @@
 // The socket between `carma run` and its task's shim. carmad is not involved and may even restart
-// in the meantime. `carma run` listens under a name that appears only in the task's description.
-// The shim connects once per attempt.
+// while they are connected. `carma run` listens under a name that appears only in the task's
+// description. The shim connects once per attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -47,7 +47,7 @@ inline constexpr std::size_t kMaxAttachBytes = 32'768;
 
 std::string ToBytes(const AttachMessage& message);
 // Parses untrusted bytes into a message. Accepts only signals that users may send to their tasks.
-// Errors: kInvalid.
+// Returns kInvalid for anything else.
 Result<AttachMessage> ParseAttachMessage(std::string_view bytes);
 
 // One end of a connection. No call blocks.
@@ -59,15 +59,15 @@ class AttachSocket {
   int fd() const { return fd_.get(); }
   explicit operator bool() const { return static_cast<bool>(fd_); }
   void Close() { fd_.reset(); }
-  // Sends `message`, together with `descriptor` unless that is -1. Returns false if the peer is
-  // slow and the caller must try again later. Returns an error if the peer is gone.
+  // Sends `message`, along with `descriptor` unless it is -1. Returns false if the peer is slow and
+  // the caller must try again later. Returns an error if the peer is gone.
   Result<bool> Send(const AttachMessage& message, int descriptor = -1);
   struct Received {
     AttachMessage message;
     base::UniqueFd descriptor;  // sent with the message; may be empty
   };
-  // The next message; empty if none has arrived. Errors: kNotFound if the peer is gone; kInvalid if
-  // the data is not a message.
+  // Returns the next message, or empty if none has arrived. Returns kNotFound if the peer is gone
+  // and kInvalid if the data is not a message.
   Result<std::optional<Received>> Receive();
 
  private:
@@ -82,8 +82,8 @@ class AttachListener {
   // The name for TaskSpec::attach.
   const std::string& name() const { return name_; }
   int fd() const { return fd_.get(); }
-  // Accepts the next shim's connection; empty if none is waiting. Only peers that run as our user
-  // or as root are accepted.
+  // Accepts the next shim's connection. Returns empty if none is waiting. Only peers that run as
+  // our user or as root are accepted.
   std::optional<AttachSocket> Accept();
 
  private:
@@ -91,9 +91,8 @@ class AttachListener {
   base::UniqueFd fd_;
 };
 
-// Connects from the shim's side. The listener must belong to `owner`. Errors: kNotFound if the
-// listener is gone; kDenied if it belongs to another user; kUnavailable if too many connections are
-// waiting.
+// Connects from the shim's side. Returns kNotFound if the listener is gone, kDenied if it does not
+// belong to `owner`, and kUnavailable if too many connections are waiting.
 Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
 
 }  // namespace carma::task

@@ -79,7 +79,7 @@ TEST(AttachSockets, CarryMessagesAndADescriptor) {
   ASSERT_TRUE(base::WriteAll(pipe->write.get(), "typed"));
   pipe->write.reset();
   EXPECT_EQ(base::ReadAll((*hello)->descriptor.get(), 100), "typed");
-  // No second message has arrived yet; then the peer disconnects.
+  // No second message has arrived yet. Next, the peer disconnects.
   EXPECT_FALSE(shim->Receive().value());
   person->Close();
   EXPECT_EQ(shim->Receive().error().code, ErrorCode::kNotFound);
@@ -155,7 +155,7 @@ TEST(AttachSockets, WaitsForRoomInAFullQueue) {
 }
 
 TEST(AttachSockets, RefusesOtherUsers) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to become another user";
   Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener);
   ASSERT_EQ(::seteuid(65'533), 0);  // the listener belongs to an ordinary user

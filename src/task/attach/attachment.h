@@ -21,8 +21,8 @@ namespace carma::task {
 class Attachment {
  public:
   // Connects to the client that listens under this name, and receives its terminal size or its
-  // input. terminal: whether the task gets its own terminal. Errors: no client, a client of another
-  // user, no free terminal on the machine.
+  // input. terminal: whether the task gets its own terminal. Fails if there is no client, if the
+  // client belongs to another user, or if the machine has no free terminal.
   static Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
   // The task's stdin. With a terminal, this is also its stdout and stderr. This object owns the

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = 4096;
 
-// By ContainerTool.
+// Indexed by ContainerTool.
 constexpr std::array<std::string_view, 3> kTools{"podman", "docker", "apptainer"};
 
 bool IsOnePlainLine(std::string_view text) {

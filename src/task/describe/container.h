@@ -20,7 +20,7 @@ struct ContainerImage {
   friend bool operator==(const ContainerImage&, const ContainerImage&) = default;
 };
 // Parses "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is a prefix that Apptainer
-// uses, not Docker. Errors: kInvalid.
+// uses, not Docker. Returns kInvalid for any other text.
 Result<ContainerImage> ParseContainer(std::string_view text);
 std::string ContainerText(const ContainerImage& container);
 
@@ -39,7 +39,7 @@ struct ContainerMount {
   bool read_only = false;
   friend bool operator==(const ContainerMount&, const ContainerMount&) = default;
 };
-// Parses "SOURCE[:DESTINATION][:ro]". The default destination is the source. Errors: kInvalid.
+// Parses "SOURCE[:DESTINATION][:ro]", or returns kInvalid. The default destination is the source.
 Result<ContainerMount> ParseMount(std::string_view text);
 
 // Whether the text is a valid container or mount. Used by a description's field rules.

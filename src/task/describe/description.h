@@ -18,7 +18,7 @@
 
 namespace carma::task {
 
-// Facts about the submitter that complete a description.
+// Facts about the submitter that are needed to complete a description.
 struct SubmitterContext {
   std::string cwd;   // absolute; empty: the folder was removed
   std::string home;  // absolute, for "~/"
@@ -56,7 +56,7 @@ struct Draft {
   std::optional<MailTypes> mail_types;
   std::string mail_user;  // empty: the task's own user
   std::vector<PlanFile> plan_files;
-  std::vector<std::string> remarks;  // about the value being stored; Set() turns them into warnings
+  std::vector<std::string> remarks;  // on the value being stored; Set() turns them into warnings
 };
 
 // Collects the settings of one submission. They come from the file (ApplyScript of
@@ -65,8 +65,8 @@ struct Draft {
 class Description {
  public:
   // option: name or letter in SubmitOptions(). value: empty for a switch. file: where the option
-  // was read, such as "train.sh:3"; empty for the command line. Errors: kInvalid "train.sh:3:
-  // --gpus: …" or "--gpus: …" for an unknown option or an invalid value; the description then stays
+  // was read, such as "train.sh:3"; empty for the command line. For an unknown option or an invalid
+  // value, returns kInvalid "train.sh:3: --gpus: …" or "--gpus: …" and leaves the description
   // unchanged.
   Result<Unit> Set(std::string_view option, std::string_view value, std::string_view file = "");
 
@@ -80,7 +80,7 @@ class Description {
   void AddSlurm(const SlurmWords& words);
   const std::optional<SlurmWords>& slurm() const { return draft_.slurm; }
 
-  // Lets the task run in the terminal of `carma run`: TaskSpec::attach and TaskSpec::terminal.
+  // Lets the task run in the terminal of `carma run` (TaskSpec::attach and TaskSpec::terminal).
   void SetAttach(std::string name, bool terminal);
 
   // Sets the memory columns of a .rad file. --rad-estimate picks one of them unless --memory is
@@ -98,13 +98,13 @@ class Description {
     return draft_.parameters;
   }
   const std::string& sweep_file() const { return draft_.sweep_file; }
-  // For the memory estimate: the files that options name, and whether the command and its files may
-  // be read.
+  // Inputs of the memory estimate: the files named by options, and whether the command and its
+  // files may be read.
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
   bool reads_training() const { return draft_.reads_training; }
 
-  // Returns one task, or one per array index in ascending order. Paths are absolute, defaults are
-  // filled in, --export is applied, and Validate() has passed. Errors: kInvalid, one line.
+  // Returns one task, one per array index in ascending order, or kInvalid with a one-line message.
+  // Paths are absolute, defaults are filled in, --export is applied, and Validate() has passed.
   Result<std::vector<TaskSpec>> Finish(const SubmitterContext& context);
 
  private:

@@ -16,7 +16,7 @@ SubmitterContext Eve() {
           .now = base::FromMs(1'772'373'600'000)};
 }
 
-// A description of the command `true` with these options.
+// One option of a description. All descriptions here run the command `true`.
 struct Setting {
   const char* option;
   std::string value;
@@ -98,11 +98,11 @@ TEST(Description, ResolvesPaths) {
                              {"model-summary", "./m.txt"},
                              {"conda-env", "envs/tf"}});
   EXPECT_EQ(spec.workdir, "/home/eve/proj/run");
-  EXPECT_EQ(spec.stdout_path, "/home/eve/proj/run/logs/%x.out") << "outputs: below the work folder";
+  EXPECT_EQ(spec.stdout_path, "/home/eve/proj/run/logs/%x.out") << "below the working folder";
   EXPECT_EQ(spec.stderr_path, "/home/eve/err");
   EXPECT_EQ(spec.model_summary, "/home/eve/proj/m.txt");
   EXPECT_EQ(spec.conda_env, "/home/eve/proj/envs/tf");
-  EXPECT_EQ(One({{"output", "a"}, {"error", "a"}}).stderr_path, "") << "one file for both";
+  EXPECT_EQ(One({{"output", "a"}, {"error", "a"}}).stderr_path, "") << "both share one file";
   EXPECT_EQ(One({{"conda-env", "tf"}}).conda_env, "tf");
 }
 
@@ -300,10 +300,10 @@ TEST(Description, ChoosesGpusByTypeSizeAndName) {
   EXPECT_EQ(typed.gpu_memory_min_mib, 40 * 1024);
   EXPECT_EQ(typed.not_on_gpus, std::vector<std::string>{"0"});
   EXPECT_EQ(One({{"gpus", "a100:2"}, {"gpus", "4"}}).gpu_type, std::nullopt)
-      << "the later value replaces all of the earlier one";
+      << "a later value replaces the earlier one entirely";
   EXPECT_EQ(One({{"gpu-type", "a100"}, {"gpus", "4"}}).gpu_type, "a100");
   EXPECT_EQ(One({{"gpu-type", "a100"}, {"gpu-type", "any"}}).gpu_type, std::nullopt);
-  EXPECT_EQ(One({{"gpu", "2,3,2"}}).gpus, 2) << "as many as are named";
+  EXPECT_EQ(One({{"gpu", "2,3,2"}}).gpus, 2) << "one for each name";
   EXPECT_EQ(One({{"gpu", "2,3"}, {"gpus", "1"}}).gpus, 1) << "one of them";
   EXPECT_TRUE(One({{"linked", ""}, {"gpus", "2"}}).linked_gpus);
 }

@@ -31,7 +31,7 @@ struct LeaseKey {
   std::uint64_t job = 0;
   std::string step;  // "batch", "interactive", or its number
   int rank = 0;      // rank of this machine within the step
-  int restart = 0;   // how often the job has been restarted
+  int restart = 0;   // number of times the job has been restarted
 
   static void VisitFields(auto& field, auto& key) {
     field("cluster", key.cluster, "Cluster name: letters, digits and any of '_', '-', '+', '.'",
@@ -40,7 +40,7 @@ struct LeaseKey {
     field("step", key.step, "Step of the job: batch, interactive or the step number.",
           {.max_bytes = 64, .required = true});
     field("rank", key.rank, "Rank of this machine within the step.", {.low = 0});
-    field("restart", key.restart, "How often the job has been restarted.", {.low = 0});
+    field("restart", key.restart, "Number of times the job has been restarted.", {.low = 0});
   }
   // Whether the step is the job's own script or shell, which starts all other steps.
   bool IsBase() const { return step == "batch" || step == "interactive"; }

@@ -16,9 +16,9 @@ namespace carma::task {
 
 enum class NotifyEvent {
   kStart,        // the task's process has started
-  kEnd,          // the task has ended in any way
+  kEnd,          // the task has ended, whatever the outcome
   kFail,         // the task neither succeeded nor was cancelled
-  kOutOfMemory,  // an attempt ran out of GPU memory, retried or not
+  kOutOfMemory,  // an attempt ran out of GPU memory, whether or not it is retried
   kRequeue,      // the task was requeued for a reason other than GPU memory
 };
 inline constexpr std::array<std::pair<NotifyEvent, std::string_view>, 5> kNotifyEventWords{{
@@ -58,7 +58,7 @@ struct NotifyTarget {
   friend bool operator==(const NotifyTarget&, const NotifyTarget&) = default;
 };
 // Parses "me", "ada@lab.org", "mail:ada", "https://…" (in the format of a known host),
-// "slack+https://…" or "/home/ada/notify". Errors: kInvalid, one line.
+// "slack+https://…" or "/home/ada/notify". Returns kInvalid with a one-line message otherwise.
 Result<NotifyTarget> ParseNotifyTarget(std::string_view text);
 // The part of a target that other users may see. For a URL, that is the scheme, host and port; the
 // rest is secret.
@@ -93,8 +93,8 @@ struct NotifyRule {
   static bool IsTarget(std::string_view text);
   static bool IsEvent(std::string_view text);
 };
-// Parses "TARGET" or "TARGET:end,fail". If the target is a path, it may be relative. Errors:
-// kInvalid.
+// Parses "TARGET" or "TARGET:end,fail". If the target is a path, it may be relative. Returns
+// kInvalid for any other text.
 Result<NotifyRule> ParseNotifyRule(std::string_view text);
 // Whether the rule covers this event.
 bool Wants(const NotifyRule& rule, NotifyEvent event);
@@ -107,7 +107,7 @@ struct MailTypes {
   bool each_task = false;
   std::vector<std::string> passed_over;
 };
-// Errors: kInvalid for a word that Slurm does not define.
+// Returns kInvalid for a word that Slurm does not define.
 Result<MailTypes> ParseMailTypes(std::string_view text);
 
 }  // namespace carma::task

@@ -18,14 +18,14 @@ namespace carma::task {
 // 'x'".
 std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text);
 
-// When a task may start; relative to `now`:
+// Parses a task's earliest start time, relative to `now`:
 //   2026-03-01, 2026-03-01T14:05[:30][Z]    local time, or UTC with Z
 //   14:05[:30], midnight, noon              the next such time, local time
 //   now, now+1hour, now+90 (seconds), tomorrow, +30m, +1h30m
 Result<base::Time> ParseBegin(std::string_view text, base::Time now);
 
 struct ArrayPlan {
-  std::vector<std::int64_t> indices;  // ascending, without repetition
+  std::vector<std::int64_t> indices;  // ascending, without duplicates
   std::optional<std::int64_t> limit;  // "%n"
 };
 // Parses "0-15", "1,3,7-9" or "0-15:4", each optionally followed by "%n".

@@ -16,8 +16,8 @@
 namespace carma::task {
 namespace {
 
-// Stores one value; on an error the draft stays unchanged. Errors state the expected value, but not
-// the option.
+// Stores one value, or leaves the draft unchanged on error. The error states the expected value but
+// not the option.
 using Setter = Result<Unit> (*)(Draft&, std::string_view value);
 
 // A member of the draft or of its TaskSpec.
@@ -189,8 +189,8 @@ Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds a notification target; a task may have several. "none" removes all targets that the script
-// names.
+// Adds a notification target; a task may have several. "none" removes all targets named in the
+// script.
 Result<Unit> SetNotify(Draft& draft, std::string_view value) {
   if (base::ToLower(value) == "none") {
     draft.spec.notify.clear();

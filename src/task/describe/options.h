@@ -1,4 +1,4 @@
-// Submit options, which are the same in a script's directives and on the command line.
+// Submit options. They are the same in a script's directives and on the command line.
 #pragma once
 
 #include <span>
@@ -22,9 +22,9 @@ std::span<const OptionInfo> SubmitOptions();
 // The option with this long name or letter, both without dashes; null if there is none.
 const OptionInfo* FindOption(std::string_view name_or_letter);
 
-// Stores a value in the draft of a description; on an error the draft stays unchanged. file: where
-// a training option was read. Errors: kInvalid with the expected value, but without the file and
-// line.
+// Stores a value in the draft of a description. file: where a training option was read. For an
+// invalid value, leaves the draft unchanged and returns kInvalid with the expected value, but
+// without the file and line.
 struct Draft;
 Result<Unit> StoreOption(const OptionInfo& option, std::string_view value, std::string_view file,
                          Draft& draft);

@@ -34,7 +34,7 @@ bool IsKnownKey(std::string_view key) {
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
-// The text before a '#' that is at the start or follows a blank.
+// The text up to a comment, which is a '#' at the start or after a blank.
 std::string_view WithoutComment(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t'))

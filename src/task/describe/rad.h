@@ -49,12 +49,13 @@ struct RadFile {
   RadMemory memory;
 };
 
-// Detects the form and parses it. Errors: kInvalid "path:line: …": not UTF-8, NUL bytes, too long,
-// too few lines, numbers out of range, no command, a command that needs a shell (; | & > < ` $().
+// Detects the form and parses it. Returns kInvalid "path:line: …" if the text is not UTF-8,
+// contains NUL bytes, is too long or has too few lines, if a number is out of range, or if the
+// command is missing or needs a shell (; | & > < ` $().
 Result<RadFile> ParseRad(std::string_view text, std::string_view path);
 
 // Adds the file's settings to the description. A relative model path is relative to the file's
-// folder. Errors: as ParseRad().
+// folder. Returns the errors of ParseRad() and of Description::Set.
 Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description& description);
 
 }  // namespace carma::task

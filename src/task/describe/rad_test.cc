@@ -19,7 +19,7 @@ constexpr const char* kNamed =
     "batch_size: 128\n"
     "policy: collocation\n";
 
-// The twelve lines. The test chooses the last four.
+// The twelve-line form. The test chooses the last four lines.
 std::string Positional(const std::string& columns = "15120\n28923.25\n10666.007\n24000\n") {
   return "# resnet50 on ImageNet\nconda activate tf\npython main.py -a resnet50 'data set'\n"
          "resnet50.model\nimagenet\n128\nexclusive\n2\n" +

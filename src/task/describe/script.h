@@ -28,19 +28,20 @@ struct Directives {
 
 // Reads the comment lines up to the first command (a line that is neither blank nor a comment).
 //   #CARMA --gpus=2 --time 12h -J "my name"     several options per line, = or blank, '…' and "…"
-//   #SBATCH --partition=gpu                     known, but without effect here: a warning
-// Lines starting with "##" or "# " are plain comments; a blank and '#' end a directive line.
-// Errors: kInvalid "path:line: …": unknown #CARMA option, a missing or unexpected value, unclosed
-// quote, a directive line longer than 8 KiB, NUL bytes, more than kMaxScriptBytes, no "#!" line.
+//   #SBATCH --partition=gpu                     known but has no effect here; gives a warning
+// Lines starting with "##" or "# " are plain comments; a blank followed by '#' ends a directive
+// line. Returns kInvalid "path:line: …" for an unknown #CARMA option, a missing or unexpected
+// value, an unclosed quote, a directive line longer than 8 KiB, NUL bytes, a script larger than
+// kMaxScriptBytes, or a missing "#!" line.
 Result<Directives> ReadDirectives(std::string_view text, std::string_view path);
 
 // Makes the script the description's command, and applies its directives as the first settings.
-// Errors: those of ReadDirectives, and those of Description::Set with "path:line".
+// Returns the errors of ReadDirectives, and those of Description::Set with "path:line".
 Result<Unit> ApplyScript(std::string_view text, std::string_view path,
                          std::vector<std::string> args, Description& description);
 
 // Applies options from sbatch's command line. They override those of the script applied earlier.
-// Each word contains its value: "--ntasks=4". Errors: kInvalid "sbatch: …".
+// Each word contains its value: "--ntasks=4". Returns kInvalid "sbatch: …" if an option is invalid.
 Result<Unit> ApplySbatch(const std::vector<std::string>& words, Description& description);
 
 }  // namespace carma::task

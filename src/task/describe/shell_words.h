@@ -12,11 +12,11 @@ namespace carma::task {
 // kWords: quotes, backslashes and comments (a blank followed by '#') have their usual meaning.
 // Everything else is literal. kCommand: the same, but text that a shell would interpret is
 // rejected, because it has a different meaning without a shell: ; | & > < ` unquoted, "$" before a
-// name, brace or parenthesis outside '…', and a leading VAR=value. File patterns (*.csv) stay
+// name, brace or parenthesis outside '…', and a leading VAR=value. File patterns (*.csv) remain
 // unchanged.
 enum class WordRules { kWords, kCommand };
 
-// Errors: kInvalid for an unclosed quote, a trailing backslash, or text that the rules reject.
+// Returns kInvalid for an unclosed quote, a trailing backslash, or text that the rules reject.
 Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
 
 // Whether this is a valid name for a shell variable: letters, digits and _, not beginning with a

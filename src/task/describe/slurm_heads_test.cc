@@ -7,8 +7,8 @@
 namespace carma::task {
 namespace {
 
-// Headers of batch scripts as people write them. For each, the test states the expected description
-// of the first task, or why the script is refused. No part may be ignored without a message.
+// Typical headers of batch scripts. Each comes with the expected description of the first task, or
+// the reason why the script is refused. No part may be ignored without a message.
 struct Head {
   const char* name;
   const char* lines;   // follow "#!/bin/bash"
@@ -17,10 +17,10 @@ struct Head {
 
 constexpr Head kHeads[] = {
     {"the smallest", "#SBATCH --gres=gpu:1\n", "gpus=1"},
-    {"a type of GPU", "#SBATCH --gres=gpu:a100:2\n", "gpus=2 type=a100"},
+    {"a GPU type", "#SBATCH --gres=gpu:a100:2\n", "gpus=2 type=a100"},
     {"a type in --gpus", "#SBATCH --gpus=v100:1\n", "gpus=1 type=v100 SLURM_GPUS=v100:1"},
-    {"no number", "#SBATCH --gres=gpu\n", "gpus=1"},
-    {"beside shards", "#SBATCH --gres=gpu:1,shard:4\n", "gpus=1 warned"},
+    {"no GPU count", "#SBATCH --gres=gpu\n", "gpus=1"},
+    {"a GPU and shards", "#SBATCH --gres=gpu:1,shard:4\n", "gpus=1 warned"},
     {"short options", "#SBATCH -J train -t 1-0 -G 2 -o %x.%j.out -e %x.%j.err\n",
      "gpus=2 name=train time=86400 out=/w/%x.%j.out err=/w/%x.%j.err SLURM_GPUS=2"},
     {"an array", "#SBATCH --array=1-10\n#SBATCH --output=logs/%A_%a.out\n",
@@ -39,7 +39,7 @@ constexpr Head kHeads[] = {
     {"a partition and an account", "#SBATCH -p gpu -A lab42\n",
      "gpus=1 SLURM_JOB_ACCOUNT=lab42 SLURM_JOB_PARTITION=gpu reports-gpu warned"},
     {"CPUs", "#SBATCH -c 8\n", "gpus=1 cpus=8 SLURM_CPUS_PER_TASK=8 reports-gpu"},
-    {"CPUs by the long option", "#SBATCH --cpus-per-task=16\n",
+    {"CPUs with the long option", "#SBATCH --cpus-per-task=16\n",
      "gpus=1 cpus=16 SLURM_CPUS_PER_TASK=16 reports-gpu"},
     {"memory", "#SBATCH --mem=32G\n", "gpus=1 mem=32768 SLURM_MEM_PER_NODE=32768 reports-gpu"},
     {"memory per CPU", "#SBATCH --mem-per-cpu=4G\n",
@@ -59,16 +59,16 @@ constexpr Head kHeads[] = {
      "reports-gpu"},
     {"one task", "#SBATCH --ntasks=1\n",
      "gpus=1 SLURM_NPROCS=1 SLURM_NTASKS=1 SLURM_TASKS_PER_NODE=1 reports-gpu"},
-    {"four tasks by srun", "#SBATCH -n 4 --gpus-per-task=1\n",
+    {"four tasks with one GPU each", "#SBATCH -n 4 --gpus-per-task=1\n",
      "gpus=4 cpus=4 SLURM_GPUS_PER_TASK=1 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_TASKS_PER_NODE=4"},
     {"tasks per node", "#SBATCH --ntasks-per-node=4\n",
      "gpus=1 cpus=4 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_NTASKS_PER_NODE=4 SLURM_TASKS_PER_NODE=4 "
      "reports-gpu"},
     {"one node", "#SBATCH --nodes=1\n", "gpus=1 reports-gpu"},
-    {"one node by the short option", "#SBATCH -N1\n", "gpus=1 reports-gpu"},
-    {"one node at least", "#SBATCH -N 1-4\n", "gpus=1 reports-gpu"},
+    {"one node with the short option", "#SBATCH -N1\n", "gpus=1 reports-gpu"},
+    {"at least one node", "#SBATCH -N 1-4\n", "gpus=1 reports-gpu"},
     {"two nodes", "#SBATCH --nodes=2\n", "refused: --nodes"},
-    {"two nodes by the short option", "#SBATCH -N 2\n", "refused: --nodes"},
+    {"two nodes with the short option", "#SBATCH -N 2\n", "refused: --nodes"},
     {"a heterogeneous job", "#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -G 4\n", "refused: hetjob"},
     {"mail", "#SBATCH --mail-type=END,FAIL\n#SBATCH --mail-user=a@b.org\n",
      "gpus=1 notify=mail:a@b.org: end, fail reports-gpu"},
@@ -76,26 +76,26 @@ constexpr Head kHeads[] = {
      "#SBATCH --mail-type=BEGIN,ARRAY_TASKS\n#SBATCH -a 1-2\n#SBATCH -o %a.out\n",
      "gpus=1 array=1/2 out=/w/%a.out notify=me: start of each task SLURM_ARRAY_TASK_COUNT=2 "
      "SLURM_ARRAY_TASK_MAX=2 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1 reports-gpu"},
-    {"a mail event that has no meaning here", "#SBATCH --mail-type=END,TIME_LIMIT_90\n",
+    {"an unsupported mail event", "#SBATCH --mail-type=END,TIME_LIMIT_90\n",
      "gpus=1 notify=me: end reports-gpu warned"},
     {"no mail", "#SBATCH --mail-type=NONE\n#SBATCH --mail-user=a@b.org\n", "gpus=1 reports-gpu"},
     {"an unknown mail event", "#SBATCH --mail-type=SOMETIMES\n", "refused: --mail-type"},
     {"a signal before the time limit", "#SBATCH --signal=B:USR1@120\n#SBATCH -t 60\n",
      "gpus=1 time=3600 signal=B:USR1@120 reports-gpu"},
-    {"a signal to its programs", "#SBATCH --signal=SIGINT\n#SBATCH -t 60\n",
+    {"a signal to the programs", "#SBATCH --signal=SIGINT\n#SBATCH -t 60\n",
      "gpus=1 time=3600 signal=INT@60 reports-gpu"},
     {"a signal without a time limit", "#SBATCH --signal=10@120\n",
      "gpus=1 signal=USR1@120 reports-gpu warned"},
     {"an unknown signal", "#SBATCH --signal=HELLO@120\n", "refused: --signal"},
     {"appended output", "#SBATCH --open-mode=append\n", "gpus=1 appends reports-gpu"},
-    {"emptied output", "#SBATCH --open-mode=truncate\n", "gpus=1 reports-gpu"},
+    {"truncated output", "#SBATCH --open-mode=truncate\n", "gpus=1 reports-gpu"},
     {"a constraint", "#SBATCH --constraint=\"a100&nvlink\"\n", "gpus=1 type=a100 warned"},
-    {"a constraint of a site", "#SBATCH -C skylake\n", "gpus=1 reports-gpu warned"},
-    {"nodes named", "#SBATCH -w node07\n#SBATCH --exclude=node03\n", "gpus=1 reports-gpu warned"},
+    {"a site-specific constraint", "#SBATCH -C skylake\n", "gpus=1 reports-gpu warned"},
+    {"named nodes", "#SBATCH -w node07\n#SBATCH --exclude=node03\n", "gpus=1 reports-gpu warned"},
     {"requeued", "#SBATCH --requeue\n", "gpus=1 reports-gpu"},
     {"not requeued", "#SBATCH --no-requeue\n", "gpus=1 reports-gpu"},
     {"the whole node", "#SBATCH --exclusive\n", "gpus=1 exclusive reports-gpu warned"},
-    {"after another", "#SBATCH --dependency=afterok:12\n", "gpus=1 after=1 reports-gpu"},
+    {"after another task", "#SBATCH --dependency=afterok:12\n", "gpus=1 after=1 reports-gpu"},
     {"a singleton dependency", "#SBATCH --dependency=singleton\n", "refused: --dependency"},
     {"a folder", "#SBATCH --chdir=/data/run\n", "gpus=1 in=/data/run reports-gpu"},
     {"minutes", "#SBATCH --time=90\n", "gpus=1 time=5400 reports-gpu"},
@@ -121,7 +121,7 @@ constexpr Head kHeads[] = {
      "SLURM_TASKS_PER_NODE=4"},
     {"a process for each GPU", "#SBATCH --gres=gpu:4 --ntasks-per-gpu=1\n",
      "gpus=4 cpus=4 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_NTASKS_PER_GPU=1 SLURM_TASKS_PER_NODE=4"},
-    {"GPUs counted by processes", "#SBATCH -n 4 --ntasks-per-gpu=2\n",
+    {"GPU count from the process count", "#SBATCH -n 4 --ntasks-per-gpu=2\n",
      "gpus=2 cpus=4 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_NTASKS_PER_GPU=2 SLURM_TASKS_PER_NODE=4"},
     {"a signal to the steps", "#SBATCH --gres=gpu:1 -t 60 --signal=USR1@90\n",
      "gpus=1 time=3600 signal=USR1@90"},
@@ -135,7 +135,7 @@ constexpr Head kHeads[] = {
      "gpus=1 SLURM_GPUS=1 warned"},
     {"it chooses its GPUs", "#SBATCH -G 1\nexport CUDA_VISIBLE_DEVICES=0\n",
      "gpus=1 SLURM_GPUS=1 warned"},
-    {"rendezvous by scontrol",
+    {"rendezvous through scontrol",
      "#SBATCH --gres=gpu:4\nexport MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | "
      "head "
      "-n 1)\nsrun torchrun --standalone train.py\n",

@@ -60,8 +60,8 @@ inline constexpr base::FieldRule kPath{
 inline constexpr base::FieldRule kUmask{
     .max_bytes = 4, .fits = IsUmask, .expected = "three octal digits such as 022"};
 
-// The core's part of a task (users cannot set uid and array), plus fields that the core does not
-// need.
+// Extends the core's part of a task, whose uid and array users cannot set, with fields that the
+// core does not need.
 struct TaskSpec : core::TaskRequest {
   std::string name;
   std::vector<std::string> command;
@@ -71,8 +71,8 @@ struct TaskSpec : core::TaskRequest {
   std::string workdir;
   std::map<std::string, std::string> environment;
   std::optional<std::string> conda_env;
-  std::optional<std::string> container;       // for ParseContainer
-  std::vector<std::string> container_mounts;  // for ParseMount
+  std::optional<std::string> container;       // parsed by ParseContainer
+  std::vector<std::string> container_mounts;  // parsed by ParseMount
   std::string memory_source = "given";        // "given", "rad" …
   std::optional<std::string> model_summary;
   std::optional<std::int64_t> batch_size;
@@ -81,7 +81,7 @@ struct TaskSpec : core::TaskRequest {
   std::vector<TrainingWord> training;
   std::string stdout_path;
   std::string stderr_path;
-  std::string umask = "022";  // octal, as umask(1) writes it
+  std::string umask = "022";  // octal, as umask(1) prints it
   std::optional<std::int64_t> array_index;
   bool slurm = false;                             // the script was written for Slurm
   std::map<std::string, std::string> parameters;  // the task's values in a sweep
@@ -229,14 +229,14 @@ bool IsParameterName(std::string_view text);
 mode_t UmaskOf(const TaskSpec& spec);
 std::string UmaskText(mode_t bits);
 
-// Checks all rules for a description: limits, UTF-8 names, absolute paths, no NUL bytes, ranges.
-// Errors: kInvalid "field: expected …".
+// Checks a description against all rules: limits, ranges, UTF-8 names, absolute paths, no NUL
+// bytes. Returns kInvalid "field: expected …" if it breaks one.
 Result<Unit> Validate(const TaskSpec& spec);
 
 // The core's part of the description, as a request from this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
-// One JSON object, as in the body of POST /v1/tasks and in the store's column. Absent fields take
+// Returns one JSON object, as in the body of POST /v1/tasks and in the store. Absent fields take
 // their defaults.
 std::string ToJsonText(const TaskSpec& spec);
 // Writes JSON equivalent to ToJsonText's, but reuses the text of the last environment if it is
@@ -250,8 +250,8 @@ class SpecWriter {
   std::map<std::string, std::string> environment_;
   std::string environment_text_;  // environment_ as JSON
 };
-// common: values for absent fields. Rejects unknown fields and applies Validate(). Errors: kInvalid
-// with a JSON pointer.
+// common: values for absent fields. Rejects unknown fields and applies Validate(). Returns kInvalid
+// with a JSON pointer on failure.
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
 // Values of the placeholders in a task's file names.
@@ -260,16 +260,16 @@ struct PathWords {
   core::TaskId array{};  // first task of its array, or the task itself
   std::string user;
   std::string host;   // short host name
-  std::string books;  // as from BooksWord
+  std::string books;  // as returned by BooksWord
   int rank = 0;       // number of this copy, if the task runs several
 };
-// Six letters and digits that identify a carmad's database in file names. id: as in store::BooksId.
+// Six letters and digits that identify a carmad's database in file names. id: from store::BooksId.
 // Empty if the id is not a hexadecimal number.
 std::string BooksWord(std::string_view id);
 // Replaces patterns such as "%j" in an output path, as sbatch does: %j %J task, %A array, %a index
 // (0 outside an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of
 // the task's carmad (BooksWord); "%3a" pads with zeros. A '/' in name or user becomes '_'. Unknown
-// letters stay as they are.
+// letters are left unchanged.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
 // Whether all tasks of an array would write to the same file.
 bool IsOnePathForAll(std::string_view pattern);

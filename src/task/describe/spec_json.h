@@ -15,10 +15,10 @@ namespace carma::task {
 // fields are omitted.
 nlohmann::json ToJson(const TaskSpec& spec);
 // pointer: position of this object in its document, such as "/tasks/3". common: values for absent
-// fields. Errors: those of SpecFromJsonText.
+// fields. Returns the same errors as SpecFromJsonText.
 Result<TaskSpec> SpecFromJson(const nlohmann::json& json, const std::string& pointer,
                               const TaskSpec& common = {});
-// Parses fields shared by many tasks; they need not be a complete description.
+// Parses fields shared by many tasks. They need not form a complete description.
 Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& pointer);
 
 // Parses a stored description without its environment, which makes up most of the text.

@@ -29,7 +29,7 @@ TaskSpec Good() {
 struct Case {
   const char* name;
   std::function<void(TaskSpec&)> change;
-  const char* error;  // how the error begins; empty: valid
+  const char* error;  // how the error message begins; empty: valid
 };
 
 TEST(Validate, ChecksEveryRule) {
@@ -45,7 +45,7 @@ TEST(Validate, ChecksEveryRule) {
       {"a path with a line separator", [](TaskSpec& s) { s.workdir = "/a\u2028b"; }, "workdir: "},
       {"an output path with a terminal's escape sequence",
        [](TaskSpec& s) { s.stdout_path = "/a\x1b[2J"; }, "stdout_path: "},
-      {"an argument of several lines", [](TaskSpec& s) { s.command.emplace_back("a\nb\u202e"); },
+      {"an argument with several lines", [](TaskSpec& s) { s.command.emplace_back("a\nb\u202e"); },
        ""},
       {"nothing to run", [](TaskSpec& s) { s.command.clear(); }, "command: "},
       {"an empty program", [](TaskSpec& s) { s.command = {""}; }, "command: "},
@@ -62,8 +62,8 @@ TEST(Validate, ChecksEveryRule) {
        [](TaskSpec& s) { s.command.resize(20, std::string(100'000, 'x')); },
        "command: expected at most 1048576 bytes"},
       {"a script", [](TaskSpec& s) { s.command.clear(), s.script = "#!/bin/sh\ntrue\n"; }, ""},
-      {"a script without interpreter", [](TaskSpec& s) { s.command.clear(), s.script = "true\n"; },
-       "script: "},
+      {"a script without an interpreter",
+       [](TaskSpec& s) { s.command.clear(), s.script = "true\n"; }, "script: "},
       {"a script of more than 4 MiB",
        [](TaskSpec& s) { s.command.clear(), s.script = "#!" + std::string(kMaxScriptBytes, 'x'); },
        "script: "},
@@ -106,7 +106,7 @@ TEST(Validate, ChecksEveryRule) {
       {"faster than alone", [](TaskSpec& s) { s.max_slowdown = 0.5; }, "max_slowdown: "},
       {"no core", [](TaskSpec& s) { s.cpus = 0; }, "cpus: "},
       {"no host memory", [](TaskSpec& s) { s.host_memory_mib = 0; }, "host_memory_mib: "},
-      {"an invalid name of a GPU",
+      {"an invalid GPU name",
        [](TaskSpec& s) {
          s.on_gpus = {"1", "GPU 2"};
        },

@@ -1,4 +1,4 @@
-// A launcher's leases, with their states (waiting, granted, adopted) and processes.
+// The leases of a launcher, with their states (waiting, granted, adopted) and processes.
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +31,7 @@ class LeaseBook {
   std::optional<LeaseKey> KeyOf(core::TaskId id) const;
   // The process that requested the lease, or its first adopter.
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
-  // Errors: kConflict if the process cannot have a lease.
+  // Returns kConflict if the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const;
   // pids: the processes that use the GPUs of a step's lease, as reported by the driver. If one of
   // them is new, records the files that the lease's processes write to, because Outputs() needs
@@ -48,7 +48,7 @@ class LeaseBook {
   const Lease* Find(core::TaskId id) const;
   Lease* Find(core::TaskId id, int attempt);
   // Checks that the process may adopt the lease. Returns true if the process has already adopted
-  // the lease. Errors: those of LeaseLauncher::AdoptLease.
+  // it. Returns the same errors as LeaseLauncher::AdoptLease.
   Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
 
   std::map<core::TaskId, Lease> leases_;
@@ -58,8 +58,8 @@ class LeaseBook {
 };
 
 // Writes the new member to disk together with the earlier members. The keeper of a waiting lease
-// stays a member. Errors: kConflict if the process has exited or the lease has too many processes;
-// disk errors.
+// remains a member. Returns kConflict if the process has exited or the lease has too many
+// processes. Also fails on disk errors.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
 // The environment variables for a granted lease's process.

@@ -53,7 +53,7 @@ struct Lease {
   std::string checkpoint_signal;
   bool adopted = false;
   std::optional<LeaseProcess> main;  // first adopter that is not a keeper
-  std::optional<int> status;         // exit status of `main`, as from waitpid()
+  std::optional<int> status;         // exit status of `main`, as returned by waitpid()
   bool begun = false;
   std::vector<std::string> outputs;  // last result of OutputsOf()
   std::vector<pid_t> on_gpus;        // the lease's processes on GPUs at that time
@@ -68,8 +68,8 @@ struct Lease {
 };
 
 // Stores the grant. While the machine is up, readers see a whole line or nothing. The file is not
-// synced, because a power failure would also kill the lease's processes. Errors: system errors;
-// nothing is stored in that case.
+// synced, because a power failure would also kill the lease's processes. On a system error, nothing
+// is stored.
 Result<Unit> KeepGrant(const Lease& lease);
 // Appends members to the stored ones.
 Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);

@@ -33,8 +33,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kKillAgain{1};
 // Time between two checks of a process for which no file descriptor was available.
 constexpr std::chrono::milliseconds kLook{200};
-// Time until the first check of whether the command has started. Each later check waits twice as
-// long, up to kLook.
+// Time until the first check of whether the command has started. The time doubles with each check,
+// up to kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
 // The LauncherPoll key for the launcher that starts all tasks other than leases. For a lease's
@@ -216,8 +216,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     poll_.Wake();
   }
 
-  // The descriptor may belong to another process that has reused the pid. The descriptor is used
-  // only if a later check shows that it refers to the right process.
+  // The descriptor may belong to another process that has reused the pid. It is used only if a
+  // later check shows that it refers to the right process.
   void WatchMember(core::TaskId id, LeaseMember& member) {
     member.fd = base::OpenPidfd(member.process.process.pid);
     if (!Alive(member.process)) {
@@ -352,8 +352,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (Find(id) == nullptr) return;
     Lease& lease = *Find(id);
     NoteGone(id, lease);
-    // Each member is checked only once: with two checks, a member that exits between them would be
-    // missed.
+    // Checks each member only once, because a member that exits between two checks would be missed.
     const auto gone = std::ranges::stable_partition(
         lease.members, [](const LeaseMember& each) { return Alive(each.process); });
     if (gone.begin() != lease.members.begin()) {
@@ -373,7 +372,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // The lease could not be ended, because its process now belongs to another user or is stuck in
-  // the kernel. From now on, its GPU use counts as that of a process that CARMA did not start.
+  // the kernel. From now on, CARMA treats it as a foreign process.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", Find(id)->members.front().process.process.pid}});

@@ -1,7 +1,6 @@
 // Attempts whose process is started by another launcher. When the core starts such a task, its GPUs
 // are granted, and the order waits until the intended process adopts the lease. From then on, that
-// process is the task. When it is gone, for whatever reason, the attempt has ended without a
-// report.
+// process is the task. When it exits, for whatever reason, the attempt ends without a report.
 //
 // A lease with a key (LeaseKey) is for a step of a workload manager's job, and the process that
 // requested it is the step's keeper. One or more processes below the keeper may adopt the lease.
@@ -11,7 +10,7 @@
 // starts when the process has another name, or after Options::adoption_limit. If the process exits
 // earlier, nothing has started and the launch has failed, as for a grant that is not adopted.
 //
-// The lines of the file `lease` in an attempt's folder give a restarted carmad its state:
+// A restarted carmad restores its state from the lines of the file `lease` in an attempt's folder:
 //   {…}              granted: the intended process, and the environment that it gets
 //   keeper, process  adopted: the adopting processes; stored before they get the response
 //   end              how the lease ended; stored before it is acknowledged
@@ -61,7 +60,7 @@ class LeaseLauncher : public Launcher, public LeaseBook {
     std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 
-  // others: starts all tasks that are not leases. Errors: system errors.
+  // others: starts all tasks that are not leases. Returns a system error on failure.
   static Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
                                                      Options options);
   virtual void Listen(Listener listener) = 0;
@@ -70,16 +69,16 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;
   // Lets another step of the same job share an adopted lease that has a key. keeper: identifies the
-  // step. Errors: kConflict if the lease is not adopted or has no key, or if the process has
-  // exited; disk errors.
+  // step. Returns kConflict if the lease is not adopted or has no key, or if the process has
+  // exited. Also fails on disk errors.
   virtual Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
   // Makes `process` the lease's task and returns its environment. The same process may repeat the
-  // call. Errors: kConflict if the lease is not granted, was adopted by another process or has
-  // ended, or if `process` cannot have a lease; kDenied if `process` is not below a keeper of the
-  // lease; disk errors (nothing has changed in that case).
+  // call. Returns kConflict if the lease is not granted, was adopted by another process or has
+  // ended, or if `process` cannot have a lease. Returns kDenied if `process` is not below a keeper
+  // of the lease. After a disk error, nothing has changed.
   virtual Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
-  // Records the owner's report of how the lease ended. Errors: kConflict if the lease is not
-  // adopted; disk errors.
+  // Records the owner's report of how the lease ended. Returns kConflict if the lease is not
+  // adopted. Also fails on disk errors.
   virtual Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
 
  protected:

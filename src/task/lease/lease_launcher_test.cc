@@ -1,4 +1,4 @@
-// Tests leases with real processes: granted, adopted, ended, and found again by another daemon.
+// Tests how leases with real processes are granted, adopted, ended and restored by a new daemon.
 #include "task/lease/lease_launcher.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ using ::testing::IsEmpty;
 
 constexpr core::TaskId kTask{7};
 
-// A process of another user. It does nothing.
+// A child process for which a lease may be granted. By default it only sleeps.
 class Stranger {
  public:
   explicit Stranger(const std::vector<std::string>& command = {"sleep", "10000"},
@@ -68,7 +68,7 @@ class Stranger {
 
 constexpr uid_t kNobody = 65'534;
 
-// A process that root starts for another user. It does nothing.
+// A process that root starts for another user. It only waits.
 class Bystander {
  public:
   explicit Bystander(uid_t uid, uid_t effective = kNobody) {
@@ -76,7 +76,7 @@ class Bystander {
     pid_ = ::fork();
     if (pid_ == 0) {
       if (::setresuid(uid, effective, effective) != 0) ::_exit(1);
-      ::signal(SIGINT, SIG_DFL);  // ignored in a test that runs in the background
+      ::signal(SIGINT, SIG_DFL);  // a test in the background inherits SIG_IGN
       (void)!::write(ready.write.get(), "x", 1);
       for (;;) ::pause();
     }
@@ -195,7 +195,7 @@ TEST_F(LeaseLauncherTest, ALeaseIsGrantedAdoptedAndEndsWithItsProcess) {
   launcher_->Watch(kTask, stranger.process());
   EXPECT_FALSE(launcher_->Granted(kTask));
   EXPECT_EQ(launcher_->AdoptLease(kTask, stranger.process()).error().code, ErrorCode::kConflict)
-      << "nothing before the grant";
+      << "it is not granted yet";
   launcher_->Start(Order(stranger.process()));
   EXPECT_TRUE(launcher_->Granted(kTask));
   Poll();
@@ -252,9 +252,9 @@ TEST_F(LeaseLauncherTest, AnyProcessBelowTheKeeperMayAdopt) {
   launcher_->Adopt({.id = kTask, .number = 1, .dir = Dir(), .started = true});
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
   EXPECT_EQ(*launcher_->AdoptLease(kTask, second.process()), *environment);
-  EXPECT_EQ(launcher_->LeasesOfJob(12).size(), 1U) << "found again by its key";
+  EXPECT_EQ(launcher_->LeasesOfJob(12).size(), 1U) << "found by its key";
   launcher_->Stop(kTask, 1);
-  EXPECT_EQ(WTERMSIG(second.End(0)), SIGTERM) << "and this test, its keeper, is still alive";
+  EXPECT_EQ(WTERMSIG(second.End(0)), SIGTERM) << "but its keeper, this test, is alive";
   Poll();
   EXPECT_THAT(events_, IsEmpty()) << "its keeper may start more processes";
   ASSERT_TRUE(launcher_->EndLease(kTask, {.exit_code = 2}));
@@ -435,7 +435,7 @@ TEST_F(LeaseLauncherTest, AProcessThatNowBelongsToAnotherUserLosesItsGpus) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-// Like su during its password prompt: the user may signal it, but /proc/PID belongs to root.
+// Imitates su at its password prompt: the user may signal it, but root owns /proc/PID.
 TEST_F(LeaseLauncherTest, EndsAProcessWithAnotherEffectiveUser) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
   Bystander su(kNobody, /*effective=*/0);
@@ -467,7 +467,7 @@ TEST_F(LeaseLauncherTest, RefusesLeasesForInitAndForTheDaemonAndItsAncestors) {
   ::kill(served, SIGKILL);
 }
 
-// The database of an older daemon may contain a lease of this form.
+// The database of an older daemon may contain such a lease.
 TEST_F(LeaseLauncherTest, AnOldLeaseForAProcessAboveTheDaemonSignalsNothing) {
   Stranger above({"sh", "-c", "sleep 10000 & wait"});
   const pid_t shell = above.process().process.pid;
@@ -490,7 +490,7 @@ TEST_F(LeaseLauncherTest, AWaitingNameCountsAsStartedAfterAWhile) {
   Waiter waiter("exec sleep 10000");
   launcher_->Start(Order(waiter.process()));
   ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
-  EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "and limits apply from now on";
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "limits apply from now on";
 }
 
 TEST_F(LeaseLauncherTest, AStoppedProcessWaitsAgainWithoutGpus) {
@@ -500,7 +500,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessWaitsAgainWithoutGpus) {
   const ShimEvent back = Next();
   EXPECT_EQ(back.kind, ShimEventKind::kLaunchFailed);
   EXPECT_TRUE(back.waits);
-  EXPECT_THAT(launcher_->Leases(), ElementsAre(kTask)) << "its end is still noticed";
+  EXPECT_THAT(launcher_->Leases(), ElementsAre(kTask)) << "its exit is still noticed";
   ::kill(stranger.process().process.pid, SIGCONT);
   LaunchOrder again = Order(stranger.process());
   again.attempt = 2;
@@ -546,7 +546,7 @@ TEST_F(LeaseLauncherTest, AWaiterHasStartedWhenItsNameChanges) {
   Restart();
   launcher_->Adopt(Known(false));
   Poll();
-  EXPECT_THAT(events_, IsEmpty()) << "also under another daemon";
+  EXPECT_THAT(events_, IsEmpty()) << "under a new daemon too";
   waiter.GoOn();
   const ShimEvent started = Next();
   EXPECT_EQ(started.kind, ShimEventKind::kStarted);

@@ -78,7 +78,7 @@ void AddOutputs(pid_t pid, std::vector<std::string>& outputs) {
     const int access = static_cast<int>(std::strtoul(flags.c_str(), nullptr, 8)) & O_ACCMODE;
     const bool output = number == "1" || number == "2";
     if (access != O_WRONLY && !(output && access == O_RDWR)) continue;
-    const std::string inode = base::NamedLine(info, "ino:");  // from Linux 5.14 on
+    const std::string inode = base::NamedLine(info, "ino:");  // since Linux 5.14
     std::string line = fmt::format("{} {}", inode, path);
     if (inode.empty() || std::ranges::find(outputs, line) != outputs.end()) continue;
     outputs.push_back(std::move(line));

@@ -31,7 +31,7 @@ void SignalProcesses(const Lease& lease, int number, pid_t daemon);
 void SignalThatCatch(const Lease& lease, int number, pid_t daemon);
 
 // "INODE PATH" of each file that the lease's processes have open for writing, including their
-// output files. Read from links in /proc: no file is opened, because opening could hang.
+// output files. Reads links in /proc instead of opening files, because opening could hang.
 std::vector<std::string> OutputsOf(const Lease& lease, pid_t daemon);
 
 // Whether the waiting process, or the children of its keeper, are stopped (SIGSTOP, Ctrl-Z). A job

@@ -1,5 +1,5 @@
-// Describes MPS with plain values: control daemons by user and GPU, their folders, their replies,
-// and the environment of their clients. docs/server/collocation.md has the facts and rules.
+// Plain values and functions for MPS: control daemons by user and GPU, their folders and replies,
+// and the environment of their clients. See docs/server/collocation.md for the facts and rules.
 #pragma once
 
 #include <sys/types.h>
@@ -25,8 +25,8 @@ enum class MpsScope {
 
 // One control daemon with one server, for one user and one or more GPUs. With one server per GPU, a
 // fault does not affect other GPUs. With one server for all GPUs, a task on several GPUs can be a
-// client. Users do not share a server, except for the shared server: it belongs to root, runs in
-// multi-user mode, and does not isolate the users' processes from each other.
+// client. Users do not share a server, except for the shared server, which belongs to root, runs in
+// multi-user mode and does not isolate the users' processes from each other.
 struct MpsServerId {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -66,20 +66,20 @@ std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
 // CUDA would look in /tmp/nvidia-mps, which any user may own.
 std::map<std::string, std::string> WithoutMpsEnvironment();
 
-// ---- answers; the control program exits with 0 for every answer ----
+// ---- replies; the control program exits with 0 for every reply ----
 
 // Parses PIDs, one per line, as in the replies to get_server_list and get_client_list. With
-// protocol 3, the PID is the first value of each CSV line of `client list`. Errors: kInvalid with
-// the malformed line, or for more than 4096 lines.
+// protocol 3, the PID is the first value of each CSV line of `client list`. Returns kInvalid if a
+// line is malformed (the message quotes it), or for more than 4096 lines.
 Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
 
 enum class MpsServerState {
   kActive,
   kStarting,
   kFault,    // after a client's fault: no new clients join until the affected clients are gone
-  kUnknown,  // it runs; drivers before branch 550 report nothing more
+  kUnknown,  // running; drivers before branch 550 report nothing more
 };
-// Errors: kNotFound if the server does not exist or has exited; kInvalid if the reply is unknown.
+// Returns kNotFound if the server does not exist or has exited, kInvalid if the reply is unknown.
 Result<MpsServerState> ParseMpsServerState(std::string_view text);
 
 // A named server of protocol 3, from a line of `server list`: name, user, process, state and more.
@@ -89,13 +89,12 @@ struct MpsServerRow {
   pid_t pid = 0;
   MpsServerState state = MpsServerState::kStarting;
 };
-// Errors: kInvalid with the malformed line.
+// Returns kInvalid if a line is malformed; the message quotes it.
 Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
 
 // The SMs of a GPU under a server with static SM partitions (CUDA 13.1 and newer), as lspart
-// reports them. Each client of a server with partitions needs a partition of its own, whose SMs no
-// other client uses. The SMs are divided into chunks; SMs that do not fill a chunk may go to the
-// last partition.
+// reports them. Each client of such a server needs its own partition, whose SMs no other client
+// uses. The SMs are divided into chunks; SMs that do not fill a chunk may go to the last partition.
 struct MpsPartition {
   std::string id;  // without the GPU's UUID
   int sms = 0;
@@ -106,18 +105,18 @@ struct MpsPartitions {
   int used_chunks = 0;
   std::vector<MpsPartition> partitions;
 };
-// gpu: the GPU's UUID; the reply contains only a prefix of it. Errors: kInvalid with the malformed
-// line; kUnavailable with the reply if it has no line for this GPU.
+// gpu: the GPU's UUID; the reply contains only a prefix of it. Returns kInvalid if a line is
+// malformed, and kUnavailable if the reply has no line for this GPU.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
-// The id of a new partition, from the reply to `sm_partition add`. Errors: kUnavailable with the
-// reply.
+// Extracts a new partition's id from the reply to `sm_partition add`. If it contains none, returns
+// kUnavailable and quotes the reply.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
 // Number of chunks for this share of the SMs, 0..1. At least one; otherwise rounded down, so that
 // shares that add up to at most 1 also fit as chunks.
 int MpsChunks(double share, const MpsPartitions& of);
 
-// Checks the reply to terminate_client, which is empty or 0 on success. Errors: kUnavailable with
-// its text.
+// Checks the reply to terminate_client, which is empty or 0 on success. Otherwise returns
+// kUnavailable with its text.
 Result<Unit> ParseMpsTermination(std::string_view text);
 
 // ---- logs; a line is "[2026-11-22 07:16:12.456 Control 30223] text" ----
@@ -127,7 +126,7 @@ std::string LastMpsLogText(std::string_view log);
 // Whether control.log reports that this server accepts clients.
 bool SaysMpsServerReady(std::string_view log, pid_t server);
 // Whether control.log reports that a server has exited. Both logs are written in order, so
-// server.log is then complete.
+// server.log is complete by then.
 bool SaysMpsServerEnded(std::string_view log);
 
 }  // namespace carma::task

@@ -13,7 +13,7 @@
 namespace carma::task {
 
 struct MpsOrder {
-  std::string dir;  // as collocation.mps_dir
+  std::string dir;  // value of collocation.mps_dir
   MpsServerId id;
   std::map<std::string, std::string> environment;  // extra variables from carmad
   std::vector<std::string> argv;                   // argv[0]: absolute path
@@ -21,7 +21,7 @@ struct MpsOrder {
 
 // The arguments after "carma-shim --mps".
 std::vector<std::string> ToArguments(const MpsOrder& order);
-// Errors: kInvalid.
+// Returns kInvalid if they are malformed.
 Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
 // Makes <dir>/<owner> (mode 0700 and owned by the user; 0711 for a shared server). With the user's
@@ -29,7 +29,7 @@ Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 // the previous daemon. Then the process becomes the program, with the server's user and groups, no
 // new privileges, its own session, default signals, and an environment with only HOME, USER,
 // LOGNAME, PATH (the program's folder first), the MPS folders, the GPU and the order's additions.
-// Blocks as long as the user database does. Returns only on failure, with a line on stderr.
+// May block on the user database. Returns only on failure, with a line on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);
 
 inline constexpr int kMpsChildFailed = 3;

@@ -140,7 +140,7 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
 }
 
 // Kills a control daemon that did not respond in time. The daemon may have left its starter's
-// session before the starter was killed. It may also not have taken its lock yet.
+// session before the starter was killed, and it may not have taken its lock yet.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);

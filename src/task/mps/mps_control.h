@@ -51,14 +51,14 @@ class MpsControl {
   // Starts daemon and server if they are not running, and waits until the server accepts clients.
   // If the server exits during startup, the call fails immediately, and the error contains the
   // cause from its log. A server that does not become ready is stopped. partitions: a daemon
-  // started by this call divides the SMs if the driver can do that. Errors, each a sentence:
-  // kNotFound (no such program), kUnavailable (refused, exited, no reply in time, the server is in
-  // a faulted state), kDenied, kIo.
+  // started by this call divides the SMs if the driver can do that. Every error message is a
+  // sentence. On failure, returns kNotFound (no such program), kUnavailable (refused, exited, no
+  // reply in time, the server is in a faulted state), kDenied or kIo.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, queries it and stops it again, without starting a server. The folder must be
-  // unused. Errors: those of Ready().
+  // unused. Returns the same errors as Ready().
   Result<MpsAbilities> Try(Deadline deadline) const;
-  // The running server; empty if there is no server or no daemon. Errors: kUnavailable.
+  // The running server; empty if there is no server or no daemon. Returns kUnavailable on failure.
   Result<std::optional<MpsServer>> Look(Deadline deadline) const;
   Result<std::vector<pid_t>> Clients(const MpsServer& server, Deadline deadline) const;
   // Terminates the client's GPU context cleanly. The process continues and gets error 810.
@@ -68,10 +68,10 @@ class MpsControl {
   // Whether the running daemon divides the SMs, so that each client needs a partition.
   bool DividesSms() const;
   Result<MpsPartitions> Partitions(Deadline deadline) const;
-  // Makes a new partition with this share of the SMs. Errors: kConflict if other partitions leave
-  // too few SMs; kUnavailable if the daemon refuses for a different reason or does not reply.
+  // Makes a new partition with this share of the SMs. Returns kConflict if other partitions leave
+  // too few SMs, and kUnavailable if the daemon refuses for a different reason or does not reply.
   Result<MpsPartition> AddPartition(double share, Deadline deadline) const;
-  // Errors: kUnavailable.
+  // Returns kUnavailable if the command fails.
   Result<Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
 
   // Stops the daemon and the server, kills their remaining processes at the deadline, and removes
@@ -84,8 +84,8 @@ class MpsControl {
   Result<Unit> Start(Deadline deadline, bool partitions) const;
   // Whether the control program offers static SM partitions, according to its help.
   bool OffersPartitions(Deadline deadline) const;
-  // The control program's option for a shared server. Errors: kDenied if the program has no such
-  // option or this process is not root; other errors if its help could not be read.
+  // The control program's option for a shared server. Returns kDenied if the program has no such
+  // option or this process is not root, and other errors if its help could not be read.
   Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
   // asked: log positions from before the server was requested. said: the daemon's reply.
@@ -94,7 +94,7 @@ class MpsControl {
   void End(const base::ProcessId& daemon, Deadline deadline) const;
   Result<std::optional<MpsServer>> LookForNamed(Deadline deadline) const;
   Result<std::string> StartServer(Deadline deadline) const;
-  // Sends one protocol 2 command and returns the reply. Errors: kUnavailable.
+  // Sends one protocol 2 command and returns the reply, or kUnavailable on failure.
   Result<std::string> Ask(const std::string& command, Deadline deadline) const;
   Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
                           Deadline deadline) const;
@@ -105,8 +105,8 @@ class MpsControl {
 };
 
 // Whether MPS works: runs MpsControl::Try() as this process's user in a temporary folder and
-// ignores setup.dir. shared: tests a server for all users. Errors: kDenied if this driver or this
-// user cannot have a server of this kind.
+// ignores setup.dir. shared: tests a server for all users. Returns kDenied if this driver or this
+// user cannot have such a server.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
 // Servers below setup.dir whose control daemons were left running by an earlier carmad. Only these

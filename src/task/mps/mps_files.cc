@@ -21,7 +21,7 @@ constexpr char kControlLog[] = "control.log";
 constexpr char kServerLog[] = "server.log";
 constexpr off_t kMostRead = 64 << 10;
 constexpr off_t kMostKept = 8 << 20;
-// The files that a control daemon may leave behind, however it exits.
+// Files that a control daemon may leave behind, no matter how it exits.
 constexpr std::array kLeft = {"control", "control_privileged", kLock, "log",
                               "nvidia-cuda-mps-control.pid"};
 
@@ -46,14 +46,15 @@ OpenLog Open(const std::string& dir, const MpsServerId& id, const char* name, in
   if (!logs) return {};
   UniqueFd fd(::openat(logs.get(), name, mode | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat st {};
-  // Other users' files are ignored: a hard link may lead to a file that this user may not read.
+  // Other users' files are ignored, because a hard link may lead to a file that this user may not
+  // read.
   if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != id.uid) return {};
   return {std::move(fd), st.st_size};
 }
 
 std::string ReadSince(const OpenLog& log, std::int64_t mark) {
   if (!log.fd) return "";
-  // A log that has been emptied since the mark is read from its beginning.
+  // A log that has been truncated since the mark is read from its beginning.
   const off_t from = std::max<off_t>(mark > log.size ? 0 : mark, log.size - kMostRead);
   std::string text(static_cast<std::size_t>(log.size - from), '\0');
   const ssize_t got = ::pread(log.fd.get(), text.data(), text.size(), from);

@@ -1,14 +1,14 @@
-// Files of MPS control daemons: finds the daemon that serves a folder, reads its logs, and removes
-// files that it leaves behind. The folders belong to users, who may put anything into them, while
-// carmad may be root. So below mps_dir no link is followed, no read blocks, and only files owned by
-// the server's user are read or truncated.
+// Finds the MPS control daemon that serves a folder, reads its logs, and removes the files that it
+// leaves behind. The folders belong to users, who may put anything into them, while carmad may be
+// root. So below mps_dir, carmad follows no links, never blocks on a read, and reads or truncates
+// only files owned by the server's user.
 //
-// What the files contain was observed with NVIDIA's programs (docs/server/collocation.md, "What
+// The contents of the files were observed with NVIDIA's programs (docs/server/collocation.md, "What
 // NVIDIA's programs do"). A daemon is identified only by its lock. A daemon of any branch takes the
-// lock before it listens and holds the lock until it exits. The kernel names the holder, and
-// releases the lock however the daemon exits. The pid file exists only from branch 550 on and
-// outlives a killed daemon. Connecting to the daemon's socket would identify its process too, but
-// this fails while the daemon is busy, and the daemon logs each attempt.
+// lock before it listens and holds the lock until it exits. The kernel reports the holder and
+// releases the lock no matter how the daemon exits. The pid file exists only in branch 550 and
+// newer, and outlives a killed daemon. Connecting to the daemon's socket would identify its process
+// too, but this fails while the daemon is busy, and the daemon logs each attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -56,7 +56,7 @@ class MpsLogs {
 };
 
 // Removes the pipe directory of a server whose daemon has exited, and the daemon's files in it, but
-// keeps the logs. If the directory contains other files, the directory and these files stay.
+// keeps the logs. If the directory contains other files, it is kept together with them.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

@@ -225,7 +225,7 @@ TEST_F(MpsControlTest, ASharedServerNeedsAProgramThatSupportsIt) {
   fake_.id = SharedMpsServer(fake_.id.gpus);
   fake_.Write("/help", "  -d,--daemon    Setup the daemon in the background\n");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("driver branch 580 or newer"));
-  EXPECT_THAT(fake_.Read("/runs"), Not(HasSubstr("-d"))) << "not even started";
+  EXPECT_THAT(fake_.Read("/runs"), Not(HasSubstr("-d"))) << "the daemon is not started";
   fake_.Write("/help", "  -M,--multiuser-server    Enable multi-user mode\n");
   const auto server = Control().Ready(Soon());
   ASSERT_TRUE(server) << server.error().message;
@@ -233,7 +233,7 @@ TEST_F(MpsControlTest, ASharedServerNeedsAProgramThatSupportsIt) {
   EXPECT_THAT(fake_.Read("/asked"), HasSubstr("start_server -uid 0\n"));
   struct stat st {};
   ASSERT_EQ(::stat(fake_.Pipes().c_str(), &st), 0);
-  EXPECT_EQ(st.st_mode & 0777, 0711U) << "clients of all users pass through";
+  EXPECT_EQ(st.st_mode & 0777, 0711U) << "all users may pass through";
   EXPECT_THAT(FindMpsServers(fake_.setup, {fake_.id.gpus}), ElementsAre(fake_.id));
   for (const char* file : {"/runs", "/asked", "/variables", "/help"}) fake_.Remove(file);
   Control().Quit(Soon());
@@ -378,7 +378,7 @@ TEST_F(MpsControlTest, IgnoresALockOfAnotherUser) {
             0);
   EXPECT_TRUE(MpsLockHolder(MpsPipeDir(fake_.setup.dir, other)));
   EXPECT_FALSE(MpsControl(fake_.setup, other).Daemon());
-  EXPECT_EQ(MpsLogs(fake_.setup.dir, other).Mark().control, 0) << "no link is followed";
+  EXPECT_EQ(MpsLogs(fake_.setup.dir, other).Mark().control, 0) << "links are not followed";
 }
 
 // A daemon logs several lines for each query.

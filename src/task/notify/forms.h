@@ -1,5 +1,5 @@
-// Formats a notice as a mail, or as a webhook request in the receiving server's format. All are
-// pure functions.
+// Formats a notice as a mail, or as a webhook request in the receiving server's format. All
+// functions are pure.
 #pragma once
 
 #include <string>

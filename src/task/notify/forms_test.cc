@@ -47,7 +47,7 @@ TEST(NoticeForms, AMailsSubjectNamesTheEvent) {
   EXPECT_THAT(mail, HasSubstr("To: ada\nSubject: Task 7 (a<b) failed: \"x\"\n"
                               "Date: Thu, 01 Jan 1970 00:00:00 +0000\n"));
   EXPECT_TRUE(mail.ends_with("\n\nTask 7 (a<b) failed: \"x\"\n\n"))
-      << "facts without a value are left out";
+      << "facts without a value are omitted";
   order.message =
       R"({"ended_ms":1795394611139,"command":["python3","t.py"],"parameters":{"lr":"0.1"},)"
       R"("peak_mib":2048,"started_ms":null,"output":"/w/o"})";

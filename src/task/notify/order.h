@@ -48,7 +48,7 @@ struct NoticeOrder {
 };
 
 std::string ToText(const NoticeOrder& order);
-// Errors: kInvalid.
+// Returns kInvalid if the order is malformed.
 Result<NoticeOrder> ParseNoticeOrder(std::string_view text);
 
 // Exit codes of carma-notify, which prints a failure as one line on standard output.

@@ -62,7 +62,7 @@ RunRequest RequestFor(const NoticeOrder& order, const UserInfo& user) {
           .limit = std::chrono::duration_cast<std::chrono::milliseconds>(order.limit)};
 }
 
-// What went wrong in the program; empty if it succeeded.
+// Describes how the program failed; empty if it succeeded.
 std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   if (ran.late) return fmt::format("took more than {}", base::FormatSpan(order.limit));
   if (ran.flood) return "wrote more than 64 MiB";
@@ -78,7 +78,7 @@ std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
 std::string EndOfOutput(const NoticeOrder& order) {
   constexpr off_t kBytes = 8192;
   const std::string path = OutputNamed(order);
-  // Rejects a pipe, because reading it could wait for a writer.
+  // Rejects pipes, because reading from one could block until there is a writer.
   const base::UniqueFd fd(path.empty() ? -1
                                        : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat st {};
@@ -152,8 +152,8 @@ SendResult SendToProgram(const NoticeOrder& order, const NotifyTarget& target,
                                                      : Failed(target.address + " " + trouble);
 }
 
-// Permanently drops this process's own privileges. Errors: system errors; kConflict if the UID now
-// belongs to a different person.
+// Permanently drops this process's own privileges. Returns kConflict if the UID now belongs to a
+// different person, kUnavailable if the user no longer exists, and system errors.
 Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   if (!CanSwitchUser()) return Unit{};
   const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;
@@ -166,7 +166,7 @@ Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   return BecomeUser(*user);
 }
 
-// Sets the limits that a task has. Mail programs are exempt, because they deliver with the
+// Sets the same limits as for a task. Mail programs are exempt, because they deliver with the
 // privileges of their own group and continue in the background.
 Result<Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   if (target.kind == NotifyKind::kMail) return Unit{};

@@ -151,7 +151,7 @@ TEST_F(SendTest, PostsAWebhookAndReturnsAResultByItsAnswer) {
   EXPECT_EQ(Send(Order(gone)).code, kNoticeAgain);
 }
 
-// The exit code of a carma-notify with this order.
+// Runs carma-notify with this order and returns its exit code.
 int NotifyWith(const NoticeOrder& order) {
   const base::UniqueFd input = base::MemoryFile(ToText(order)).value();
   const pid_t child = ::fork();

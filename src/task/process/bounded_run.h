@@ -14,11 +14,11 @@ struct RunRequest {
   std::vector<std::string> words;
   std::string input = {};       // standard input of the program
   std::string more_input = {};  // content of its descriptor 3; empty: not opened
-  // "NAME=value" each; empty: this process's own.
+  // Each is "NAME=value"; empty: this process's own environment.
   std::optional<std::vector<std::string>> environment = {};
   std::string folder = "/";                 // working folder; empty: this process's own
   std::size_t kept = 4096;                  // maximum bytes returned of `output`, and of `errors`
-  std::chrono::milliseconds limit{10'000};  // then the program and its children are killed
+  std::chrono::milliseconds limit{10'000};  // after this, the program and its children are killed
   bool session = false;                     // run it in a new session
   bool together = false;                    // standard error becomes part of `output`
 };
@@ -31,7 +31,7 @@ struct RunResult {
   std::string errors;
 };
 // Runs the program without a shell. The caller is not blocked by a program that does not read its
-// input, or even by one that survives a kill. Errors: kNotFound (no such program), kUnavailable.
+// input, or by one that survives a kill. Fails with kNotFound (no such program) or kUnavailable.
 Result<RunResult> RunBounded(const RunRequest& request);
 
 }  // namespace carma::task

@@ -13,7 +13,7 @@
 
 namespace carma::task {
 
-// The place where groups may be made.
+// A place where groups may be made.
 struct CgroupBase {
   std::string root;    // mount point of the v2 tree, for example "/sys/fs/cgroup"
   std::string path;    // folder below `root` where this process may make groups; empty: none
@@ -56,13 +56,13 @@ struct CgroupControls {
   friend bool operator==(const CgroupControls&, const CgroupControls&) = default;
 };
 // Enables all available controllers of this place. This is impossible in a group with processes, so
-// the process of kTasksUnit is moved away first.
+// the process of kTasksUnit is moved out first.
 CgroupControls EnableControls(const CgroupBase& base);
 
 // One task's group.
 class TaskCgroup {
  public:
-  // Makes <base>/<name>. Errors: system errors, for example if the tree is read-only.
+  // Makes <base>/<name>. Returns a system error on failure, for example if the tree is read-only.
   static Result<TaskCgroup> Create(const std::string& base, const std::string& name);
   const std::string& path() const { return path_; }
   // The group's folder, for clone3(CLONE_INTO_CGROUP). Creating a child inside its group costs

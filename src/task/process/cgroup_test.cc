@@ -43,11 +43,11 @@ TEST(Cgroup, FindsThePlaceInTheKernelsTables) {
        "0::/docker/ab/sub\n",
        kContainer,
        {"/sys/fs/cgroup", "/sys/fs/cgroup/sub", ""}},
-      {"outside of the mounted part",
+      {"outside the mounted part",
        "0::/other\n",
        kContainer,
        {"", "", "this process's cgroup /other is outside the mounted /docker/ab"}},
-      {"beside the mounted part",
+      {"next to the mounted part",
        "0::/docker/abc\n",
        kContainer,
        {"", "", "this process's cgroup /docker/abc is outside the mounted /docker/ab"}},
@@ -83,7 +83,7 @@ TEST(Cgroup, KillEndsEveryMemberAndTheGroupCanBeRemoved) {
   ASSERT_TRUE(WIFSTOPPED(status));
   EXPECT_EQ(base::ReadFile(group->path() + "/cgroup.procs", 1000).value(),
             std::to_string(child) + "\n");
-  EXPECT_FALSE(group->Remove()) << "a group with processes stays";
+  EXPECT_FALSE(group->Remove()) << "it contains a process";
   if (!group->Kill()) ::kill(child, SIGKILL);
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status));
@@ -123,7 +123,7 @@ TEST_F(FakeTree, TasksGetGroupsBesideTheDaemonsGroup) {
 TEST_F(FakeTree, UsesTheGroupOfTheTasksUnit) {
   const CgroupBase daemon{.root = "/", .path = base_.path + "/carmad.service"};
   const CgroupBase tasks{.root = "/", .path = base_.path + "/carmad-tasks.service"};
-  EXPECT_EQ(PlaceForTasks(daemon), daemon) << "the unit does not run";
+  EXPECT_EQ(PlaceForTasks(daemon), daemon) << "the unit is not running";
   const std::string keeper = tasks.path + "/carmad.keeper";
   std::filesystem::create_directories(keeper);
   for (const std::string& group : {tasks.path, keeper}) {

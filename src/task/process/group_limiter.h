@@ -28,7 +28,7 @@ std::vector<std::string> NoLimitWords(const std::vector<std::string>& words);
 inline constexpr std::chrono::milliseconds kLimiterPatience{3'000};
 
 // limiter: the program with its first arguments. group: full path. Blocks until the program has
-// exited. Errors: kUnavailable if the program fails, with its output, or if it takes too long.
+// exited. Returns kUnavailable with the program's output if it fails, or if it takes too long.
 Result<Unit> LimitGpuMemory(const std::vector<std::string>& limiter, const std::string& group,
                             const std::vector<std::string>& words,
                             std::chrono::milliseconds patience = kLimiterPatience);

@@ -61,7 +61,7 @@ core::HostInfo ForTasks(const HostFacts& facts, const std::optional<int>& cpus,
   const std::int64_t reserve_mib = std::min(facts.memory_mib / 10, kMostReserveMib);
   host.memory_mib = memory_mib.value_or(facts.memory_mib - reserve_mib);
   host.cores = facts.cpus;
-  // The cores at the end of the list are left to the system.
+  // The cores at the end of the list are reserved for the system.
   if (host.cpus < all) host.cores.resize(static_cast<std::size_t>(std::max(0, host.cpus)));
   return host;
 }

@@ -20,10 +20,10 @@ struct UserInfo {
   std::vector<gid_t> groups;  // supplementary groups, including `gid`
 };
 
-// Looks the user up in the system's user database. The database may be on the network, so this
-// blocks; only the shim may call it. gid: the group to use; if the user is no longer in it, the
+// Looks the user up in the system's user database. The database may be on the network, so this call
+// may block. Only the shim may call it. gid: the group to use; if the user is no longer in it, the
 // user's first group is used. For an unknown uid, returns a user without a name and with this one
-// group. Errors: kUnavailable if the database cannot be queried.
+// group. Returns kUnavailable if the database cannot be queried.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
 // Explains that the UID now belongs to a different person, for example because the user was
@@ -36,7 +36,7 @@ std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const
 bool CanSwitchUser();
 
 // Sets groups, group and user (real, effective and saved) irreversibly. Call it only in a child
-// that is about to exec. Errors: system errors.
+// that is about to exec. Returns a system error on failure.
 Result<Unit> BecomeUser(const UserInfo& user);
 
 // Limits the user's processes and threads, so that a fork bomb does not use up the processes that

@@ -51,8 +51,8 @@ TEST(User, DoesNotUseAGroupWithoutTheUser) {
 
 TEST(User, DetectsThatANumberBelongsToAnotherPerson) {
   EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "ada"), "");
-  EXPECT_EQ(WhyNotTheSubmitter(7, "", "bob"), "") << "not recorded";
-  EXPECT_EQ(WhyNotTheSubmitter(7, "7", "bob"), "") << "had no name then";
+  EXPECT_EQ(WhyNotTheSubmitter(7, "", "bob"), "") << "no name was recorded";
+  EXPECT_EQ(WhyNotTheSubmitter(7, "7", "bob"), "") << "the user had no name then";
   EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "bob"),
             "user id 7 belonged to ada at submission and now belongs to bob");
   EXPECT_EQ(WhyNotTheSubmitter(7, "ada", ""), "user ada no longer exists");

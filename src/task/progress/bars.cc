@@ -14,7 +14,7 @@ using std::string_view;
 // No training loop is faster than this. A higher rate belongs to a download, which counts bytes.
 constexpr double kMostRate = 50'000;
 
-// A bar whose description begins with one of these words shows a preparation, unless it shows a
+// A bar whose description begins with one of these words shows preparation work, unless it shows a
 // loss.
 constexpr std::array<string_view, 58> kPreparations{
     "download", "fetch",      "load",    "map",     "filter", "token",   "generat", "extract",
@@ -25,7 +25,7 @@ constexpr std::array<string_view, 58> kPreparations{
     "merg",     "import",     "install", "push",    "pull",   "clon",    "receiv",  "count",
     "compress", "updat",      "warm",    "profil",  "init",   "process", "casting", "group",
     "pars",     "render"};
-// Words that indicate a preparation anywhere in the description.
+// Words that indicate preparation work anywhere in the description.
 constexpr std::array<string_view, 20> kPreparationWords{
     "download", "downloading",   "shards",     "tokenizing", "tokenizer", "scanning", "caching",
     "dataset",  "safetensors",   "cuda graph", "split",      "examples",  "prompts",  "files",
@@ -182,7 +182,7 @@ std::optional<Reading> WithLabel(Reading bar, string_view before, string_view un
   return Judge(bar, label.substr(label.size() > 200 ? label.size() - 200 : 0), unit, rest);
 }
 
-// A counter that ends at the end of a text: "58130/250000", "2/?", "25it".
+// A counter at the end of a text: "58130/250000", "2/?", "25it".
 struct CounterBefore {
   Counter counter;
   std::size_t at;  // where the counter begins

@@ -123,8 +123,8 @@ std::optional<Found> FindLoop(string_view line) {
   return found;
 }
 
-// Whether a speed or a word shows that a loop is training. Needed for programs that print no loss:
-// MXNet, Tesseract, DI-engine, rsl_rl, RLlib and RELION.
+// Whether a speed or a word shows that a loop is training. This is needed for programs that print
+// no loss: MXNet, Tesseract, DI-engine, rsl_rl, RLlib and RELION.
 bool Trains(string_view line) {
   return HasWord(line, "samples/sec") || HasWord(line, "images/sec") || HasWord(line, "img/s") ||
          HasWord(line, "mean rms") || HasWord(line, "training iteration") ||

@@ -1,4 +1,4 @@
-// Splits a program's output into short clean lines, in fixed memory.
+// Splits a program's output into short, clean lines using a fixed amount of memory.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ class OutputLines {
  public:
   static constexpr std::size_t kMaxLine = 1024;  // the rest of a longer line is skipped
 
-  // Calls take(line) for each line that ends in `bytes`. Lines end at a newline, a carriage return,
+  // Calls take(line) for each line that ends in `bytes`. Lines end at newlines, carriage returns,
   // backspaces and cursor movements. Escape sequences and other controls are dropped.
   template <class Take>
   void Feed(std::string_view bytes, Take take) {

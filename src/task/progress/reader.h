@@ -34,7 +34,7 @@ class ProgressReader {
   bool TakeChainer(std::string_view line);
   void TakeTraining(Reading reading);
   void TakeEvaluation(const Reading& reading);
-  // Whether an unnamed bar beside another bar belongs to an evaluation.
+  // Whether an unnamed bar next to another bar belongs to an evaluation.
   bool IsEvaluationBar(const Reading& bar);
   // completed: the counter shows the number of finished epochs. finished: the current epoch is also
   // over.

@@ -17,7 +17,7 @@ struct Counter {
 
 struct Reading {
   Phase phase = Phase::kTrain;
-  std::string_view unit;  // a constant
+  std::string_view unit;  // a string constant
   Counter loop;
   std::optional<double> rate_per_s;
   std::optional<double> eta_s;
@@ -31,7 +31,7 @@ struct Reading {
   bool named = false;      // the bar has a description
   bool result = false;     // from a dictionary of results, "{'eval_loss': 0.7, 'epoch': 1.0}"
   bool whole_run = false;  // eta_s is for the whole run instead of the loop
-  bool finished = false;   // the line says that this epoch is over: "epoch 3/10 done"
+  bool finished = false;   // the line reports that this epoch is over: "epoch 3/10 done"
 };
 
 // Reads a tqdm, Keras, rich, Ultralytics, fastprogress or mmcv bar anywhere in the line.

@@ -53,7 +53,7 @@ struct ProgressReport {
   static bool IsUnit(std::string_view text);
 };
 
-// Convert to one line of JSON and back. ParseProgressReport accepts any bytes. Errors: kInvalid.
+// Convert to one line of JSON and back. ParseProgressReport returns kInvalid for any other bytes.
 std::string ToText(const ProgressReport& report);
 Result<ProgressReport> ParseProgressReport(std::string_view text);
 

@@ -16,7 +16,7 @@ struct Scan {
   char peek() const { return done() ? '\0' : text[at]; }
   bool Skip(std::string_view word);  // skips exactly this word
   void SkipAny(std::string_view these, std::size_t most = 1024);
-  // Takes characters while `holds` is true for them.
+  // Consumes characters while `holds` is true for them.
   std::string_view While(bool (*holds)(char));
   // "12", "0.5", "1.07E+01", "-0.4"; neither "nan" nor "inf".
   std::optional<double> Number();

@@ -61,7 +61,7 @@ TEST(ProgressTracker, ContinuesCountingAfterACheckpoint) {
   tracker.Take(1, Bar(61, 100));
   const auto report = tracker.Look(kStart + 110'000);
   EXPECT_EQ(report->fraction, 0.61);
-  EXPECT_EQ(report->ends_ms, kStart + 500'000) << "estimated from the speed since this start";
+  EXPECT_EQ(report->ends_ms, kStart + 500'000) << "estimated from the speed of this run";
 }
 
 TEST(ProgressTracker, ReadsTheEndOfAGigabyteWithoutALine) {
@@ -129,7 +129,7 @@ TEST(ProgressReport, StallsAfterTenTimesItsLongestStep) {
   const ProgressReport report{.changed_ms = kStart, .longest_step_ms = 120'000};
   EXPECT_FALSE(IsStalled(report, kStart + 1'200'000));
   EXPECT_TRUE(IsStalled(report, kStart + 1'200'001));
-  EXPECT_FALSE(IsStalled({.changed_ms = kStart}, kStart + 600'000)) << "ten minutes at least";
+  EXPECT_FALSE(IsStalled({.changed_ms = kStart}, kStart + 600'000)) << "not yet ten minutes";
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ bool CannotReadNow(const base::Error& error) {
 }
 
 // Reads the owner file, which must exist. If its text is unreadable (empty after a power failure),
-// the owner counts as dead. Errors: kIo if the file cannot be read now.
+// the owner counts as dead. Returns kIo if the file cannot be read now.
 Result<ShimOwner> ReadOwner(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes);
   if (!text && CannotReadNow(text.error())) return std::unexpected(text.error());
@@ -112,9 +112,9 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
   return base + "/" + CgroupName(core::Number(attempt.id), attempt.number, shim);
 }
 
-// Kills a task that has lost its shim: nothing watches the task any more, and it must be gone
+// Kills a task that has lost its shim, because nothing watches it any more and it must be gone
 // before its next attempt. Returns the cgroup folder if it could not be removed yet, otherwise an
-// empty text.
+// empty string.
 std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
                             const std::optional<ShimStarted>& started) {
   if (owner.boot_id != base::BootId()) return {};  // no process outlives a reboot
@@ -124,8 +124,8 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   if (!group.empty()) TaskCgroup::KillCgroup(group);
   KillLeftovers(order->uid, started, attempt.dir);
   if (!group.empty() && !order->limiter.empty()) {
-    // Killing takes a moment, but the limits can be removed immediately: no process of the task can
-    // allocate memory any more.
+    // Killing takes a moment, but the limits can be removed immediately, because no process of the
+    // task can allocate memory any more.
     (void)LimitGpuMemory(order->limiter, group, NoLimitWords(order->memory_limits), kLostPatience);
   }
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
@@ -163,8 +163,8 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;
-  // The disk has no room even for a claim, so the order is removed instead. A shim claims the
-  // attempt before it reads the order. So a later claim is harmless, and an earlier claim is
+  // The disk is too full even for a claim, so the order is removed instead. A shim claims the
+  // attempt before it reads the order, so a later claim is harmless, and an earlier claim is
   // visible now.
   ::unlink((dir + "/" + kOrderFile).c_str());
   if (base::Exists(dir + "/" + kOwnerFile)) return std::nullopt;

@@ -13,14 +13,14 @@
 
 namespace carma::task {
 
-// Creates the folder with the order and the script. Errors: kInvalid if the order can never run,
-// kConflict if the attempt already has an owner, otherwise system errors.
+// Creates the folder with the order and the script. Returns kInvalid if the order can never run,
+// kConflict if the attempt already has an owner, and otherwise system errors.
 Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup);
 
 enum class OutcomeKind {
-  kLives,       // the shim runs
+  kLives,       // the shim is running
   kReported,    // the shim left a report
-  kNeverBegan,  // the task never began and never will: the attempt was abandoned
+  kNeverBegan,  // the task never began and never will, because the attempt was abandoned
   kLost,        // the shim or the folder is gone without a report; remaining processes are killed
   kUnknown,     // temporarily unreadable (no descriptor, no memory); try again
 };
@@ -32,21 +32,20 @@ struct Outcome {
   std::string text;                    // for kNeverBegan and kLost: the reason
   std::string leftover_group;  // for kLost: cgroup folder that must be removed later, or empty
 };
-// Determines the outcome of an attempt. An attempt without an owner is claimed and thereby
-// abandoned, so that a late shim cannot run it. An attempt that is known to have started is never
-// kNeverBegan. If its folder no longer shows the start, the attempt is lost. cgroup: as in
-// PrepareAttempt.
+// Determines the outcome of an attempt. Abandons an attempt without an owner by claiming it, so
+// that a late shim cannot run it. An attempt that is known to have started is never kNeverBegan. If
+// its folder no longer shows the start, the attempt is lost. cgroup: as for PrepareAttempt.
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 
 // The attempt's time between TERM and KILL; empty if its order cannot be read.
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 
 // Removes the folders of all attempts below `folder` (…/attempts), except attempts that are `kept`
-// and those with a live shim. Files with other names stay. Returns the number of removed folders.
+// and those with a live shim. Other files are kept. Returns the number of removed folders.
 std::size_t SweepAttempts(const std::string& folder,
                           const std::function<bool(core::TaskId, int attempt)>& kept);
 
-// Removes the attempt's folder, and the task's folder above it if that is empty. Follows no links.
+// Removes the attempt's folder, and the task's folder above if it is empty. Does not follow links.
 Result<Unit> RemoveAttempt(const std::string& attempt_dir);
 
 std::optional<ShimStarted> ReadStarted(const std::string& attempt_dir);

@@ -35,7 +35,7 @@ TEST_F(AttemptFolderTest, SweepsOnlyTheFoldersOfEndedAttempts) {
   for (const std::string& left : {kept, odd, odder, Dir()}) EXPECT_TRUE(base::Exists(left)) << left;
   launcher_->Stop(kTask, 1);
   NextExited();
-  EXPECT_EQ(SweepAttempts(Attempts(), wanted), 1U) << "its shim has ended";
+  EXPECT_EQ(SweepAttempts(Attempts(), wanted), 1U) << "its shim has exited";
   EXPECT_EQ(SweepAttempts(root_ + "/none", wanted), 0U);
 }
 

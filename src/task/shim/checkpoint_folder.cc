@@ -98,7 +98,7 @@ void SettleCheckpoints(const ShimOrder& order, const std::string& user) {
   }
   const UniqueFd file(::openat(folder.get(), kCheckpointOwnerFile,
                                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!file) return;  // the file exists already, or the folder is not writable
+  if (!file) return;  // the file already exists, or the folder is not writable
   const std::string text = base::DumpJson({{"task", core::Number(order.id)},
                                            {"name", order.spec.name},
                                            {"user", user},

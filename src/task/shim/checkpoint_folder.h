@@ -1,5 +1,5 @@
 // The folder for a task's checkpoints (CARMA_CHECKPOINT_DIR). It is in the task's working directory
-// and stays the same for all its attempts. Its contents belong to the user.
+// and is the same for all attempts. Its contents belong to the user.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace carma::task {
 
-// This file names the folder's owner in one line of JSON. It is written only once the folder has
-// checkpoints, because programs try to resume from any folder that is not empty.
+// This file names the folder's owner in one line of JSON. It is written only once the folder
+// contains checkpoints, because programs try to resume from any folder that is not empty.
 inline constexpr char kCheckpointOwnerFile[] = ".carma-task";
 
 std::string CheckpointFolder(const ShimOrder& order);
@@ -18,7 +18,7 @@ std::string CheckpointFolder(const ShimOrder& order);
 // The following functions run with the user's privileges.
 
 // Creates the folder for a task that is known to checkpoint. If this fails, the task must save
-// elsewhere. Errors: kConflict if the folder belongs to another user, or to a task of another
+// elsewhere. Returns kConflict if the folder belongs to another user, or to a task of another
 // carmad.
 Result<Unit> PrepareCheckpoints(const ShimOrder& order);
 

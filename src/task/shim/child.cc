@@ -72,7 +72,7 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
     const bool absent =
         (error == ENOENT && !base::Exists(program)) || error == ENOTDIR || error == ELOOP;
     if (absent) continue;
-    // As in a shell, a file that may not be run is skipped, but its error is kept.
+    // As in a shell, a file that may not be executed is skipped, but its error is kept.
     if (!refused) refused = ExecFailure(error, program);
     if (error != EACCES) break;
   }

@@ -13,7 +13,7 @@
 
 namespace carma::task {
 
-// The plan for a child. Everything is decided before the fork.
+// How to start a child. Everything is decided before the fork.
 struct ChildPlan {
   std::vector<std::string> argv;   // argv[0] without '/' is looked up in `search`
   std::vector<std::string> block;  // environment as "NAME=value"
@@ -45,13 +45,13 @@ struct LaunchError {
 };
 
 // Why the caller may not enter the task's working directory; empty if it may. The caller must run
-// with the privileges of the task's user. Blocks as long as the file system does.
+// with the privileges of the task's user. Blocks for as long as the file system does.
 std::optional<LaunchError> WhyNotEnter(const std::string& workdir);
 
 // Starts the child in its own session, process group and cgroup, with no new privileges, default
 // signals, the task's umask, and only its streams as descriptors. The child is killed when the shim
-// dies. Returns once exec has succeeded; after an error, the child is gone. Blocks as long as the
-// program's file system does.
+// dies. Returns once exec has succeeded; after an error, the child is gone. Blocks for as long as
+// the program's file system does.
 std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan);
 
 }  // namespace carma::task

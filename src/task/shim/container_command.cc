@@ -34,9 +34,9 @@ Words Mounts(const ContainerRun& run) {
   return words;
 }
 
-// The options that Podman and Docker have in common. The container uses the server's network and
-// shared memory, as a task without a container does: the processes of a training run use them to
-// communicate, and MPS needs them.
+// The options that Podman and Docker have in common. Like a task without a container, the container
+// uses the server's network and shared memory, because the processes of a training run communicate
+// through them and MPS needs them.
 Words Common(const ContainerRun& run) {
   Words words{"--rm",
               "--name=" + run.name,
@@ -56,7 +56,7 @@ Words Common(const ContainerRun& run) {
 Words Podman(const ContainerRun& run) {
   Words words{run.program, "run"};
   Append(words, Common(run));
-  // The container stays in the task's control group and so has its limits.
+  // The container remains in the task's control group, so the group's limits apply.
   words.emplace_back("--cgroups=disabled");
   if (run.user.uid != 0) Append(words, {"--userns=keep-id", "--group-add=keep-groups"});
   if (!run.init.empty()) Append(words, {"--init", "--init-path=" + run.init});

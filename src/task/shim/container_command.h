@@ -18,8 +18,8 @@ struct ContainerRun {
   ContainerTool tool{};
   std::string program;  // path of the tool
   std::string image;
-  std::string name;   // as from ContainerName
-  std::string group;  // as from ContainerGroup, for Docker
+  std::string name;   // as returned by ContainerName
+  std::string group;  // for Docker: as returned by ContainerGroup
   std::vector<ContainerMount> mounts;
   std::vector<std::string> variables;  // names only; the tool takes the values from its environment
   // Only for Podman: program that becomes process 1; empty: the task is process 1.
@@ -27,20 +27,20 @@ struct ContainerRun {
   std::vector<std::string> command;
 };
 
-// Runs the tool in the foreground: it exits with the command's exit code and passes signals on.
+// Runs the tool in the foreground. It exits with the command's exit code and passes signals on.
 std::vector<std::string> ContainerCommand(const ContainerRun& run);
 // The command that stops and removes the container, whether or not it is running. Empty if nothing
 // has to be removed, because the container consists only of the tool's child processes.
 std::vector<std::string> ContainerRemoval(const ContainerRun& run);
 
-// The container's name for one attempt of a task. books: as from BooksWord.
+// The container's name for one attempt of a task. books: as returned by BooksWord.
 std::string ContainerName(std::string_view books, core::TaskId id, int attempt);
 // The control group of an attempt's Docker containers. Both of Docker's cgroup drivers accept this
 // name.
 std::string ContainerGroup(std::string_view books, core::TaskId id, int attempt);
-// Whether the text of /proc/PID/cgroup shows that the process is in this group. Nobody but root may
-// be able to create the group, so it is accepted only at the top level or in the systemd slices
-// derived from its name.
+// Whether the text of /proc/PID/cgroup shows that the process is in this group. The group is
+// accepted only at the top level or in the systemd slices derived from its name, because only root
+// can create groups there.
 bool IsInContainerGroup(std::string_view cgroup, std::string_view group);
 
 // The variables for a container: all except those that describe the server's own programs.

@@ -15,14 +15,14 @@
 
 namespace carma::task {
 
-// What the guard does, with the privileges of the task's user, when the shim exits.
+// The guard's work when the shim exits, done with the privileges of the task's user.
 struct GuardOrder {
   UserInfo user;
   bool switches_user = false;
   bool keeps_setuid = false;         // as in ChildPlan
-  std::vector<std::string> removal;  // as from ContainerRemoval; empty: only the script is removed
+  std::vector<std::string> removal;  // from ContainerRemoval(); empty: only the script is removed
   std::vector<std::string> block;    // environment of that command
-  std::string group;                 // as from ContainerGroup
+  std::string group;                 // from ContainerGroup()
   std::string script;                // the user's file to remove, or empty
   ContainerLimits limits = {};       // limits of the group
 
@@ -44,7 +44,7 @@ struct GuardOrder {
 class ContainerGuard {
  public:
   // Starts the guard. The caller must not be a subreaper at that moment, or the guard would become
-  // its child. Errors: system errors.
+  // its child. Returns a system error on failure.
   static Result<ContainerGuard> Start(const GuardOrder& order);
   // Call it when the task has ended. removes: whether its container, or a record of the container,
   // may still exist. Returns once both are removed, or after a minute.

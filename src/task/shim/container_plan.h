@@ -13,18 +13,19 @@
 namespace carma::task {
 
 // Plans the run, except for its command. Looks for the tool on the PATH of the environment with the
-// current privileges. Mounts home, working folder, checkpoint folder, the MPS server's folder and
-// the task's own mounts if they exist. Removes variables from the environment that would mislead
-// the tool. Errors: kNotFound with the tools tried.
+// current privileges. Mounts the home, working and checkpoint folders, the MPS server's folder and
+// the task's own mounts if they exist. Removes environment variables that would mislead the tool.
+// Returns kNotFound, naming the tools tried, if none is found.
 Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                    Environment& environment);
 
-// Whether only root can change which program runs here: the program, its folder and all folders
-// above belong to root and are not writable by others. (`/tmp` may be above, because it is sticky.)
+// Whether only root can change which program runs here. The program, its folder and all folders
+// above must belong to root and not be writable by others. (`/tmp` may be above, because it is
+// sticky.)
 bool OnlyRootChanges(const std::string& program);
 
 // Copies the script to /tmp so that the task's user can read it; the shim's folder is closed to
-// users and therefore to Podman. Must be called with the user's privileges. Errors: system errors.
+// users and therefore to Podman. Needs the user's privileges. Returns a system error on failure.
 Result<std::string> CopyScript(const ShimOrder& order, const std::string& text);
 
 }  // namespace carma::task

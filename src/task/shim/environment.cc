@@ -70,7 +70,7 @@ void ApplyContainers(const ShimOrder& order, Environment& environment) {
       ContainerGroup(BooksWord(order.books), order.id, order.attempt);
 }
 
-// Apptainer shows its programs only some of the server's folders, so the MPS folder must be bound.
+// Apptainer exposes only some server folders to its programs, so the MPS folder must be bound.
 void BindMps(Environment& environment) {
   const std::string folder = Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY");
   if (!folder.starts_with('/') || folder.starts_with("/dev/")) return;
@@ -80,8 +80,8 @@ void BindMps(Environment& environment) {
 
 const std::string kParameter = "CARMA_PARAM_";  // followed by a sweep parameter's name
 
-// Sets variables of Slurm's own batch step, as far as they make sense on one server.
-// docs/use/environment.md lists them.
+// Sets those variables of Slurm's batch step that make sense on one server. docs/use/environment.md
+// lists them.
 void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& environment) {
   const std::string id = fmt::format("{}", order.id);
   const std::string host = base::ShortHostName();
@@ -115,7 +115,7 @@ void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& envir
     environment[name] = std::to_string(cpus);
   // CARMA's srun comes first in PATH, because Slurm may also be installed on the server.
   environment["PATH"] = StandInFolder() + ":" + environment["PATH"];
-  // As in Slurm, this variable is set only from the second start on.
+  // As in Slurm, this variable is set only after a restart.
   if (order.attempt > 1) environment["SLURM_RESTART_COUNT"] = std::to_string(order.attempt - 1);
   if (order.spec.array_index) {
     environment["SLURM_ARRAY_JOB_ID"] = fmt::format("{}", order.array.value_or(order.id));

@@ -23,7 +23,7 @@ struct CondaEnv {
 // by name. A name is looked up where conda looks: in CONDA_ENVS_PATH, the roots named by
 // CONDA_ROOT, MAMBA_ROOT_PREFIX and CONDA_EXE, ~/.conda/envs, the usual folders in the home
 // directory, and /opt/conda. The name "base" means a root itself. is_folder: called with the path
-// <prefix>/bin; must check with the user's privileges. Errors: kNotFound with every place searched.
+// <prefix>/bin; must check with the user's privileges. Returns kNotFound with all places searched.
 Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
                               const std::string& home,
                               const std::function<bool(const std::string&)>& is_folder);
@@ -40,18 +40,19 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
 // The variable's value; empty if it is not set.
 std::string Lookup(const Environment& environment, const std::string& name);
 
-// "NAME=value" each, as execve() expects them.
+// Formats each variable as "NAME=value", as execve() expects.
 std::vector<std::string> ToBlock(const Environment& environment);
 
-// Folder with the srun, sbatch, scancel and scontrol for scripts written for Slurm.
+// The folder of CARMA's srun, sbatch, scancel and scontrol for scripts written for Slurm.
 std::string StandInFolder();
 
 // The interpreter line of a script.
 struct Shebang {
   std::string interpreter;  // absolute
-  std::string argument;     // the rest of the line as one argument, as in the kernel; or empty
+  std::string argument;     // the rest of the line as one argument, as the kernel does; or empty
 };
-// Errors: kInvalid with a sentence for the submitter: no "#!", a DOS line ending, no absolute path.
+// Returns kInvalid with a sentence for the submitter if "#!" or an absolute path is missing, or if
+// the line has a DOS line ending.
 Result<Shebang> ParseShebang(std::string_view script);
 
 }  // namespace carma::task

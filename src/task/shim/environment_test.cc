@@ -90,7 +90,7 @@ TEST(Environment, GivesAScriptForSlurmItsVariables) {
   for (const auto& [name, value] : expect) EXPECT_EQ(env.at(name), value) << name;
   EXPECT_FALSE(env.contains("SLURM_NTASKS")) << "set only if requested, as in Slurm";
   EXPECT_TRUE(env.at("PATH").ends_with(":/opt/slurm/bin:/bin"));
-  EXPECT_NE(env.at("PATH"), "/opt/slurm/bin:/bin") << "its srun comes first";
+  EXPECT_NE(env.at("PATH"), "/opt/slurm/bin:/bin") << "CARMA's srun comes first";
   order.spec.slurm = false;
   EXPECT_FALSE(TaskEnvironment(order, kAda, nullptr, "/a").contains("SLURM_JOB_ID"))
       << "mpirun would look for a cluster";
@@ -138,8 +138,8 @@ TEST(Environment, FindsCondaEnvironmentsWhereCondaPutsThem) {
       {"by path with a trailing slash", "/srv/envs/t/", {}, "/srv/envs/t/bin", "/srv/envs/t"},
       {"in the home", "t", {}, "/home/ada/miniconda3/envs/t/bin", "/home/ada/miniconda3/envs/t"},
       {"in the user's own list", "t", {}, "/home/ada/.conda/envs/t/bin", "/home/ada/.conda/envs/t"},
-      {"system wide", "t", {}, "/opt/conda/envs/t/bin", "/opt/conda/envs/t"},
-      {"beside the submitter's conda",
+      {"system-wide", "t", {}, "/opt/conda/envs/t/bin", "/opt/conda/envs/t"},
+      {"next to the submitter's conda",
        "t",
        {{"CONDA_EXE", "/sw/conda/bin/conda"}},
        "/sw/conda/envs/t/bin",

@@ -84,7 +84,7 @@ struct ShimEvent {
   // The remaining fields are only for kExited.
   int exit_code = 0;
   int signal = 0;
-  bool lost = false;               // no report: the shim or the machine died
+  bool lost = false;               // no report, because the shim or the machine died
   bool untold = false;             // only the process's parent received its exit status
   bool host_oom = false;           // the cgroup counted an oom_kill
   std::string stderr_tail;         // last bytes that the task wrote to stderr, at most 64 KiB
@@ -95,8 +95,8 @@ class Launcher {
  public:
   using Sink = std::function<void(ShimEvent)>;  // called on the owner's loop, from Poll()
   virtual ~Launcher() = default;
-  // Starts an attempt that the caller has already stored. Never blocks for long. An event reports
-  // the outcome.
+  // Starts an attempt that the caller has already stored. Never blocks for long. The outcome is
+  // reported by an event.
   virtual void Start(LaunchOrder order) = 0;
   // Makes the shim send TERM to the whole group and, after the grace period, KILL. If the shim
   // fails to do so, it is later killed together with its task, and the attempt is lost. Unknown
@@ -118,8 +118,8 @@ class Launcher {
   // Asks the task to checkpoint: sends the checkpoint signal (LaunchOrder) to all its processes
   // that have a handler for it. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt) = 0;
-  // Takes over an attempt of an earlier carmad, identified by its folder, and reports events as if
-  // carmad had never stopped: kStarted and later kExited; only kExited if it has already ended;
+  // Takes over an attempt from an earlier carmad, identified by its folder, and reports events as
+  // if carmad had never stopped: kStarted and later kExited; only kExited if it has already ended;
   // kLaunchFailed{retryable} if it never began (and now never will); kExited{lost} if the shim or
   // the folder is gone without a report.
   virtual void Adopt(const KnownAttempt& attempt) = 0;

@@ -25,7 +25,7 @@ class LauncherPoll {
   // The timer's key in Take().
   static constexpr std::uint64_t kTimer = ~std::uint64_t{0};
 
-  // Must be called once, before all other functions. Errors: system errors.
+  // Must be called once, before all other functions. Returns a system error on failure.
   Result<Unit> Open(std::string_view doing) {
     epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -36,8 +36,8 @@ class LauncherPoll {
 
   int fd() const { return epoll_.get(); }
 
-  // Makes Take() return `key` while the descriptor is readable. Returns false with errno if it
-  // cannot be watched.
+  // Makes Take() return `key` while the descriptor is readable. If the descriptor cannot be
+  // watched, returns false and sets errno.
   bool Watch(int fd, std::uint64_t key) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -51,7 +51,7 @@ class LauncherPoll {
     (void)!::write(wake_.get(), &one, sizeof one);
   }
 
-  // As base::SetTimer().
+  // Like base::SetTimer().
   void SetTimer(std::optional<std::chrono::nanoseconds> wait) {
     base::SetTimer(timer_.get(), wait);
   }

@@ -20,9 +20,9 @@ class OutputFile {
     std::int64_t max_bytes = 0;  // size of one file; 0: unlimited
     int rotations = 1;           // number of older files; <path>.1 is the newest
   };
-  // Creates the file and missing folders above it. append: keeps the output of earlier attempts;
+  // Creates the file and any missing parent folders. append: keeps the output of earlier attempts;
   // otherwise the file is emptied. Devices and pipes (/dev/null) are allowed and not rotated. Never
-  // waits for a reader. Errors: system errors, with the path.
+  // waits for a reader. Returns a system error with the path on failure.
   static Result<OutputFile> Open(const std::string& path, bool append, Limits limits);
 
   // Bytes that cannot be written (disk full, quota, file size limit) are dropped and counted; the
@@ -51,7 +51,7 @@ class OutputFile {
   int last_error_ = 0;
 };
 
-// The last bytes of a stream, in fixed memory.
+// Keeps the last bytes of a stream in a fixed amount of memory.
 class Tail {
  public:
   explicit Tail(std::size_t capacity) : capacity_(capacity) {}

@@ -1,5 +1,4 @@
-// The file with an attempt's progress in the attempt's folder. The shim writes it and carmad reads
-// it.
+// The progress file in an attempt's folder. The shim writes it and carmad reads it.
 #pragma once
 
 #include <cstdint>

@@ -174,8 +174,8 @@ void Shim::TellRunner(AttachMessage message) {
 
 Result<bool> Shim::Claim() {
   if (base::Exists(dir_ + "/" + kOwnerFile)) return false;
-  // Reserved before the claim, because until then the attempt can still be reported as not started.
-  // A disk that is too full for a report is also too full for a task.
+  // The space is reserved before the claim, because until then the attempt can still be reported as
+  // not started. A disk that is too full for a report is also too full for a task.
   for (auto [file, name, bytes] : {std::tuple{&started_file_, kStartedFile, kStartedReserveBytes},
                                    std::tuple{&exit_file_, kExitFile, kReportReserveBytes}}) {
     CARMA_TRY(file->Reserve(dir_, name, bytes));
@@ -242,7 +242,8 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
 std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   if (!rights_->Wear())
     return Refusal(LaunchError{fmt::format("cannot switch to user {}", order_.uid), false});
-  // Checked first, because making folders for output would recreate a removed working directory.
+  // This is checked first, because making output folders would recreate a removed working
+  // directory.
   if (std::optional<LaunchError> error = WhyNotEnter(order_.spec.workdir)) {
     rights_->DropPrivileges();
     return Refusal(*std::move(error));
@@ -322,8 +323,8 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
 
 std::expected<Unit, LaunchError> Shim::EnterContainer() {
   if (!container_) return Unit{};
-  // Without root, keeping setuid grants nothing extra: the user could run the container tool
-  // directly.
+  // Without root, keeping setuid grants nothing extra, because the user could run the container
+  // tool directly.
   plan_.keeps_setuid = container_->tool != ContainerTool::kDocker &&
                        (!CanSwitchUser() || OnlyRootChanges(container_->program));
   GuardOrder guard{.user = user_,
@@ -391,8 +392,8 @@ void Shim::LimitGroup() {
   if (!order_.cores.empty()) (void)group_->ConfineTo(order_.cores);
 }
 
-// Set before the task's first instruction, so that the task sees its limit as the GPU's memory
-// size.
+// The limits are set before the task's first instruction, so that it sees its limit as the GPU's
+// memory size.
 //
 // A task in a Docker container has its processes in its containers' group, not in its own. A task
 // that calls Docker itself has processes in both groups, so each group gets the maximum.

@@ -50,7 +50,7 @@ class ShimLauncherTest : public ::testing::Test {
     (void)!::system(("rm -rf " + root_).c_str());
   }
 
-  // Acts as if carmad were killed and started again: the old launcher's memory is lost.
+  // Acts as if carmad were killed and restarted, so the old launcher's memory is lost.
   void Restart() {
     launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase()}).value();
     events_.clear();

@@ -61,7 +61,7 @@ struct Attempt : KnownAttempt {
 class ShimLauncher final : public Launcher {
  public:
   explicit ShimLauncher(ShimLauncherOptions options);
-  // Must be called once, before all other functions. Errors: system errors.
+  // Must be called once, before all other functions. Returns a system error on failure.
   Result<Unit> Open() { return poll_.Open("preparing to start tasks"); }
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;

@@ -1,4 +1,4 @@
-// Tests with real shims and real processes: requests by users, and how tasks are stopped.
+// Tests users' requests and how tasks are stopped, with real shims and processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -37,7 +37,7 @@ TEST_F(ShimLauncherTest, ReportsExitCodesAndSignals) {
       {"success", "exit 0", 0, 0},
       {"a failure", "exit 3", 3, 0},
       {"the largest code", "exit 255", 255, 0},
-      {"a signal of its own", "kill -SEGV $$", 0, SIGSEGV},
+      {"a signal from itself", "kill -SEGV $$", 0, SIGSEGV},
       {"killed", "kill -KILL $$", 0, SIGKILL},
   };
   int attempt = 0;
@@ -272,7 +272,7 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
   }
 }
 
-// In `python train.py | tee log`, the training would die with tee before saving.
+// In `python train.py | tee log`, killing tee would also end the training before it saves.
 TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitSparesProgramsWithoutAHandler) {
   LaunchOrder order = Order("");
   order.spec.command.clear();
@@ -473,12 +473,12 @@ TEST_F(ShimLauncherTest, StoppedProcessesGetTheStopSignalToo) {
 TEST_F(ShimLauncherTest, NothingOutlivesTheMainProcess) {
   struct Case {
     const char* name;
-    const char* daemon;  // prints its pid to $TELL, then stays
+    const char* daemon;  // prints its pid to $TELL, then keeps running
   };
   const Case cases[] = {
       {"a child in the background", "sleep 1000 & echo $! > $TELL"},
       {"a double fork into a new session", "(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) &"},
-      {"one that ignores TERM",
+      {"a process that ignores TERM",
        "(setsid sh -c 'trap \"\" TERM; echo $$ > $TELL; while :; do sleep 1; done' &) &"},
   };
   int attempt = 0;
@@ -491,7 +491,7 @@ TEST_F(ShimLauncherTest, NothingOutlivesTheMainProcess) {
     const std::string pid = Told();
     Go();
     const ShimEvent exit = NextExited();
-    EXPECT_EQ(exit.exit_code, 4) << c.name << ": that of the main process";
+    EXPECT_EQ(exit.exit_code, 4) << c.name << ": the main process's exit code";
     EXPECT_FALSE(base::Exists("/proc/" + pid)) << c.name << ": gone and reaped before the report";
   }
 }

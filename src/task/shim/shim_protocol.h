@@ -174,7 +174,7 @@ struct ShimReport {
   bool launched = true;    // false: only text, retryable and no_user are valid
   std::string text;        // why the task could not start
   bool retryable = false;  // the machine's fault, not the task's
-  bool no_user = false;    // retryable, but not the machine's fault: its user does not exist
+  bool no_user = false;    // retryable, because the user does not exist; not the machine's fault
   int exit_code = 0;
   int signal = 0;               // 0: it exited
   bool lost = false;            // killed by the system (shutdown), not by carmad
@@ -219,7 +219,7 @@ std::string ToText(const ShimOwner& owner);
 std::string ToText(const ShimStarted& started);
 std::string ToText(const ShimReport& report);
 
-// These parse any bytes; errors are kInvalid with the JSON pointer.
+// These parse any bytes. On failure, they return kInvalid with the JSON pointer.
 Result<ShimOrder> ParseShimOrder(std::string_view text);
 Result<ShimOwner> ParseShimOwner(std::string_view text);
 Result<ShimStarted> ParseShimStarted(std::string_view text);
@@ -236,10 +236,10 @@ bool OwnerLives(const ShimOwner& owner);
 // A file whose blocks are reserved in advance. It gets its name only when it is complete.
 class ReservedFile {
  public:
-  // Reserves `bytes` for <dir>/<name>. Errors: system errors, including a full disk.
+  // Reserves `bytes` for <dir>/<name>. Returns a system error on failure, such as a full disk.
   Result<Unit> Reserve(const std::string& dir, const std::string& name, std::size_t bytes);
-  // Writes the text and names the file. May be called again after an error. durable: the file
-  // survives a power failure once this returns.
+  // Writes the text and gives the file its name. May be called again after an error. durable: the
+  // file survives a power failure once this returns.
   Result<Unit> Commit(std::string_view text, bool durable);
 
  private:

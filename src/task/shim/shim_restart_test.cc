@@ -77,7 +77,7 @@ TEST_F(ShimRestartTest, AnAttemptWithoutFolderNeverBegan) {
   launcher_->Adopt({kTask, 1, Dir()});
   const ShimEvent event = NextFailed();
   EXPECT_TRUE(event.retryable);
-  EXPECT_TRUE(event.interrupted) << "the daemon's end is not held against the task";
+  EXPECT_TRUE(event.interrupted) << "the daemon's exit is not the task's fault";
 }
 
 TEST_F(ShimRestartTest, AStartedAttemptWithoutFolderIsLostAndItsProcessesAreKilled) {
@@ -256,7 +256,7 @@ TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNothingIsKilled) {
   launcher_->Adopt({kTask, 1, Dir()});
   NextStarted();
   EXPECT_TRUE(NextExited().lost);
-  EXPECT_TRUE(base::Alive(started.process)) << "that number is now another process's";
+  EXPECT_TRUE(base::Alive(started.process)) << "another process has this pid now";
   ::kill(shim.pid, SIGTERM);
   EXPECT_TRUE(Gone(shim));
 }
@@ -281,7 +281,7 @@ TEST_F(ShimRestartTest, AShutdownCountsAsLostNotAsFailed) {
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
-// A cluster stops a job like this: it signals each process separately, the shim last.
+// When a cluster stops a job, it signals each process separately. Here, the shim is last.
 TEST_F(ShimRestartTest, AShutdownThatReachesTheTaskFirstCountsAsLost) {
   launcher_->Start(Order("exec sleep 1000"));
   const ShimEvent started = NextStarted();

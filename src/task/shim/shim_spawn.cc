@@ -16,7 +16,7 @@ Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& a
       {.files = {"/dev/null", "/dev/null", attempt_dir + "/" + kShimLogFile, answers->write.get()},
        .environment = std::vector<std::string>{"PATH=/usr/local/bin:/usr/bin:/bin"},
        .session = true,
-       // A stop signal that arrives before the shim listens must stay pending instead of killing
+       // A stop signal that arrives before the shim listens must remain pending instead of killing
        // it.
        .block_signals = true});
   if (!spawned) return FailErrno(spawned.error(), "cannot start " + shim_path);

@@ -15,10 +15,10 @@ struct SpawnedShim {
   base::UniqueFd answers;     // the shim's early answers, non-blocking
 };
 
-// Starts the shim in its own session. All signals stay blocked until the shim listens to them. The
-// shim gets no descriptor except its end of the pipe, writes stderr to shim.log, and has a fresh
-// environment with nothing from carmad or the task's user. Does not copy carmad's memory
-// (posix_spawn). Errors: system errors; no shim is running in that case.
+// Starts the shim in its own session. All signals remain blocked until the shim listens to them.
+// The shim gets no descriptor except its end of the pipe, writes stderr to shim.log, and has a
+// fresh environment with nothing from carmad or the task's user. Does not copy carmad's memory
+// (posix_spawn). After a system error, no shim is running.
 Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& attempt_dir);
 
 }  // namespace carma::task

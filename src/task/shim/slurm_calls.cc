@@ -175,7 +175,7 @@ std::string SlurmState(const std::string& state) {
   return upper;
 }
 
-// ---- calls of carma ----
+// ---- calls to carma ----
 
 [[noreturn]] void BecomeCarma(const Words& words) {
   // This program is installed in libexec/carma.

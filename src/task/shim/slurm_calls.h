@@ -24,10 +24,10 @@ struct CarmaCall {
 
 // arguments: without the program's name. environment: the task's own, which names the array that
 // 81_3 refers to. Supports `show hostnames [LIST]`, `show job [ID]`, requeue, hold, release, and
-// update of TimeLimit, JobName and Priority. Errors: kInvalid, one line.
+// updates of TimeLimit, JobName and Priority. Returns kInvalid with a one-line message otherwise.
 Result<CarmaCall> PlanScontrol(const std::vector<std::string>& arguments,
                                const std::map<std::string, std::string>& environment);
-// scancel selects tasks by number, --me, --name or --state. Errors: kInvalid, one line.
+// scancel selects tasks by number, --me, --name or --state. Fails in the same way as PlanScontrol.
 Result<CarmaCall> PlanScancel(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 
@@ -40,11 +40,11 @@ struct SbatchCall {
 Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 
-// Expands "n[1-3,7],login" to n1 n2 n3 n7 login; numbers keep their leading zeros. Errors:
-// kInvalid, also for more than 65536 hosts.
+// Expands "n[1-3,7],login" to n1 n2 n3 n7 login; numbers keep their leading zeros. Returns kInvalid
+// for a malformed list or more than 65536 hosts.
 Result<std::vector<std::string>> ExpandHosts(std::string_view list);
 
-// Formats the output of `carma show --json` as `scontrol show job` does. Errors: kInvalid if the
+// Formats the output of `carma show --json` as `scontrol show job` does. Returns kInvalid if the
 // JSON does not describe a task.
 Result<std::string> JobText(std::string_view task_json, bool one_line);
 

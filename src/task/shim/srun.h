@@ -35,14 +35,14 @@ struct SrunPlan {
 };
 
 // arguments: without the program's name. environment: SLURM_NTASKS and the like. Options that
-// choose cluster nodes are ignored. Errors: kInvalid (one line) for several nodes, an unknown
-// option or a missing command.
+// choose cluster nodes are ignored. Returns kInvalid with a one-line message for several nodes, an
+// unknown option or a missing command.
 Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
                           const std::map<std::string, std::string>& environment);
 
 // If the step requests fewer GPUs than the task has, reduces the plan's GPUs to those of the step.
-// Blocks until other steps of the task have freed enough GPUs. The step holds its GPUs as long as
-// the result exists.
+// Blocks until other steps of the task have freed enough GPUs. The step holds its GPUs for as long
+// as the result exists.
 std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan,
                                      const std::map<std::string, std::string>& environment);
 

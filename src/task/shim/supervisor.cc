@@ -26,13 +26,13 @@ namespace {
 // Time between two rounds of KILL. Several rounds are needed, because a process that was being
 // forked may have escaped the previous round.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
-// Longest time between two rounds if processes do not exit: each round reads every process on the
-// machine.
+// Maximum time between two rounds if processes do not exit. It limits the load, because each round
+// reads every process on the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine shuts down or an allocation ends, the system signals all processes in any order.
 // So a task that died of SIGTERM or SIGINT within this time may not have ended on its own.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
-// How long a container tool's helpers have to exit on their own once the tool has exited.
+// Time that a container tool's helpers get to exit on their own once the tool has exited.
 constexpr std::int64_t kHelpersNs = 300'000'000;
 // Time between two searches for a process that can be asked to checkpoint.
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
@@ -133,8 +133,8 @@ ShimReport Supervisor::Run() {
   return report_;
 }
 
-// The files belong to the user: quotas, root's reserved blocks and network file systems must treat
-// the writer as the user. The shim regains its own privileges only to kill processes. If it cannot
+// The files belong to the user, so quotas, root's reserved blocks and network file systems must see
+// the user as the writer. The shim regains its own privileges only to kill processes. If it cannot
 // assume the user's identity, it aborts; otherwise root would rotate files along paths that the
 // user controls.
 void Supervisor::WearRights() {
@@ -340,7 +340,7 @@ int Supervisor::PollTimeoutMs() const {
   const std::optional<int> look =
       pump_.progress() == nullptr ? std::nullopt : pump_.progress()->DueInMs();
   if (until_ns == 0) return dead ? 0 : look.value_or(-1);
-  // Rounded up. A wait that ends slightly early would spin until the deadline.
+  // Rounds up, because a wait that ends slightly early would spin until the deadline.
   const std::int64_t left_ms = (until_ns - SteadyNs() + 999'999) / 1'000'000;
   return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, look.value_or(3'600'000)));
 }
@@ -348,7 +348,7 @@ int Supervisor::PollTimeoutMs() const {
 bool Supervisor::HostOom() const {
   const std::optional<std::int64_t> kills = group_ == nullptr ? std::nullopt : group_->OomKills();
   if (!kills || *kills <= oom_baseline_.value_or(0)) return false;
-  // The count of the group above may include a neighbour's kills. So it is used only if the main
+  // The parent group's count may include a neighbour's kills, so it is used only if the main
   // process itself died of KILL.
   return group_->CountsOomKills() || (report_.signal == SIGKILL && !killed_);
 }

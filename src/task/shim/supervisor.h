@@ -22,18 +22,18 @@
 
 namespace carma::task {
 
-// The signal by which carmad makes the shim stop the task. Only the daemon's user can send it, even
-// after a carmad restart. A signal sent before the shim listens stays pending, because the shim
-// starts with all signals blocked.
+// The signal that carmad sends to make the shim stop the task. Only the daemon's user can send it,
+// even after a carmad restart. A signal sent before the shim listens remains pending, because the
+// shim starts with all signals blocked.
 int StopSignal();
-// The signal by which carmad makes the shim warn the task before its time limit. Older shims
+// The signal that carmad sends to make the shim warn the task before its time limit. Older shims
 // ignore this signal because they block all signals.
 int WarnSignal();
 
-// The signal by which carmad makes the shim ask the task to checkpoint.
+// The signal that carmad sends to make the shim ask the task to checkpoint.
 int SaveSignal();
 
-// The signal by which carmad makes the shim apply new GPU memory limits (kLimitsFile).
+// The signal that carmad sends to make the shim apply new GPU memory limits (kLimitsFile).
 int LimitSignal();
 
 // The signal that a task gets before its time limit.
@@ -49,7 +49,7 @@ struct WarningSignal {
 //   StopSignal(): stop the task.
 //   WarnSignal(): send the task its WarningSignal.
 //   SaveSignal(): send the task its checkpoint signal.
-//   LimitSignal(): change its limits.
+//   LimitSignal(): change the task's limits.
 //   SIGTERM, SIGINT: the system is shutting down. Stop the task but report it as lost, so that it
 //   is requeued and does not count as failed.
 base::UniqueFd ListenToSignals();
@@ -65,10 +65,10 @@ class Supervisor {
              Attachment* attachment = nullptr, WarningSignal warning = {},
              int checkpoint_signal = 0);
   // Declares that the main process is a container tool. Signals then go once to each process inside
-  // the container; the tool and its helpers exit after these processes. group: as from
-  // ContainerGroup.
+  // the container; the tool and its helpers exit after these processes. group: from
+  // ContainerGroup().
   void WatchContainer(std::string group) { container_ = std::move(group); }
-  // change: called at LimitSignal() with the shim's own privileges. It returns the reason for a
+  // change: called on LimitSignal() with the shim's own privileges. It returns the reason for a
   // failure, or "".
   void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
   // Returns when the main process and all its descendants are gone. The report is then complete

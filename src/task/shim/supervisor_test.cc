@@ -89,7 +89,7 @@ void LeaveAStubbornOne(int tell) {
 }
 
 TEST_F(SupervisorTest, DoesNotSignalAProcessThatReusesTheLeadersPid) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root, to choose the number of a process";
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to choose a pid";
   Result<base::Pipe> pipe = base::MakePipe(false);
   ASSERT_TRUE(pipe);
   const pid_t supervisor = ::fork();
@@ -107,7 +107,7 @@ TEST_F(SupervisorTest, DoesNotSignalAProcessThatReusesTheLeadersPid) {
   int status = 0;
   EXPECT_EQ(::waitpid(supervisor, &status, 0), supervisor);
   EXPECT_EQ(status, 0);
-  if (stranger < 0) GTEST_SKIP() << "the kernel does not let us choose the number of a process";
+  if (stranger < 0) GTEST_SKIP() << "the kernel does not let us choose a pid";
   EXPECT_EQ(::waitpid(stranger, &status, WNOHANG), 0) << "killed by signal " << WTERMSIG(status);
   ::kill(stranger, SIGKILL);
   ::waitpid(stranger, nullptr, 0);

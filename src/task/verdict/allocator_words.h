@@ -1,4 +1,4 @@
-// Extracts memory figures of PyTorch's allocator from the task's output. Out-of-memory errors
+// Extracts the memory figures of PyTorch's allocator from the task's output. Out-of-memory errors
 // contain such figures, and carma_summary.py prints them at the end of a training run.
 #pragma once
 
@@ -19,7 +19,7 @@ struct AllocatorWords {
 std::optional<AllocatorWords> FindAllocatorWords(std::string_view stderr_tail);
 
 // Parses a human-readable size at the start of the text, such as "2.50 GiB …", "2.5GiB …", "512
-// bytes …". Returns MiB, rounded up. Returns 0 for any other text, and for more than a GPU has.
+// bytes …". Returns MiB, rounded up. Returns 0 for any other text, and for more than any GPU has.
 std::int64_t SizeInMib(std::string_view text);
 
 }  // namespace carma::task

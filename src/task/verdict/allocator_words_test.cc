@@ -23,12 +23,12 @@ TEST(AllocatorWords, ReadsEveryVersionAndTheHelper) {
        "large "
        "try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n",
        AllocatorWords{30'720, 38'400}},
-      {"until 2.0",
+      {"2.0 and older",
        "RuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 15.78 GiB total "
        "capacity; 14.00 GiB already allocated; 35.75 MiB free; 14.50 GiB reserved in total by "
        "PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb\n",
        AllocatorWords{14'336, 14'848}},
-      {"the last of several lines of the helper",
+      {"the last of several helper lines",
        "carma_summary: allocated 1000 MiB, reserved 1200 MiB\nstep 7\n"
        "carma_summary: allocated 1500 MiB, reserved 1700 MiB\n",
        AllocatorWords{1'500, 1'700}},

@@ -177,8 +177,8 @@ bool IsLogLine(std::string_view line) {
          line.starts_with("E0") || line.starts_with("I0");
 }
 
-// Whether the exception may come from a lack of GPU memory: it names the GPU's libraries, or memory
-// other than the host's.
+// Whether the exception may come from a lack of GPU memory, because it names the GPU's libraries or
+// memory other than the host's.
 bool MayBeGpuMemory(std::string_view line) {
   if (line.starts_with("MemoryError")) return false;
   const std::string lower = base::ToLower(line);
@@ -187,7 +187,7 @@ bool MayBeGpuMemory(std::string_view line) {
   return std::ranges::any_of(kWords, [&](std::string_view word) { return Has(lower, word); });
 }
 
-// The last Python exception from line `from` on that has nothing to do with GPU memory.
+// The last Python exception at or after line `from` that has nothing to do with GPU memory.
 std::optional<std::string_view> OtherException(const std::vector<std::string_view>& lines,
                                                std::size_t from) {
   for (std::size_t i = lines.size(); i-- > from;) {
@@ -209,7 +209,7 @@ std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
   return found;
 }
 
-// Below the message, PyTorch names the page that explains the error.
+// After the message, PyTorch prints a line about where the error is explained.
 bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }

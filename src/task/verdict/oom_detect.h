@@ -18,7 +18,7 @@ struct ExitEvidence {
   int signal = 0;
   bool lost = false;
   bool host_oom = false;         // the cgroup's memory.events counted an oom_kill
-  bool stopped_by_us = false;    // CARMA had sent TERM: never an OOM
+  bool stopped_by_us = false;    // CARMA had sent TERM, so this is not an OOM
   std::string_view stderr_tail;  // last output of this task only
   // Highest share of the device's usable memory that was in use just before the end (last 2 s of
   // samples); empty if there is no sample.
