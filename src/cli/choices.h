@@ -26,9 +26,9 @@ struct ChoiceRow {
   std::string_view option;
   bool list;
   std::vector<std::string> (*words)() = nullptr;
-  std::string_view fixed = {};  // comma-separated, in place of `words`
+  std::string_view fixed = {};  // comma-separated; replaces `words`
 };
-// Returns the choices for this verb and option; no words if no row matches.
+// Returns the choices for this verb and option. They have no words if no row matches.
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
                     std::string_view option);
 

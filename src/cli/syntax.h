@@ -54,7 +54,7 @@ struct OptionFacts {
 };
 
 // A verb, or the program with its verbs. This is a handle, valid as long as the program's CLI::App.
-// The targets of options must live as long.
+// The targets of its options must live just as long.
 class Syntax {
  public:
   explicit Syntax(CLI::App* app) : app_(app) {}

@@ -1,4 +1,4 @@
-// Lays out text as aligned columns that fit the screen, or as lines with a label each.
+// Lays out text as aligned columns that fit the screen, or as labelled lines.
 #pragma once
 
 #include <string>

@@ -15,7 +15,8 @@ namespace carma::report {
 // running alone was known. Quantities that were not predicted or not measured are omitted.
 std::vector<Forecast> ForecastsOf(const core::TaskRecord& record);
 
-// Sorted by quantity, then method. Predictions of 0 have no ratio and are excluded.
+// Returns the metrics sorted by quantity, then by method. Predictions of 0 have no ratio and are
+// excluded.
 std::vector<ForecastMetrics> JudgeForecasts(std::span<const RunTask> tasks);
 
 }  // namespace carma::report

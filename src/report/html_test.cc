@@ -99,7 +99,7 @@ TEST(Html, ShowsWhatTheHeadOfTheQueueWaitedFor) {
   run.line_waits_s = {{"GpuMemory", 1'800}, {"WarmUp", 5'400}};
   const std::string page = Html(std::vector<Report>{MakeReport(std::move(run))}, "line");
   const std::size_t first = page.find("<td>WarmUp</td><td>1:30:00<small>75 %</small></td>");
-  EXPECT_NE(first, std::string::npos) << "the longest first";
+  EXPECT_NE(first, std::string::npos) << "longest first";
   EXPECT_LT(first, page.find("<td>GpuMemory</td><td>30:00<small>25 %</small></td>"));
 }
 

@@ -177,7 +177,7 @@ struct Metrics {
 Metrics Compute(const RunRecord& run);
 
 nlohmann::json ToJson(const Metrics& metrics);
-// Errors: kInvalid with JSON pointer. Unknown fields are ignored.
+// Returns kInvalid, with a JSON pointer, for invalid values. Unknown fields are ignored.
 Result<Metrics> FromJson(const nlohmann::json& json);
 // JSON as one line of text.
 std::string ToJsonText(const Metrics& metrics);

@@ -98,7 +98,7 @@ struct RunGpu {
   std::string name;              // "GPU 0", "node 3 GPU 1"
   std::string type;              // "A100-40GB"; empty: not known
   std::int64_t usable_mib = 0;   // 0: not known
-  std::vector<GpuPoint> points;  // by time; may be thinned out with equal means
+  std::vector<GpuPoint> points;  // by time; may be thinned out without changing the means
 };
 
 // A lower bound on the makespan of any policy (report/bounds.h).

@@ -41,7 +41,7 @@ TEST(Tally, ComparesUsersByStretch) {
   };
   tally.Add(of("ada", Ran("", 0, 30, 20, 10.0)));  // three times as long as alone
   EXPECT_FALSE(tally.Finish().jain) << "one user cannot be compared";
-  tally.Add(of("ada", Ran("", 0, 20, 20)));  // run time alone unknown: its own time is used
+  tally.Add(of("ada", Ran("", 0, 20, 20)));  // run time alone is unknown, so its own time is used
   TaskOutcome wide = of("bob", Ran("", 10, 110, 50, 50.0));
   wide.gpus = 2;
   tally.Add(wide);
@@ -68,7 +68,7 @@ TEST(Tally, ComparesResumedTasksByTheirWholeWork) {
   }
   const Metrics m = tally.Finish();
   EXPECT_DOUBLE_EQ(m.users[0].stretch_mean, 2);
-  EXPECT_DOUBLE_EQ(m.slowdown->mean, 1) << "for the successful attempt only";
+  EXPECT_DOUBLE_EQ(m.slowdown->mean, 1) << "only for the successful attempt";
 }
 
 TEST(Tally, LostTimeIsAShareOfAllExecution) {

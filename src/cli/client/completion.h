@@ -20,7 +20,7 @@ struct VerbWords {
   bool takes_files = false;             // files as well as verbs: `carma estimate FILE | evaluate`
 };
 
-// shell: "bash", "zsh" or "fish". The options in `global` are allowed before every verb. Errors:
+// shell: "bash", "zsh" or "fish". The options in `global` are allowed before every verb. Returns
 // kInvalid for any other shell.
 Result<std::string> CompletionScript(const std::string& shell, const std::vector<VerbWords>& verbs,
                                      const std::vector<OptionFacts>& global);

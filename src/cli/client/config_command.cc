@@ -22,8 +22,8 @@ struct ConfigFlags {
   std::vector<std::string> keys;  // keys to show; empty: all
 };
 
-// Returns the requested keys. A section name stands for all of its keys. Errors: kInvalid if a
-// key does not exist.
+// Returns the requested keys. A section name stands for all of its keys. Returns kInvalid if a key
+// does not exist.
 Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
   const std::vector<config::KeyInfo> all = config::Keys();
   if (words.empty()) return all;

@@ -100,7 +100,7 @@ TEST_F(GpuDetailsTest, ShowTheRuleUsedWithoutSmActivity) {
   EXPECT_THAT(text, ::testing::HasSubstr("  SM activity   not reported\n"
                                          "  Rule          one task at a time\n"));
   EXPECT_EQ(text.find("Tasks"), std::string::npos);
-  EXPECT_EQ(text.find("unlisted processes"), std::string::npos) << "nothing is known of it";
+  EXPECT_EQ(text.find("unlisted processes"), std::string::npos) << "the amount is unknown";
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
-// Whether no filter is set, so that the server's counts cover the same tasks.
+// Whether no filter is set, in which case the server's counts cover the same tasks.
 bool IsWhole(const ListFlags& flags) {
   return flags.states.empty() && flags.user.empty() && flags.name.empty() &&
          flags.account.empty() && flags.qos.empty();

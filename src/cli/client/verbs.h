@@ -36,8 +36,8 @@ void Warn(const Context& context, std::string_view text);
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
 // Makes "&after_ms=…&until_ms=…" from --since and --until; an empty option is omitted. A time is a
 // local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span before
-// now, such as "2h" or "7d". Errors: kInvalid naming the option; those of the call that reads the
-// daemon's clock.
+// now, such as "2h" or "7d". Returns kInvalid, with the name of the option, for an invalid time.
+// Passes on errors of the call that reads the daemon's clock.
 Result<std::string> TimesQuery(Context& context, const std::string& since,
                                const std::string& until);
 // Revokes tokens or removes reservations. noun: "Token"; verb: "revoke".
@@ -49,8 +49,7 @@ void WarnIfNoUser(const Context& context, const std::string& user);
 std::string VersionText(const Context& context);
 // Converts the error of a named file that cannot be opened to kInvalid, which gives exit code 2.
 base::Error NamedWrongly(base::Error error);
-// Reads a FILE named on the command line. Errors: those of base::ReadFile, converted by
-// NamedWrongly().
+// Reads a FILE named on the command line. Errors of base::ReadFile are converted by NamedWrongly().
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
 // Like ReadNamed(), but "-" is standard input.
 Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);

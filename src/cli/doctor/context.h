@@ -13,8 +13,8 @@
 
 namespace carma::cli {
 
-// The memory that, according to the structural estimator, a PyTorch 2 process uses before its first
-// tensor: for the CUDA context, and for libraries that load their kernels on first use.
+// The memory that a PyTorch 2 process uses before its first tensor, according to the structural
+// estimator. It is used by the CUDA context and by libraries that load their kernels on first use.
 struct AssumedContext {
   std::int64_t mib = 0;
   std::string taught_by;  // GPU type that it was learned on; empty: built-in value
@@ -31,9 +31,10 @@ struct ContextFacts {
   AssumedContext assumed;
 };
 
-// For each GPU type: a GPU on which a context can be created now. If there is none: the type's
-// first GPU, and the reason why no context can be created. If any GPU does not respond, no context
-// is measured: CUDA initialises every GPU, so the failure would be attributed to a healthy one.
+// A GPU of each type on which a context can be created now or, if there is none, the type's first
+// GPU and the reason why no context can be created there. If any GPU does not respond, no context
+// is measured, because CUDA initialises every GPU and a healthy one would be blamed for the
+// failure.
 struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // phrased as part of a sentence; empty: no obstacle

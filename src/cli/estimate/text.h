@@ -22,7 +22,7 @@ struct Opinion {
   Result<estimate::Answer> answer;
 };
 
-// Everything to show. Pointers are borrowed.
+// Everything to show. The pointers are not owned.
 struct EstimateSheet {
   std::string file;
   const model::LayerList* layers = nullptr;  // null: no readable summary

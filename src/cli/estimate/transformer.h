@@ -1,4 +1,5 @@
-// estimate --hf-config: the closed-form formula for transformers, from a config.json and options.
+// `carma estimate --hf-config`: applies the closed-form formula for transformers to a config.json
+// and options.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ struct Allocation {
 
 // The GPUs come from CUDA_VISIBLE_DEVICES, whose indices are relative to the device cgroup, or else
 // from Slurm's variables for the step or the job. named_gpus: the user names the GPUs, so the
-// environment need not. Errors: kInvalid, with what to do instead, if this is not a node of the
+// environment need not. Returns kInvalid, with what to do instead, if this is not a node of the
 // job, the job has several nodes, or there is no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 

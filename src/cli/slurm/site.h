@@ -63,7 +63,7 @@ std::map<std::string, std::string> ReadWords(std::string_view text);
 // Reads the words of each line and returns them, keyed by PartitionName.
 std::map<std::string, std::map<std::string, std::string>> ReadPartitions(std::string_view text);
 std::optional<PluginLine> FindPlugin(std::string_view plugstack);
-// The node that `scontrol show aliases` lists for this host; `host` if it lists none. Errors:
+// The node that `scontrol show aliases` lists for this host; `host` if it lists none. Returns
 // kInvalid if it lists several.
 Result<std::string> OnlyNode(std::string_view aliases, const std::string& host);
 // Returns 158 for "gpu:a100:4,carma:158"; empty if the text does not name carma.
