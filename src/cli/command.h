@@ -1,4 +1,4 @@
-// The context in which every verb of `carma` runs, and the registration of verbs.
+// The context in which all verbs of `carma` run, and the registration of verbs.
 #pragma once
 
 #include <cstdio>
@@ -39,7 +39,7 @@ struct Context {
   std::vector<std::string> words;
   bool literal = false;
 
-  // The connection to the daemon. It is opened at the first call and stays open.
+  // The connection to the daemon. It is opened on the first call and remains open.
   api::Client& client();
   // The daemon's socket: --socket or DefaultSocketPath().
   std::string Socket() const;
@@ -56,8 +56,8 @@ struct Context {
 
 // Returns the first of these sockets that applies: $CARMA_SOCKET; the pilot socket of this
 // process's job (client_socket.h); the socket in the configuration that a daemon of this user would
-// read; the socket of the user's own daemon (config::OwnSocketPath) if it exists, or if there is no
-// other; /run/carma/carmad.sock.
+// read; the socket of the user's own daemon (config::OwnSocketPath) if it exists, or if the next
+// socket does not and the user is not root; /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
 // A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. The work
@@ -79,7 +79,7 @@ struct Program {
 // The program `carma`. Verbs that carma-lab runs have no `add`.
 Program ServerProgram();
 
-// Verbs with source files of their own. All other verbs are in verbs.cc.
+// Verbs with their own source files. All other verbs are in verbs.cc.
 void AddRunCommand(Syntax app, Context& context);
 void AddShellCommand(Syntax app, Context& context);
 void AddSshCommand(Syntax app, Context& context);

@@ -25,7 +25,7 @@ constexpr std::size_t kMaxForecastsShown = 20;
 constexpr std::size_t kMaxReasons = 1'000;
 constexpr double kMaxValue = 1e15;
 
-// ---- writing: directly as text, because a JSON tree takes ten times the memory ----
+// ---- writing (directly as text, because a JSON tree would take ten times the memory) ----
 
 using JsonText = fmt::memory_buffer;
 

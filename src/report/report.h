@@ -28,8 +28,8 @@ struct Report {
 // Computes the metrics of the record and returns both as a report.
 Report MakeReport(RunRecord run);
 
-// One line of JSON: the fields of the metrics, and the record, if present, as "run" {"version": 1,
-// …} (docs/server/metrics.md). A task takes about 250 bytes.
+// Returns one line of JSON with the fields of the metrics and, if present, the record as "run"
+// {"version": 1, …} (docs/server/metrics.md). A task takes about 250 bytes.
 std::string ToJsonText(const Report& report);
 // Reads one report or a list of reports. Returns kInvalid, with a JSON pointer, for a version other
 // than 1, sizes beyond the limits, attempts on unknown GPUs, times that go backwards, or duplicate

@@ -49,12 +49,12 @@ TEST(Change, WithinItsConfidenceIntervalIsNoise) {
 TEST(Change, FewRunsNeedAClearerDifference) {
   const struct {
     std::size_t runs;
-    double errors;  // the difference must exceed this: Student's t for 95 %
+    double errors;  // standard errors to exceed (Student's t for 95 %)
   } cases[] = {{2, 12.706}, {4, 3.182}, {6, 2.571}, {10, 2.262}, {30, 2.045}, {1000, 1.962}};
   for (const auto& each : cases) {
     const std::vector<double> before(each.runs, 100);
     const auto less_by = [&](double errors) {
-      std::vector<double> after;  // standard error: 1 / sqrt(runs - 1)
+      std::vector<double> after;  // its standard error is 1 / sqrt(runs - 1)
       for (std::size_t i = 0; i < each.runs; ++i) {
         after.push_back(100 - errors / std::sqrt(static_cast<double>(each.runs - 1)) +
                         (i % 2 == 0 ? 1 : -1));

@@ -38,7 +38,7 @@ inline constexpr std::pair<AttemptEnd, std::string_view> kAttemptEndWords[] = {
 // One execution: from the launch of its process to its end.
 struct Attempt {
   core::Time started{};
-  core::Time ended{};  // kUnfinished: the end of the record
+  core::Time ended{};  // the end of the record if kUnfinished
   AttemptEnd end = AttemptEnd::kSucceeded;
   std::vector<int> gpus;                 // indices into RunRecord::gpus, ascending
   std::optional<double> promised_mib{};  // on each GPU; empty: none or unknown

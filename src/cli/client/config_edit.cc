@@ -18,7 +18,7 @@ bool IsTitle(std::string_view line, std::string_view section) {
 // The lines of a section, without its header.
 struct Span {
   std::size_t first = 0;
-  std::size_t last = 0;  // after the last line
+  std::size_t last = 0;  // one past the last line
 };
 
 // Finds the section, or adds it if it is missing.

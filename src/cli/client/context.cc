@@ -24,8 +24,8 @@
 namespace carma::cli {
 namespace {
 
-// Prints a note, but only on a terminal: the author of a script has presumably chosen the daemon
-// already.
+// Prints a note, but only on a terminal, because the author of a script has presumably chosen the
+// daemon already.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;

@@ -241,7 +241,7 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   EXPECT_EQ(program("oom.py", "import torch\n"),
             "./oom.py has no interpreter line such as #!/bin/bash; did you mean: python3 "
             "./oom.py?");
-  EXPECT_TRUE(CheckItCanStart(spec({"./oom.py"}), true)) << "a shell reads it";
+  EXPECT_TRUE(CheckItCanStart(spec({"./oom.py"}), true)) << "a shell runs it";
   task::TaskSpec script = spec({});
   script.name = "train.sh";
   script.script = "#!/bin/sh\ntrue\n";

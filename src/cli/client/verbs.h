@@ -63,7 +63,7 @@ struct SubmitFlags {
   // `carma run`: the task runs in the caller's terminal.
   struct Here {
     std::string name;       // task::TaskSpec::attach
-    bool terminal = false;  // the task gets a terminal of its own
+    bool terminal = false;  // the task gets its own terminal
     bool once = false;      // its input cannot be read again on a retry
   };
   std::optional<Here> here;
@@ -72,7 +72,7 @@ struct SubmitFlags {
   bool lease = false;     // carma lease: this process becomes the command
   bool wait = false;
   bool parsable = false;
-  std::string batch;  // file of many tasks, "-": standard input; empty: one submission
+  std::string batch;  // file with many tasks ("-" is standard input); empty: one submission
   bool lines = false;
   std::vector<std::string>
       sbatch;  // options of sbatch, for its stand-in within tasks: "--ntasks=4"

@@ -288,18 +288,18 @@ TEST(Doctor, MergesEqualFindingsOfSeveralGpus) {
   for (const std::size_t gpu : {0U, 1U, 2U, 4U}) {
     const std::string topic = "gpu " + std::to_string(gpu);
     findings.push_back({topic, Level::kOk, "A100 number " + std::to_string(gpu), "", gpu});
-    findings.push_back({topic, Level::kWarn, "nobody counts", "install DCGM", gpu});
-    if (gpu == 1) findings.push_back({topic, Level::kWarn, "rows wait", "reset it", gpu});
+    findings.push_back({topic, Level::kWarn, "no counters", "install DCGM", gpu});
+    if (gpu == 1) findings.push_back({topic, Level::kWarn, "remap pending", "reset it", gpu});
   }
   findings.push_back({"disk", Level::kOk, "free", ""});
   EXPECT_EQ(DoctorText(findings, {}),
             "ok    gpu 0      A100 number 0\n"
             "ok    gpu 1      A100 number 1\n"
-            "warn  gpu 1      rows wait\n"
+            "warn  gpu 1      remap pending\n"
             "                 -> reset it\n"
             "ok    gpu 2      A100 number 2\n"
             "ok    gpu 4      A100 number 4\n"
-            "warn  gpu 0-2,4  nobody counts\n"
+            "warn  gpu 0-2,4  no counters\n"
             "                 -> install DCGM\n"
             "ok    disk       free\n"
             "2 to look at.\n");

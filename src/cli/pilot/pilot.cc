@@ -195,7 +195,7 @@ class Pilot {
     }
   }
 
-  // Reopens GPUs that earlier pilots closed, unless this pilot is about to end too.
+  // Reopens GPUs that earlier pilots closed, unless this pilot is about to end as well.
   Result<Unit> OpenGpus() {
     const Answer<std::vector<api::GpuView>> gpus = CARMA_TRY(ListGpus(context_.client()));
     gpus_.clear();

@@ -55,7 +55,7 @@ struct Streams {
   bool terminal = false;  // the task has its own terminal; otherwise it reads `in` itself
 };
 
-// How an attempt ended, as far as its shim reported.
+// How an attempt ended, as reported by its shim.
 struct RelayEnd {
   std::optional<task::AttachMessage> last;  // kEnded or kRefused
   bool ours = false;                        // our own side of the connection is gone

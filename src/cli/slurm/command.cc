@@ -154,8 +154,8 @@ bool JobUsesCarma() {
   return false;
 }
 
-// What to do if carmad accepts a request but does not answer. Such a carmad is hung, so repeating
-// the request may not help.
+// What to do if carmad accepts a request but does not answer. It is then hung, so repeating the
+// request may not help.
 enum class IfItHangs { kAskAgain, kGiveUp };
 
 Result<std::string> AskPatiently(Context& context, const std::string& target, IfItHangs hangs) {

@@ -57,7 +57,7 @@ struct SlurmFacts {
 };
 std::vector<Finding> CheckSlurm(const SlurmFacts& facts);
 
-// Read scontrol's output: lines "Name = value", or words "Name=value".
+// Parse scontrol's output, which consists of lines "Name = value" or of words "Name=value".
 std::map<std::string, std::string> ReadLines(std::string_view text);
 std::map<std::string, std::string> ReadWords(std::string_view text);
 // Reads the words of each line and returns them, keyed by PartitionName.
