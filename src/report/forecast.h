@@ -15,8 +15,7 @@ namespace carma::report {
 // was known. Quantities that were not predicted or not measured are omitted.
 std::vector<Forecast> ForecastsOf(const core::TaskRecord& record);
 
-// Returns the metrics sorted by quantity, then by method. Predictions of 0 have no ratio and are
-// excluded.
+// Returns metrics sorted by quantity, then method. Predictions of 0 have no ratio and are excluded.
 std::vector<ForecastMetrics> JudgeForecasts(std::span<const RunTask> tasks);
 
 }  // namespace carma::report

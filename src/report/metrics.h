@@ -124,8 +124,8 @@ struct Metrics {
   std::optional<double> jain;
   std::optional<double> worst_user_waiting_s;
 
-  // GPU metrics over [first_submitted, last_ended]: means over time and GPUs, unless noted
-  // otherwise. Absent if not reported.
+  // GPU metrics over [first_submitted, last_ended]: means over time and GPUs; absent if not
+  // reported.
   int gpus = 0;
   std::optional<double> memory_used_mib;  // per GPU
   std::optional<double> sm_active;        // 0..1

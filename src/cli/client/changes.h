@@ -15,7 +15,7 @@ namespace carma::cli {
 
 // Returns a JSON object with the fields that these submit options set, or "" if there are no
 // options. A removed field is null ("--time unlimited"). Reads the daemon's clock if needed.
-// Returns kInvalid, with a message such as "--gpus: …", if an option is invalid.
+// Returns kInvalid "--gpus: …" if an option is invalid.
 Result<std::string> ChangesOf(Context& context,
                               const std::vector<std::pair<std::string, std::string>>& settings);
 

@@ -80,8 +80,7 @@ std::string_view CommentOf(std::string_view line) {
   return "";
 }
 
-// Whether the value is a list that continues on further lines. Other kinds of value never span
-// several lines.
+// Whether the value is a list that continues on further lines. Only lists span several lines.
 bool EndsElsewhere(std::string_view line) {
   line.remove_suffix(CommentOf(line).size());
   const std::string_view value = base::Trim(line.substr(line.find('=') + 1));

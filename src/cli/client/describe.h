@@ -24,10 +24,9 @@ struct Described {
   std::vector<std::string> notes;  // about the memory estimate, shown on request
 };
 
-// Returns the caller's folder, home and environment; kIo or kDenied if the folder cannot be read.
+// Returns the caller's folder, home and environment; kIo or kDenied if the folder is unreadable.
 Result<task::SubmitterContext> CallerContext();
-// Sets the options in the given order. Returns kInvalid, with a message such as "--gpus: …", if one
-// is invalid.
+// Sets the options in the given order. Returns kInvalid "--gpus: …" if an option is invalid.
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
 // Whether the file is a .rad file, or a script as defined by ApplyWords.
 bool DescribesTask(const std::string& path);

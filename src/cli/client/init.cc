@@ -85,8 +85,7 @@ Result<Unit> CheckName(const Question& question, const std::string& name) {
   return Unit{};
 }
 
-// Converts an answer to configuration syntax. Returns kInvalid for an invalid answer and kNotFound
-// for an unknown group.
+// Converts an answer to configuration syntax. Returns kInvalid, or kNotFound for an unknown group.
 Result<std::string> ValueOf(const Question& question, const std::string& answer) {
   const bool nothing = answer == question.nothing || answer.empty();
   if (question.form == Form::kWord) return Quoted(answer);

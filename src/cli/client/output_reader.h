@@ -16,7 +16,7 @@ class OutputReader {
   explicit OutputReader(std::string path) : path_(std::move(path)) {}
 
   // Returns kNotFound if the file does not exist yet, kInvalid if it is not a regular file, kDenied
-  // without permission to read it, or kIo.
+  // or kIo.
   Result<Unit> Open();
   bool opened() const { return static_cast<bool>(fd_); }
   // Skips to the last `lines` lines of the current contents, but not further back than `most` bytes

@@ -41,8 +41,7 @@ std::string GpuIndices(const api::TaskView& task);  // "0,2"
 bool IsIdle(const api::TaskView& task);
 // "lr=0.1 seed=3"; "-" if the task is not in a sweep.
 std::string ParametersText(const api::TaskView& task);
-// Converts the times in one of the daemon's texts from UTC ("2026-03-01T13:05:59.120Z") to local
-// time.
+// Converts UTC times ("2026-03-01T13:05:59.120Z") in a text from the daemon to local time.
 std::string LocalTimes(std::string_view text);
 std::string CommandText(const api::TaskView& task);
 

@@ -32,9 +32,8 @@ struct ContextFacts {
 };
 
 // A GPU of each type on which a context can be created now or, if there is none, the type's first
-// GPU and the reason why no context can be created there. If any GPU does not respond, no context
-// is measured, because CUDA initialises every GPU and a healthy one would be blamed for the
-// failure.
+// GPU and the reason. If any GPU does not respond, no context is measured, because CUDA initialises
+// every GPU and a healthy one would be blamed for the failure.
 struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // phrased as part of a sentence; empty: no obstacle

@@ -53,10 +53,9 @@ struct DriverFacts {
   std::vector<gpu::UnevenMemory> uneven_memory = {};
 };
 
-// Returns findings on the versions of the driver and its library, or on why there is no driver.
-// They cover the sources of each GPU's readings, its sharing rule and its condition and, with MIG,
-// the consequences for this server's tasks. settings.policy: the policy in force
-// (config::PolicyFor).
+// Returns findings on the versions of the driver and its library (or on why there is no driver), on
+// each GPU's sources of readings, sharing rule and condition and, with MIG, on the consequences for
+// tasks. settings.policy: the policy in force (config::PolicyFor).
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
 
 // One line for each finding, with its remedy below. Identical findings for several GPUs are merged.

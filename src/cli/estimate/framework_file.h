@@ -10,9 +10,8 @@
 namespace carma::cli {
 
 // Returns the command that trains with this file: "axolotl train FILE", "python3 FILE"; empty for
-// other files. text: the file's content. Returns kInvalid, with a one-line message, for an
-// accelerate or DeepSpeed configuration, because it describes how training runs but does not name
-// the model.
+// other files. text: the file's content. Returns kInvalid for an accelerate or DeepSpeed
+// configuration, which describes how training runs but does not name the model.
 Result<std::vector<std::string>> CommandOfFile(const std::string& path, std::string_view text);
 
 // Whether the file's name suggests a training configuration, so that its content is worth reading.

@@ -1,5 +1,4 @@
-// `carma estimate --hf-config`: applies the closed-form formula for transformers to a config.json
-// and options.
+// `carma estimate --hf-config`: estimates transformers with a closed-form formula.
 #pragma once
 
 #include <cstdint>
