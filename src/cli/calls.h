@@ -37,11 +37,11 @@ template <class T>
 using Called = Result<Answer<T>>;
 
 struct TaskQuery {
-  std::string states;        // comma-separated, or "all"; empty: unfinished tasks
-  std::string user;          // empty: all users
-  std::string name;          // empty: any
-  std::string account = {};  // empty: any
-  std::string qos = {};      // class of service; empty: any
+  std::string states;        // comma-separated, or "all"; empty for unfinished tasks
+  std::string user;          // empty for all users
+  std::string name;          // empty for any
+  std::string account = {};  // empty for any
+  std::string qos = {};      // class of service; empty for any
   std::size_t limit = 100;
   bool newest_first = false;
   bool by_turn = false;  // in queue order
@@ -70,7 +70,7 @@ Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
                                           std::int64_t from_ms, std::int64_t to_ms, int points);
 // gpu: index or UUID. verb: "resume", or "drain" with a reason. empty_by: when the remaining tasks
-// are stopped; empty: never.
+// are stopped; empty for never.
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
 // Drains several GPUs without a deadline; does nothing for a single GPU. Must be called before a

@@ -9,7 +9,7 @@
 namespace carma::cli {
 
 struct Choices {
-  std::vector<std::string> words;  // empty: any other value, such as a file or a number
+  std::vector<std::string> words;  // empty for any other value, such as a file or a number
   bool list = false;               // the value is a comma-separated list
 };
 
@@ -22,7 +22,7 @@ std::vector<std::string> NamesOf(const Entries& entries) {
 
 // A row of a program's table of choices.
 struct ChoiceRow {
-  std::string_view verb;  // empty: any
+  std::string_view verb;  // empty for any
   std::string_view option;
   bool list;
   std::vector<std::string> (*words)() = nullptr;

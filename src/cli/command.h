@@ -23,11 +23,11 @@ inline constexpr int kExitUsage = 2;
 
 // One run of the program. Verbs print only to `out` and `err`, so that tests can read their output.
 struct Context {
-  std::string socket_path;           // --socket; empty: DefaultSocketPath()
+  std::string socket_path;           // --socket; if empty, DefaultSocketPath() is used
   std::string version;               // of this program
   std::string build;                 // description of the build; may be empty
   const Program* program = nullptr;  // the running program; set by RunCarma
-  std::string laboratory;            // path of carma-lab; empty: carma-lab's verbs fail
+  std::string laboratory;            // path of carma-lab; if empty, carma-lab's verbs fail
   bool json = false;                 // --json: print one JSON value on `out` instead of text
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
@@ -65,7 +65,7 @@ std::string DefaultSocketPath();
 // are global, and may also follow the verb.
 struct Verb {
   std::string_view name;
-  void (*add)(Syntax app, Context& context);  // null: carma-lab runs the verb (lab.h)
+  void (*add)(Syntax app, Context& context);  // null if carma-lab runs the verb (lab.h)
   std::string_view help = {};                 // if `add` is null
   std::string_view parent = {};               // parent verb: "estimate"
 };

@@ -46,7 +46,7 @@ class Option {
 
 // A declared option, for completion.
 struct OptionFacts {
-  std::string long_name;  // with dashes; empty: none
+  std::string long_name;  // with dashes; empty if none
   char letter = '\0';     // '\0': none
   bool takes_value = false;
   std::string help;

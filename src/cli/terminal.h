@@ -9,9 +9,9 @@
 namespace carma::cli {
 
 struct Screen {
-  int width = 0;  // characters per line; 0: no terminal, so nothing is cut
+  int width = 0;  // characters per line; 0 if there is no terminal, so nothing is cut
   bool colour = false;
-  int height = 0;  // lines; 0: unknown
+  int height = 0;  // lines; 0 if unknown
 };
 // Uses colour only on a terminal, unless NO_COLOR is set or TERM is "dumb".
 Screen ScreenOf(std::FILE* out);

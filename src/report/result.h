@@ -23,7 +23,7 @@ std::string ResultSentence(std::span<const Metrics> runs);
 struct Headline {
   std::string name;
   std::string value;
-  std::string change;  // relative to the first case, "-24 %"; empty: none
+  std::string change;  // relative to the first case, "-24 %"; empty if none
 };
 // The headlines of the run that ResultSentence() describes.
 std::vector<Headline> Headlines(std::span<const Metrics> runs);

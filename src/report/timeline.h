@@ -15,7 +15,7 @@ namespace carma::report {
 struct TimelineFrame {
   double width = 560;
   double length_s = 0;                         // length of the time axis: the longest run
-  std::optional<double> clock_from_s;          // for ClockTicks; empty: the axis begins at 0
+  std::optional<double> clock_from_s;          // for ClockTicks; if empty, the axis begins at 0
   double gantt_lane = 12;                      // height of a task's bar
   double memory_end_mib = 0;                   // end of the memory axis
   double power_end_w = 0;                      // end of the power axis

@@ -17,9 +17,9 @@ namespace carma::cli {
 namespace {
 
 struct ConfigFlags {
-  std::string file;  // empty: the usual files
+  std::string file;  // empty for the usual files
   bool origin = false;
-  std::vector<std::string> keys;  // keys to show; empty: all
+  std::vector<std::string> keys;  // keys to show; empty for all
 };
 
 // Returns the requested keys. A section name stands for all of its keys. Returns kInvalid if a key

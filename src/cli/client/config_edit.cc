@@ -64,7 +64,7 @@ std::size_t FindDotted(const Lines& lines, std::string_view section) {
 
 // The comment after the value, with the space before it; empty if there is none.
 std::string_view CommentOf(std::string_view line) {
-  char quote = 0;  // the quote character of the current string; 0: outside
+  char quote = 0;  // the quote character of the current string; 0 outside strings
   for (std::size_t at = line.find('='); at < line.size(); ++at) {
     const char c = line[at];
     if (quote == '"' && c == '\\') {

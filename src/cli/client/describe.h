@@ -19,7 +19,7 @@ struct Described {
       specs;  // for a sweep: a spec for each task, with shared fields in `common`
   std::string common;
   task::TaskSpec first;               // the first task
-  std::vector<std::int64_t> indices;  // empty: no array
+  std::vector<std::int64_t> indices;  // empty if this is not an array
   std::vector<std::string> warnings;
   std::vector<std::string> notes;  // about the memory estimate, shown on request
 };

@@ -72,7 +72,7 @@ struct SubmitFlags {
   bool lease = false;     // carma lease: this process becomes the command
   bool wait = false;
   bool parsable = false;
-  std::string batch;  // file with many tasks ("-" is standard input); empty: one submission
+  std::string batch;  // file with many tasks ("-" is standard input); empty for a single submission
   bool lines = false;
   std::vector<std::string>
       sbatch;  // options of sbatch, for its stand-in within tasks: "--ntasks=4"
@@ -120,7 +120,7 @@ void RunList(Context& context, const ListFlags& flags);
 void RunShow(Context& context, const std::vector<std::string>& tasks);
 void RunExplain(Context& context, const std::vector<std::string>& tasks);
 struct HistoryFlags {
-  std::vector<std::string> tasks;  // empty: all events
+  std::vector<std::string> tasks;  // empty for all events
   std::size_t limit = 100;
 };
 void RunHistory(Context& context, const HistoryFlags& flags);
@@ -158,7 +158,7 @@ struct LogsFlags {
 void RunLogs(Context& context, const LogsFlags& flags);
 
 struct GpusFlags {
-  std::vector<std::string> gpus;  // see SplitGpuNames; empty: all GPUs
+  std::vector<std::string> gpus;  // see SplitGpuNames; empty for all GPUs
   bool verbose = false;
   std::optional<base::Duration> history;  // show this span of time instead of the current state
   std::optional<int> points;
@@ -181,7 +181,7 @@ void RunDrain(Context& context, const GpuChangeFlags& flags);
 void RunResume(Context& context, const GpuChangeFlags& flags);
 struct BackupFlags {
   std::string target;     // a file, or a folder for a new file
-  std::string state_dir;  // empty: the daemon's own
+  std::string state_dir;  // empty for the daemon's own
   bool force = false;
 };
 void RunBackup(Context& context, const BackupFlags& flags);

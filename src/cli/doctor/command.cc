@@ -28,8 +28,8 @@ namespace {
 constexpr std::chrono::seconds kRecordPeriod{1};
 
 struct DoctorFlags {
-  std::string config;  // empty: the usual files
-  std::string record;  // empty: no recording
+  std::string config;  // empty for the usual files
+  std::string record;  // empty for no recording
   std::string replay;  // recording to read instead of this machine's GPUs
   int seconds = 60;
   bool measure = true;  // measure the memory of a CUDA context

@@ -57,7 +57,7 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
 
 struct DaemonFacts {
   Result<api::StatusView> status;
-  std::vector<api::GpuView> gpus;  // from the daemon; empty: no answer
+  std::vector<api::GpuView> gpus;  // from the daemon; empty if there was no answer
   std::int64_t asked_ms = 0;       // this process's time when `status` arrived
   // State folder of the GPUs that carmad --simulate simulates. The configuration does not name this
   // folder. Empty for other GPUs.

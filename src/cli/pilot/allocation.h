@@ -14,8 +14,8 @@
 namespace carma::cli {
 
 struct Allocation {
-  std::string job;  // Slurm's job number; empty: not in a job
-  // Names for daemon.gpus. Empty: unspecified, which outside a job means the whole machine.
+  std::string job;  // Slurm's job number; empty outside a job
+  // Names for daemon.gpus. Empty if unspecified, which outside a job means the whole machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;
   std::optional<std::int64_t> memory_mib;

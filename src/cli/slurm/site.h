@@ -37,23 +37,23 @@ std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& g
 struct PluginLine {
   bool required = false;
   std::string path;
-  std::string socket;  // empty: the default socket
+  std::string socket;  // empty for the default socket
 };
 
 struct SlurmFacts {
   std::string node;
   std::string socket;  // socket of the carmad that responded
   Result<std::vector<api::GpuView>> gpus;
-  // Output of `scontrol show config` and `scontrol -o show node`; empty: no response.
+  // Output of `scontrol show config` and `scontrol -o show node`; empty if there was no response.
   std::map<std::string, std::string> config, node_config;
   // Output of `scontrol -o show partition` for each partition of the node, by name.
   std::map<std::string, std::map<std::string, std::string>> partitions;
-  // Contents of Prolog, Epilog and job_submit.lua; empty: not readable on this host.
+  // Contents of Prolog, Epilog and job_submit.lua; empty if not readable on this host.
   std::string prolog, epilog, submission;
   bool requeues = true;  // slurm.enabled
   std::optional<PluginLine> plugin;
   std::string release;         // version of Slurm: "22.05.8"
-  std::string plugin_release;  // Slurm version that the plug-in was built for; empty: no such file
+  std::string plugin_release;  // Slurm version it was built for; empty if there is no plug-in
 };
 std::vector<Finding> CheckSlurm(const SlurmFacts& facts);
 
