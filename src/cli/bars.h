@@ -1,5 +1,4 @@
-// Text bars: small bars for values over time or for values next to each other, and a bar that shows
-// a GPU's memory.
+// Bars made of text: small bars for a series of values, and a wider bar for a GPU's memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@ namespace carma::cli {
 // and an empty value (unknown) gives a blank. blocks: use block characters instead of ASCII ones.
 std::string_view SmallBar(std::optional<double> share, bool blocks = true);
 
-// A GPU's memory as a bar: the number of characters in each part. The parts add up to `width`.
+// The number of characters in each part of a GPU's memory bar. They add up to `width`.
 struct MemoryBarParts {
   std::size_t used = 0;
   std::size_t promised = 0;  // promised beyond the used memory

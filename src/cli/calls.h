@@ -37,11 +37,11 @@ template <class T>
 using Called = Result<Answer<T>>;
 
 struct TaskQuery {
-  std::string states;        // comma-separated, or "all"; empty: unfinished tasks
-  std::string user;          // empty: everybody
-  std::string name;          // empty: any
-  std::string account = {};  // empty: any
-  std::string qos = {};      // class of service; empty: any
+  std::string states;        // comma-separated, or "all"; empty for unfinished tasks
+  std::string user;          // empty for all users
+  std::string name;          // empty for any
+  std::string account = {};  // empty for any
+  std::string qos = {};      // class of service; empty for any
   std::size_t limit = 100;
   bool newest_first = false;
   bool by_turn = false;  // in queue order
@@ -70,12 +70,12 @@ Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
                                           std::int64_t from_ms, std::int64_t to_ms, int points);
 // gpu: index or UUID. verb: "resume", or "drain" with a reason. empty_by: when the remaining tasks
-// are stopped; empty: never.
+// are stopped; empty for never.
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
 // Drains several GPUs without a deadline; does nothing for a single GPU. Must be called before a
 // deadline is set. Otherwise a task that leaves the first GPU early and is requeued could start on
-// the next one. Ignores errors, because the later calls fail in the same way.
+// the next one. Errors are ignored, because the later calls would report the same ones.
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);
 
@@ -100,7 +100,7 @@ Called<api::OverviewView> GetOverview(api::Client& client);
 
 // all: list the tokens of all users, for administrators.
 Called<std::vector<api::TokenView>> ListTokens(api::Client& client, bool all);
-// life: how long the token stays valid, at most 366 days; empty: the daemon's default.
+// life: how long the token is valid, at most 366 days; the daemon's default if empty.
 Called<api::TokenView> MakeToken(api::Client& client, const std::string& name,
                                  std::optional<base::Duration> life);
 Called<std::vector<api::ReservationView>> ListReservations(api::Client& client);
@@ -135,8 +135,8 @@ struct CheckedTask {
   std::string reason_text;
   friend bool operator==(const CheckedTask&, const CheckedTask&) = default;
 };
-// A dry run of the same submission. indices: the array indices; empty: not an array. Errors:
-// kConflict for a task that can never run here.
+// A dry run of the same submission. indices: the array indices, or empty if this is not an array.
+// Returns kConflict if a task can never run here.
 Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::string>& specs,
                                             const std::vector<std::int64_t>& indices,

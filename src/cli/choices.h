@@ -9,7 +9,7 @@
 namespace carma::cli {
 
 struct Choices {
-  std::vector<std::string> words;  // empty: any other value, such as a file or a number
+  std::vector<std::string> words;  // empty for any other value, such as a file or a number
   bool list = false;               // the value is a comma-separated list
 };
 
@@ -22,13 +22,13 @@ std::vector<std::string> NamesOf(const Entries& entries) {
 
 // A row of a program's table of choices.
 struct ChoiceRow {
-  std::string_view verb;  // empty: any
+  std::string_view verb;  // empty for any
   std::string_view option;
   bool list;
   std::vector<std::string> (*words)() = nullptr;
-  std::string_view fixed = {};  // comma-separated, in place of `words`
+  std::string_view fixed = {};  // comma-separated; replaces `words`
 };
-// Returns the choices for this verb and option; no words if no row matches.
+// Returns the choices for this verb and option. They have no words if no row matches.
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
                     std::string_view option);
 

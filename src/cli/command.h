@@ -1,4 +1,4 @@
-// The context in which every verb of `carma` runs, and the registration of verbs.
+// The context in which all verbs of `carma` run, and the registration of verbs.
 #pragma once
 
 #include <cstdio>
@@ -23,11 +23,11 @@ inline constexpr int kExitUsage = 2;
 
 // One run of the program. Verbs print only to `out` and `err`, so that tests can read their output.
 struct Context {
-  std::string socket_path;           // --socket; empty: DefaultSocketPath()
+  std::string socket_path;           // --socket; if empty, DefaultSocketPath() is used
   std::string version;               // of this program
   std::string build;                 // description of the build; may be empty
   const Program* program = nullptr;  // the running program; set by RunCarma
-  std::string laboratory;            // path of carma-lab; empty: carma-lab's verbs fail
+  std::string laboratory;            // path of carma-lab; if empty, carma-lab's verbs fail
   bool json = false;                 // --json: print one JSON value on `out` instead of text
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
@@ -39,7 +39,7 @@ struct Context {
   std::vector<std::string> words;
   bool literal = false;
 
-  // The connection to the daemon. It is opened at the first call and stays open.
+  // The connection to the daemon. It is opened on the first call and remains open.
   api::Client& client();
   // The daemon's socket: --socket or DefaultSocketPath().
   std::string Socket() const;
@@ -56,8 +56,8 @@ struct Context {
 
 // Returns the first of these sockets that applies: $CARMA_SOCKET; the pilot socket of this
 // process's job (client_socket.h); the socket in the configuration that a daemon of this user would
-// read; the socket of the user's own daemon (config::OwnSocketPath) if it exists, or if there is no
-// other; /run/carma/carmad.sock.
+// read; the socket of the user's own daemon (config::OwnSocketPath) if it exists, or if the next
+// socket does not and the user is not root; /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
 // A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. The work
@@ -65,7 +65,7 @@ std::string DefaultSocketPath();
 // are global, and may also follow the verb.
 struct Verb {
   std::string_view name;
-  void (*add)(Syntax app, Context& context);  // null: carma-lab runs the verb (lab.h)
+  void (*add)(Syntax app, Context& context);  // null if carma-lab runs the verb (lab.h)
   std::string_view help = {};                 // if `add` is null
   std::string_view parent = {};               // parent verb: "estimate"
 };
@@ -79,7 +79,7 @@ struct Program {
 // The program `carma`. Verbs that carma-lab runs have no `add`.
 Program ServerProgram();
 
-// Verbs with source files of their own. All other verbs are in verbs.cc.
+// Verbs with their own source files. All other verbs are in verbs.cc.
 void AddRunCommand(Syntax app, Context& context);
 void AddShellCommand(Syntax app, Context& context);
 void AddSshCommand(Syntax app, Context& context);

@@ -22,7 +22,7 @@ class FakeDaemon {
   ~FakeDaemon();
 
   // method_and_path: "GET /v1/tasks/42". The route is called in the daemon's own thread. Requests
-  // without a route get 404.
+  // without a route get a 404 response.
   void On(const std::string& method_and_path, Route route);
   const std::string& socket_path() const { return socket_path_; }
   const std::string& dir() const { return dir_; }

@@ -13,7 +13,7 @@ namespace carma::cli {
 
 class ProgressLine {
  public:
-  // log_every: time between lines if `err` is not a terminal; empty: no lines.
+  // log_every: time between lines if `err` is not a terminal; empty for no lines.
   ProgressLine(Context& context, std::optional<std::chrono::seconds> log_every);
   // Updates the line. Call it from one thread only.
   void Show(const std::string& text);

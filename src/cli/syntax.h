@@ -46,7 +46,7 @@ class Option {
 
 // A declared option, for completion.
 struct OptionFacts {
-  std::string long_name;  // with dashes; empty: none
+  std::string long_name;  // with dashes; empty if none
   char letter = '\0';     // '\0': none
   bool takes_value = false;
   std::string help;
@@ -54,7 +54,7 @@ struct OptionFacts {
 };
 
 // A verb, or the program with its verbs. This is a handle, valid as long as the program's CLI::App.
-// The targets of options must live as long.
+// The targets of its options must live just as long.
 class Syntax {
  public:
   explicit Syntax(CLI::App* app) : app_(app) {}

@@ -1,4 +1,4 @@
-// Lays out text as aligned columns that fit the screen, or as lines with a label each.
+// Lays out text as aligned columns that fit the screen, or as labelled lines.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace carma::cli {
 struct Column {
   std::string title;
   bool right = false;         // right-aligned, for numbers
-  std::size_t min_width = 0;  // a narrow screen cuts the column down to this; 0: never cut
+  std::size_t min_width = 0;  // minimum width on a narrow screen; 0 if it is never cut
 };
 
 struct Cell {

@@ -9,9 +9,9 @@
 namespace carma::cli {
 
 struct Screen {
-  int width = 0;  // characters per line; 0: no terminal, so nothing is cut
+  int width = 0;  // characters per line; 0 if there is no terminal, so nothing is cut
   bool colour = false;
-  int height = 0;  // lines; 0: unknown
+  int height = 0;  // lines; 0 if unknown
 };
 // Uses colour only on a terminal, unless NO_COLOR is set or TERM is "dumb".
 Screen ScreenOf(std::FILE* out);
@@ -27,8 +27,8 @@ std::size_t ShownWidth(std::string_view text);
 std::string Redrawn(std::string_view text, const Screen& screen);
 // The number of bytes in the first `characters` characters.
 std::size_t BytesOf(std::string_view text, std::size_t characters);
-// Wraps lines that are longer than the screen, between words if possible. Continuation lines begin
-// at column `hanging`; empty: two columns to the right of where the line begins.
+// Wraps lines that are wider than the screen, between words if possible. Continuation lines begin
+// at column `hanging` or, if it is empty, two columns further right than the line itself.
 std::string WrapTo(std::string_view text, const Screen& screen,
                    std::optional<std::size_t> hanging = std::nullopt);
 // Cuts the text to at most `width` characters. If something was cut, the last character is '…'.

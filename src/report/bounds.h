@@ -26,7 +26,7 @@ struct BoundTask {
 struct BoundPool {
   int gpus = 0;
   double usable_mib = 0;  // of one GPU
-  // Maximum slowdown of tasks; 0: no limit.
+  // Maximum slowdown of tasks; 0 for no limit.
   double slowdown_limit = 0;
 };
 

@@ -16,7 +16,7 @@ struct BarPart {
 struct Bar {
   std::string label;
   std::vector<BarPart> parts;  // drawn end to end
-  double error = 0;            // half the length of the bar's error bar; 0: none
+  double error = 0;            // half the length of the bar's error bar; 0 if none
   std::string text;            // the value as text, at the end of the bar
 };
 // A reference value for comparison with all bars, drawn as a mark.

@@ -23,7 +23,7 @@ std::string_view ProfiledBy(const core::Profile& profile) {
 }
 
 // The slowdown caused by the task's neighbours: predicted, and measured relative to running alone.
-// Empty if the task had no neighbours or its run time when running alone is unknown.
+// Empty if the task had no neighbours or its solo run time is unknown.
 std::optional<Forecast> SlowdownOf(const core::TaskRecord& record) {
   const auto& predicted = record.profile->alone;
   const auto& done = record.seen->alone;

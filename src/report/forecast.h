@@ -11,11 +11,11 @@ namespace carma::report {
 
 // Predicted and measured values of a finished task's last attempt: memory ("memory_mib"), time
 // limit ("duration_s"), SM activity when running alone ("sm_active") and slowdown ("slowdown", per
-// sharing method). The slowdown is included only if the task had neighbours and its run time when
-// running alone was known. Quantities that were not predicted or not measured are omitted.
+// sharing method). The slowdown is included only if the task had neighbours and its solo run time
+// was known. Quantities that were not predicted or not measured are omitted.
 std::vector<Forecast> ForecastsOf(const core::TaskRecord& record);
 
-// Sorted by quantity, then method. Predictions of 0 have no ratio and are excluded.
+// Returns metrics sorted by quantity, then method. Predictions of 0 have no ratio and are excluded.
 std::vector<ForecastMetrics> JudgeForecasts(std::span<const RunTask> tasks);
 
 }  // namespace carma::report

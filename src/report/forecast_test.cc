@@ -79,7 +79,7 @@ TEST(Forecasts, OfSlowdownRequireNeighbours) {
   unfollowed.seen.Edit().alone.reset();
   EXPECT_THAT(ForecastsOf(unfollowed), IsEmpty()) << "the daemon was restarted in between";
   record.state = core::TaskState::kFailed;
-  EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "it may have done half of its work";
+  EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "it may have done only half of its work";
 }
 
 TEST(Forecasts, AreJudgedByQuantityAndMethod) {

@@ -79,11 +79,11 @@ TEST(StoreRun, AttemptsFollowTheStates) {
        {StepTo(10, TaskState::kRunning, "A"), StepTo(20, TaskState::kStopping, "A"),
         StepTo(25, TaskState::kQueued)},
        {{At(10), At(25), AttemptEnd::kStopped, {0}}}},
-      {"a live process is unfinished now",
+      {"a process that is still running is unfinished",
        TaskIn(TaskState::kRunning, 10, {}, {"A"}),
        {StepTo(10, TaskState::kRunning, "A")},
        {{At(10), At(1'000), AttemptEnd::kUnfinished, {0}}}},
-      {"the GPUs of a future launch do not belong to the attempt before",
+      {"the GPUs of the next launch do not belong to the previous attempt",
        TaskIn(TaskState::kLaunching, 10, {}, {"B"}),
        {StepTo(10, TaskState::kRunning, "A"), StepTo(20, TaskState::kQueued, "", "Victim"),
         StepTo(30, TaskState::kLaunching, "B")},
@@ -138,7 +138,7 @@ TEST(StoreRun, NamesTheExitCodeOrElseTheReason) {
   };
   EXPECT_EQ(reason(TaskState::kFailed, ""), "exit code 3");
   EXPECT_EQ(reason(TaskState::kFailed, "exit code 1: KeyError: 7"), "exit code 1")
-      << "everybody reads the report";
+      << "all users may read the report";
   EXPECT_EQ(reason(TaskState::kFailed, "KeyError: 7"), "exit code 3");
   EXPECT_EQ(reason(TaskState::kSucceeded, "bye"), "");
 }

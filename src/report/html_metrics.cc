@@ -170,8 +170,8 @@ void PutForecasts(std::string& out, const std::vector<Case>& cases) {
           of.ratio.median, of.ratio.mean, of.ratio.p95, of.kept, of.promised);
     }
   }
-  PutTable(out, "Predicted against seen",
-           {"predicted", "by", "run", "tasks", "seen / predicted, median", "mean", "95 %",
+  PutTable(out, "Predicted and measured",
+           {"predicted", "by", "run", "tasks", "measured / predicted, median", "mean", "95 %",
             "within the promise"},
            rows);
 }

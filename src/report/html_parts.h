@@ -35,7 +35,7 @@ std::string Swatch(std::string_view shape);
 
 // The cases with at least one record, in order, each with its records.
 using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*>>>;
-// Borrows from the reports. Each report without a label is a separate case.
+// The result points into the reports. Each report without a label is a separate case.
 Recorded RecordsOf(std::span<const Report> reports);
 
 // Writes a section with a table, or nothing if there are no rows. rows: HTML. The column "run" has

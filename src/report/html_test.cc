@@ -99,7 +99,7 @@ TEST(Html, ShowsWhatTheHeadOfTheQueueWaitedFor) {
   run.line_waits_s = {{"GpuMemory", 1'800}, {"WarmUp", 5'400}};
   const std::string page = Html(std::vector<Report>{MakeReport(std::move(run))}, "line");
   const std::size_t first = page.find("<td>WarmUp</td><td>1:30:00<small>75 %</small></td>");
-  EXPECT_NE(first, std::string::npos) << "the longest first";
+  EXPECT_NE(first, std::string::npos) << "longest first";
   EXPECT_LT(first, page.find("<td>GpuMemory</td><td>30:00<small>25 %</small></td>"));
 }
 
@@ -122,7 +122,7 @@ TEST(Html, ShowsPromisedBesideUsedMemory) {
   EXPECT_THAT(drawn(), HasSubstr("class=\"promise\""));
   EXPECT_THAT(drawn(), HasSubstr("promised to tasks when they started"));
   EXPECT_EQ(Unbalanced(drawn()), "");
-  run.gpus.resize(12, run.gpus.front());  // more than kStripGpus: one band for all
+  run.gpus.resize(12, run.gpus.front());  // more than kStripGpus, so they share one band
   EXPECT_THAT(drawn(), HasSubstr("class=\"promise\""));
 }
 
@@ -165,7 +165,7 @@ TEST(Html, HandlesUnusualRuns) {
                   {"one task", Make({.tasks = 1, .gpus = 1}), "1 task, 1 GPU"},
                   {"GPUs that do not report", std::move(silent), "Not reported."},
                   {"no GPUs", std::move(no_gpus), "No tasks have run."},
-                  {"a run without length", std::move(instant), "<svg"}};
+                  {"a run of zero length", std::move(instant), "<svg"}};
   for (Case& c : cases) {
     const std::string html = Html(std::vector<Report>{MakeReport(std::move(c.run))}, c.name);
     EXPECT_EQ(Unbalanced(html), "") << c.name;

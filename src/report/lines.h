@@ -18,7 +18,7 @@ struct Line {
   std::string (*text)(double);  // "1:23:45"
   bool always = true;           // shown even if no run reports it
   bool share = false;           // differences are in percentage points
-  // Formats the standard deviation of a mean. Null: use the format of the value.
+  // Formats the standard deviation of a mean. If null, the format of the value is used.
   std::string (*error)(double sd, double mean) = nullptr;
 };
 std::span<const Line> Lines();

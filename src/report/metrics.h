@@ -59,7 +59,7 @@ struct UserMetrics {
   std::int64_t tasks = 0;
   double gpu_s = 0;           // execution time multiplied by the number of GPUs
   double waiting_mean_s = 0;  // mean wait of a task
-  double stretch_mean = 0;    // completion time / run time alone (if unknown: / execution time)
+  double stretch_mean = 0;    // completion time / solo run time (execution time if unknown)
   static void VisitFields(auto& field, auto& self) {
     field("name", self.name, "", kNameRule);
     field("tasks", self.tasks, "", kCountRule);
@@ -95,7 +95,7 @@ struct Metrics {
   std::string label;
   std::string provenance;
   bool simulated = false;
-  std::vector<std::pair<core::TaskState, std::int64_t>> tasks_by_state;  // in order of the states
+  std::vector<std::pair<core::TaskState, std::int64_t>> tasks_by_state;  // in TaskState order
   std::int64_t tasks = 0;
   std::int64_t executed = 0;
   std::int64_t oom_crashes = 0;  // attempts that ran out of GPU memory, even if recovered
@@ -109,14 +109,14 @@ struct Metrics {
   Spread waiting;            // s in the queue before and between executions
   Spread execution;          // s in execution over all attempts
   Spread jct;                // s from submission to completion: waiting + execution
-  // Execution time of the successful attempt divided by the task's run time when running alone.
-  // Absent if the latter is unknown for all tasks.
+  // Execution time of the successful attempt divided by the task's solo run time. Absent if the
+  // latter is unknown for all tasks.
   std::optional<Spread> slowdown;
   // Time lost to checkpoints and to making room (RunTask::lost_s) as a share of the total execution
   // time. Absent if zero or unknown.
   std::optional<double> lost_share;
-  std::vector<GroupMetrics> groups;        // by name; tasks without a group do not count
-  std::vector<ForecastMetrics> forecasts;  // by quantity and method
+  std::vector<GroupMetrics> groups;        // sorted by name; ungrouped tasks are excluded
+  std::vector<ForecastMetrics> forecasts;  // sorted by quantity and method
 
   // Present only with two or more users: the users by name, Jain's index of their mean stretches
   // (1: all equal), and the longest mean wait of a user.
@@ -124,7 +124,8 @@ struct Metrics {
   std::optional<double> jain;
   std::optional<double> worst_user_waiting_s;
 
-  // The GPUs over [first_submitted, last_ended]: means over time and GPUs; absent: not reported.
+  // GPU metrics over [first_submitted, last_ended]: means over time and GPUs; absent if not
+  // reported.
   int gpus = 0;
   std::optional<double> memory_used_mib;  // per GPU
   std::optional<double> sm_active;        // 0..1
@@ -177,7 +178,7 @@ struct Metrics {
 Metrics Compute(const RunRecord& run);
 
 nlohmann::json ToJson(const Metrics& metrics);
-// Errors: kInvalid with JSON pointer. Unknown fields are ignored.
+// Returns kInvalid, with a JSON pointer, for invalid values. Unknown fields are ignored.
 Result<Metrics> FromJson(const nlohmann::json& json);
 // JSON as one line of text.
 std::string ToJsonText(const Metrics& metrics);

@@ -140,7 +140,7 @@ TEST(Metrics, ExecutionOfATaskFollowsItsStates) {
        {Step(1, 5, TaskState::kLaunching), Step(1, 25, TaskState::kFailed)},
        0,
        0},
-      {"a task that still runs is not executed yet",
+      {"a task that is still running does not count as executed",
        Task(1, TaskState::kRunning, 0, 5, {}),
        {Step(1, 5, TaskState::kRunning)},
        0,

@@ -25,7 +25,7 @@ constexpr std::size_t kMaxForecastsShown = 20;
 constexpr std::size_t kMaxReasons = 1'000;
 constexpr double kMaxValue = 1e15;
 
-// ---- writing: directly as text, because a JSON tree takes ten times the memory ----
+// ---- writing (directly as text, because a JSON tree would take ten times the memory) ----
 
 using JsonText = fmt::memory_buffer;
 
@@ -128,8 +128,8 @@ std::unexpected<base::Error> Expected(const std::string& pointer, std::string_vi
   return Invalid(pointer + ": expected " + std::string(what));
 }
 
-// Reads a list from `json`; an absent list is empty. Errors: the value is not a list, or the list
-// is too long.
+// Reads a list from `json`; an absent list is empty. Fails if the value is not a list, or if the
+// list is too long.
 Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
                            const std::string& pointer) {
   static const Json kNone = Json::array();

@@ -28,11 +28,11 @@ struct Report {
 // Computes the metrics of the record and returns both as a report.
 Report MakeReport(RunRecord run);
 
-// One line of JSON: the fields of the metrics, and the record, if present, as "run" {"version": 1,
-// …} (docs/server/metrics.md). A task takes about 250 bytes.
+// Returns one line of JSON with the fields of the metrics and, if present, the record as "run"
+// {"version": 1, …} (docs/server/metrics.md). A task takes about 250 bytes.
 std::string ToJsonText(const Report& report);
-// Reads one report or a list of reports. Errors: kInvalid with JSON pointer for a version that is
-// not 1, sizes beyond the limits, attempts on unknown GPUs, times that go backwards, or duplicate
+// Reads one report or a list of reports. Returns kInvalid, with a JSON pointer, for a version other
+// than 1, sizes beyond the limits, attempts on unknown GPUs, times that go backwards, or duplicate
 // task ids.
 Result<std::vector<Report>> ReportsFromJsonText(std::string_view text);
 
@@ -51,7 +51,7 @@ struct Estimated {
   double sd = 0;  // 0 for a single run
   std::size_t runs = 0;
 };
-// values: one value per run, and at least one run.
+// values: one per run, and at least one.
 Estimated EstimatedOf(std::span<const double> values);
 // Whether the difference between two means is insignificant, which means that its 95 % confidence
 // interval (Student's t) contains 0. False if either side is a single run, because the noise of a

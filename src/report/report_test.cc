@@ -154,7 +154,7 @@ TEST(Tables, OfGroupsHaveARowForEachRun) {
   EXPECT_THAT(table, HasSubstr("light   two"));
   EXPECT_EQ(GroupTable(std::vector<Metrics>(1)), "");
   // The table of a single run has no column for a missing name, and none for the slowdown if the
-  // run times when running alone are unknown.
+  // solo run times are unknown.
   Metrics plain{.groups = {{.name = "alice", .tasks = 2, .executed = 2, .jct = {.mean = 30}}}};
   EXPECT_EQ(GroupTable({&plain, 1}),
             "group  tasks  waiting  execution  completion  OOM crashes\n"

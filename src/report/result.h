@@ -14,16 +14,16 @@ namespace carma::report {
 // Number of tasks that did not succeed.
 std::int64_t Failed(const Metrics& metrics);
 
-// One line. For one case: its duration and GPU use. For several: how much sooner the best of the
-// other cases finishes than the first case, and at what cost. Empty if there are no runs. Replays
-// (equal labels) count as one case. Labels are not made printable.
+// Returns one line. For one case, it gives the duration and GPU use. For several, it says how much
+// sooner the best of the other cases finishes than the first case, and at what cost. Empty if there
+// are no runs. Replays (equal labels) count as one case. Labels are not made printable.
 std::string ResultSentence(std::span<const Metrics> runs);
 
 // A headline number: total time, completion, slowdown, energy or crashes.
 struct Headline {
   std::string name;
   std::string value;
-  std::string change;  // relative to the first case, "-24 %"; empty: none
+  std::string change;  // relative to the first case, "-24 %"; empty if none
 };
 // The headlines of the run that ResultSentence() describes.
 std::vector<Headline> Headlines(std::span<const Metrics> runs);

@@ -49,12 +49,12 @@ TEST(Change, WithinItsConfidenceIntervalIsNoise) {
 TEST(Change, FewRunsNeedAClearerDifference) {
   const struct {
     std::size_t runs;
-    double errors;  // the difference must exceed this: Student's t for 95 %
+    double errors;  // standard errors to exceed (Student's t for 95 %)
   } cases[] = {{2, 12.706}, {4, 3.182}, {6, 2.571}, {10, 2.262}, {30, 2.045}, {1000, 1.962}};
   for (const auto& each : cases) {
     const std::vector<double> before(each.runs, 100);
     const auto less_by = [&](double errors) {
-      std::vector<double> after;  // standard error: 1 / sqrt(runs - 1)
+      std::vector<double> after;  // its standard error is 1 / sqrt(runs - 1)
       for (std::size_t i = 0; i < each.runs; ++i) {
         after.push_back(100 - errors / std::sqrt(static_cast<double>(each.runs - 1)) +
                         (i % 2 == 0 ? 1 : -1));
@@ -104,7 +104,7 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
        {EndedRun("exclusive", 6000, 1000), EndedRun("CARMA", 4500, 730, 1.5)},
        "CARMA finishes 25 % earlier than exclusive; a task completes 27 % sooner after submission "
        "and takes 1.50 times as long as when running alone."},
-      {"replays: with their standard deviation",
+      {"replays are shown with their standard deviation",
        {EndedRun("exclusive", 1000), EndedRun("exclusive", 1000), EndedRun("CARMA", 700),
         EndedRun("CARMA", 720)},
        "CARMA finishes 29 % ± 1 earlier than exclusive; a task takes 1.00 times as long as when "
@@ -113,11 +113,11 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
        {EndedRun("exclusive", 6000), EndedRun("streams", 5900), EndedRun("mps", 4500, 1000, 2)},
        "mps, best of these, finishes 25 % earlier than exclusive; a task takes 2.00 times as long "
        "as when running alone."},
-      {"a small difference has a digit",
+      {"a small difference is shown with one decimal",
        {EndedRun("exclusive", 6000), EndedRun("later", 6150)},
        "later finishes 2.5 % later than exclusive; a task takes 1.00 times as long as when running "
        "alone."},
-      {"noise is not a result",
+      {"a difference within the noise is not reported",
        {EndedRun("a", 1000), EndedRun("a", 1000), EndedRun("b", 900), EndedRun("b", 1110)},
        "b finishes as early as a; a task takes 1.00 times as long as when running alone."},
       {"a run with less work is not better",
@@ -131,14 +131,14 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
       {"one run",
        {EndedRun("", 6000, 1000)},
        "60 tasks in 1:40:00: a task waits 1:00 and runs 15:40 on average; all succeeded."},
-      {"several runs of one policy: their means",
+      {"several runs of one policy are averaged",
        {EndedRun("magm", 6000, 1000), EndedRun("magm", 6600, 1060, 1, 1)},
        "60 tasks in 1:45:00 (mean of 2 runs): a task waits 1:00 and runs 16:10 on average; 0.5 did "
        "not succeed."},
       {"one run with failures",
        {EndedRun("", 6000, 1000, 1, 3)},
        "60 tasks in 1:40:00: a task waits 1:00 and runs 15:40 on average; 3 did not succeed."},
-      {"one run, and tasks that never ran",
+      {"one run with tasks that never ran",
        {cancelled},
        "60 tasks in 1:40:00: a task waits 1:00 and runs 15:40 on average; 3 of all 70 did not "
        "succeed."},
@@ -146,7 +146,7 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
        {EndedRun("exclusive", 6000), EndedRun("a", 6150), EndedRun("b", 6300)},
        "a, best of the others, finishes 2.5 % later than exclusive; a task takes 1.00 times as "
        "long as when running alone."},
-      {"nothing was run", {Metrics{}}, "No tasks have ended."},
+      {"no tasks were run", {Metrics{}}, "No tasks have ended."},
   };
   for (const auto& each : cases) {
     SCOPED_TRACE(each.name);

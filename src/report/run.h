@@ -38,10 +38,10 @@ inline constexpr std::pair<AttemptEnd, std::string_view> kAttemptEndWords[] = {
 // One execution: from the launch of its process to its end.
 struct Attempt {
   core::Time started{};
-  core::Time ended{};  // kUnfinished: the end of the record
+  core::Time ended{};  // the end of the record if kUnfinished
   AttemptEnd end = AttemptEnd::kSucceeded;
   std::vector<int> gpus;                 // indices into RunRecord::gpus, ascending
-  std::optional<double> promised_mib{};  // on each GPU; empty: none or unknown
+  std::optional<double> promised_mib{};  // on each GPU; empty if none or unknown
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
@@ -66,12 +66,12 @@ struct RunTask {
   std::uint64_t id = 0;
   std::string name;   // workload or task name
   std::string group;  // "light", "medium", "heavy", a user …; empty: none
-  std::string user;   // empty: unknown
+  std::string user;   // empty if unknown
   int gpus = 1;
   core::Time submitted{};
-  std::optional<core::Time> ended;  // empty: not final
+  std::optional<core::Time> ended;  // empty if not final
   core::TaskState state = core::TaskState::kSucceeded;
-  std::string reason;  // why it ended in this state; empty: unknown
+  std::string reason;  // why it ended in this state; empty if unknown
   // How long the last attempt's work would take when running alone on its GPUs, from launch to end.
   // Empty if unknown.
   std::optional<double> solo_s;
@@ -89,16 +89,16 @@ struct RunTask {
 // Mean values from `at` until the next point or the end of the record.
 struct GpuPoint {
   core::Time at{};
-  double used_mib = 0;   // NaN: a gap until the next point
-  double sm_active = 0;  // 0..1, NaN: not reported
-  double power_w = 0;    // NaN: not reported
+  double used_mib = 0;   // NaN for a gap until the next point
+  double sm_active = 0;  // 0..1, NaN if not reported
+  double power_w = 0;    // NaN if not reported
 };
 
 struct RunGpu {
   std::string name;              // "GPU 0", "node 3 GPU 1"
-  std::string type;              // "A100-40GB"; empty: not known
-  std::int64_t usable_mib = 0;   // 0: not known
-  std::vector<GpuPoint> points;  // by time; may be thinned out with equal means
+  std::string type;              // "A100-40GB"; empty if unknown
+  std::int64_t usable_mib = 0;   // 0 if unknown
+  std::vector<GpuPoint> points;  // by time; may be thinned out without changing the means
 };
 
 // A lower bound on the makespan of any policy (report/bounds.h).

@@ -181,8 +181,8 @@ std::string GroupTable(std::span<const Metrics> runs) {
 }
 
 std::string ForecastTable(std::span<const Metrics> runs) {
-  std::vector<Cells> lines{{"predicted", "by", "run", "tasks", "seen / predicted, median", "mean",
-                            "95 %", "within the promise"}};
+  std::vector<Cells> lines{{"predicted", "by", "run", "tasks", "measured / predicted, median",
+                            "mean", "95 %", "within the promise"}};
   for (const Case& each : CasesOf(runs)) {
     for (const ForecastMetrics& of : each.replays.front()->forecasts) {
       lines.push_back({base::Printable(of.what, 24), base::Printable(of.by, 24),

@@ -26,10 +26,10 @@ double JainIndex(std::span<const double> values);
 // The outcome of one task.
 struct TaskOutcome {
   core::TaskState state = core::TaskState::kSucceeded;
-  std::string_view group;  // empty: none
-  std::string_view user;   // empty: unknown
+  std::string_view group;  // empty if none
+  std::string_view user;   // empty if unknown
   core::Time submitted{};
-  std::optional<core::Time> ended;  // empty: not final; the task is only counted
+  std::optional<core::Time> ended;  // empty if not final, so the task is only counted
   // Execution time of all attempts, and of the last one. Empty if the task's process never ran.
   std::optional<core::Duration> executed;
   std::optional<core::Duration> last_executed;
@@ -50,8 +50,8 @@ struct GpuSpan {
   int gpu = 0;  // from 0
   core::Duration length{};
   double used_mib = 0;
-  double sm_active = 0;  // 0..1, NaN: not reported
-  double energy_j = 0;   // used in the span, NaN: not reported
+  double sm_active = 0;  // 0..1, NaN if not reported
+  double energy_j = 0;   // used in the span, NaN if not reported
 };
 
 // Identical outcomes give bitwise identical metrics, regardless of their order. Spans of one GPU
@@ -71,7 +71,7 @@ class Tally {
   struct Sample {
     double waiting_s = 0;
     double execution_s = 0;
-    double slowdown = 0;  // NaN: not known
+    double slowdown = 0;  // NaN if unknown
   };
   struct Group {
     std::int64_t tasks = 0;
@@ -83,7 +83,7 @@ class Tally {
     double mib_s = 0;
     double sm_s = 0;
     double sm_covered_s = 0;
-    double energy_j = 0;  // NaN: a part was not reported
+    double energy_j = 0;  // NaN if a part was not reported
   };
   struct User {
     std::int64_t tasks = 0;

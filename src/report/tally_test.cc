@@ -41,7 +41,7 @@ TEST(Tally, ComparesUsersByStretch) {
   };
   tally.Add(of("ada", Ran("", 0, 30, 20, 10.0)));  // three times as long as alone
   EXPECT_FALSE(tally.Finish().jain) << "one user cannot be compared";
-  tally.Add(of("ada", Ran("", 0, 20, 20)));  // run time alone unknown: its own time is used
+  tally.Add(of("ada", Ran("", 0, 20, 20)));  // solo run time unknown, so its execution time is used
   TaskOutcome wide = of("bob", Ran("", 10, 110, 50, 50.0));
   wide.gpus = 2;
   tally.Add(wide);
@@ -68,7 +68,7 @@ TEST(Tally, ComparesResumedTasksByTheirWholeWork) {
   }
   const Metrics m = tally.Finish();
   EXPECT_DOUBLE_EQ(m.users[0].stretch_mean, 2);
-  EXPECT_DOUBLE_EQ(m.slowdown->mean, 1) << "for the successful attempt only";
+  EXPECT_DOUBLE_EQ(m.slowdown->mean, 1) << "only for the successful attempt";
 }
 
 TEST(Tally, LostTimeIsAShareOfAllExecution) {
@@ -101,7 +101,7 @@ TEST(Tally, GroupsAddUpToTheWhole) {
   EXPECT_EQ(m.groups[0].tasks, 2);
   EXPECT_EQ(m.groups[0].executed, 1);
   EXPECT_DOUBLE_EQ(m.groups[1].jct.mean, 35);
-  // The slowdown counts only tasks whose run time when running alone is known.
+  // The slowdown counts only tasks whose solo run time is known.
   EXPECT_DOUBLE_EQ(m.groups[1].slowdown->mean, 2);
   EXPECT_DOUBLE_EQ(m.slowdown->mean, (2 + 1.25) / 2);
 }

@@ -15,13 +15,13 @@ namespace carma::report {
 struct TimelineFrame {
   double width = 560;
   double length_s = 0;                         // length of the time axis: the longest run
-  std::optional<double> clock_from_s;          // for ClockTicks; empty: the axis begins at 0
+  std::optional<double> clock_from_s;          // for ClockTicks; if empty, the axis begins at 0
   double gantt_lane = 12;                      // height of a task's bar
   double memory_end_mib = 0;                   // end of the memory axis
   double power_end_w = 0;                      // end of the power axis
-  double most_per_gpu = 1;                     // tasks on one GPU, as means over a short span
+  double most_per_gpu = 1;                     // highest mean number of tasks per GPU
   double queue_end = 1;                        // end of the waiting-tasks axis
-  std::map<std::string, std::size_t> colours;  // of groups: classes "c0" to "c7"
+  std::map<std::string, std::size_t> colours;  // CSS class of each group: c0 to c7
 };
 
 // The common scales for these runs.

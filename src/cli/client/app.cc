@@ -71,7 +71,7 @@ Result<Unit> NoVerb(CLI::App& app, const std::string& word) {
 }
 
 // Removes the words that CLI11 must not parse: the command of `submit`, `run`, `shell`, `lease` and
-// `pilot`, and the words of `estimate` after "--" or "--run". Errors: kInvalid if there is no such
+// `pilot`, and the words of `estimate` after "--" or "--run". Returns kInvalid if there is no such
 // verb.
 Result<Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words, Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);

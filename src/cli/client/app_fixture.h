@@ -29,7 +29,7 @@ class App : public ::testing::Test {
   Ran Run(std::vector<std::string> words) {
     return RunWords(daemon_.socket_path(), std::move(words));
   }
-  // The daemon accepts every submission.
+  // Makes the daemon accept every submission.
   void AcceptTasks() {
     daemon_.On("POST /v1/tasks", [this](const api::Request& request) {
       body_ = base::ParseJson(request.body).value();

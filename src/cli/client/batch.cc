@@ -96,8 +96,8 @@ class BatchReader {
     return WithoutCommon(std::move(specs[0]));
   }
 
-  // Omits the shared environment, which is the largest part of a description: a batch would contain
-  // thousands of copies of it.
+  // Omits the shared environment, because it is the largest part of a description and a batch would
+  // contain thousands of copies of it.
   std::string WithoutCommon(task::TaskSpec spec) const {
     if (spec.environment.empty()) return "{\"environment\":{}," + task::ToJsonText(spec).substr(1);
     if (spec.environment == caller_.environment) spec.environment.clear();

@@ -15,7 +15,7 @@ namespace carma::cli {
 
 // Returns a JSON object with the fields that these submit options set, or "" if there are no
 // options. A removed field is null ("--time unlimited"). Reads the daemon's clock if needed.
-// Errors: kInvalid "--gpus: …".
+// Returns kInvalid "--gpus: …" if an option is invalid.
 Result<std::string> ChangesOf(Context& context,
                               const std::vector<std::pair<std::string, std::string>>& settings);
 
@@ -30,10 +30,10 @@ struct DependentTask {
   friend bool operator==(const DependentTask&, const DependentTask&) = default;
 };
 // Returns these tasks and all tasks in `tasks` that depend on them, directly or indirectly. Each
-// task comes after its dependencies. waits_for lists only dependencies on repeated tasks.
+// task comes after its dependencies. waits_for lists only dependencies on resubmitted tasks.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
-// Adds dependencies on the new tasks to the changes. anew: maps each repeated task to its new
+// Adds dependencies on the new tasks to the changes. anew: maps each resubmitted task to its new
 // number.
 std::string WithDependencies(const std::string& changes, const std::vector<std::string>& waits_for,
                              const std::map<std::uint64_t, std::uint64_t>& anew);

@@ -64,8 +64,8 @@ Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
   return Invalid("{}: no interpreter {}", shown, base::Printable(words[0], 400));
 }
 
-// The command is in the image, so the machine itself needs only the container tool, and, if the
-// image is a file, the image.
+// The command is in the image, so the machine needs only the container tool and, if the image is a
+// file, that file.
 Result<Unit> CheckContainer(const task::TaskSpec& spec) {
   const auto container = CARMA_TRY(task::ParseContainer(*spec.container));
   const bool is_file = task::IsImageFile(container.image);
@@ -149,7 +149,7 @@ bool CanWrite(const std::string& pattern) {
   return base::IsFolder(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
-// Errors: kInvalid if a name in the path is too long for a file.
+// Returns kInvalid if a component of the path is too long for a file name.
 Result<Unit> CheckNameLength(const std::string& path, const char* option) {
   if (path.find('%') != path.npos) return Unit{};  // not known yet
   for (const std::string_view name : base::Split(path, '/')) {

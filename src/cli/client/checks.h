@@ -14,12 +14,12 @@ namespace carma::cli {
 
 // Checks, with the caller's permissions, that the task's working folder, program, script (as in
 // python3 train.py) and conda environment exist, and that its output files can be written. lease:
-// the caller starts the task itself; scripts without an interpreter line are then run by a shell.
-// Errors: kInvalid, one sentence.
+// the caller starts the task itself, so a shell runs scripts without an interpreter line. Returns
+// kInvalid, with a one-sentence message, if a check fails.
 Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease = false);
 
-// For a sweep task: checks that each {NAME} in its command, name and output paths is a parameter.
-// Errors: kInvalid.
+// Checks that each {NAME} in a sweep task's command, name and output paths is a parameter, and
+// returns kInvalid if not.
 Result<Unit> CheckParameters(const task::TaskSpec& spec);
 
 // Warnings, one line each, about a task that can start.

@@ -17,13 +17,13 @@ namespace carma::cli {
 namespace {
 
 struct ConfigFlags {
-  std::string file;  // empty: the usual files
+  std::string file;  // empty for the usual files
   bool origin = false;
-  std::vector<std::string> keys;  // keys to show; empty: all
+  std::vector<std::string> keys;  // keys to show; empty for all
 };
 
-// Returns the requested keys. A section name stands for all of its keys. Errors: kInvalid if a
-// key does not exist.
+// Returns the requested keys. A section name stands for all of its keys. Returns kInvalid if a key
+// does not exist.
 Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
   const std::vector<config::KeyInfo> all = config::Keys();
   if (words.empty()) return all;

@@ -18,7 +18,7 @@ bool IsTitle(std::string_view line, std::string_view section) {
 // The lines of a section, without its header.
 struct Span {
   std::size_t first = 0;
-  std::size_t last = 0;  // after the last line
+  std::size_t last = 0;  // one past the last line
 };
 
 // Finds the section, or adds it if it is missing.
@@ -64,7 +64,7 @@ std::size_t FindDotted(const Lines& lines, std::string_view section) {
 
 // The comment after the value, with the space before it; empty if there is none.
 std::string_view CommentOf(std::string_view line) {
-  char quote = 0;  // the quote character of the current string; 0: outside
+  char quote = 0;  // the quote character of the current string; 0 outside strings
   for (std::size_t at = line.find('='); at < line.size(); ++at) {
     const char c = line[at];
     if (quote == '"' && c == '\\') {
@@ -80,7 +80,7 @@ std::string_view CommentOf(std::string_view line) {
   return "";
 }
 
-// Whether the value is a list that continues on further lines. No other value spans several lines.
+// Whether the value is a list that continues on further lines. Only lists span several lines.
 bool EndsElsewhere(std::string_view line) {
   line.remove_suffix(CommentOf(line).size());
   const std::string_view value = base::Trim(line.substr(line.find('=') + 1));

@@ -15,7 +15,7 @@ using ConfigValue = std::pair<std::string, std::string>;
 
 // The value of an existing key is replaced in place, and a comment on the same line is kept. A
 // commented-out key (`#http_port = false`) is uncommented. Any other key is added below its
-// section's header. A missing section is added at the end. Errors: kInvalid if the old value spans
+// section's header. A missing section is added at the end. Returns kInvalid if the old value spans
 // several lines.
 Result<std::string> WithValues(std::string_view text, const std::vector<ConfigValue>& values);
 

@@ -24,8 +24,8 @@
 namespace carma::cli {
 namespace {
 
-// Prints a note, but only on a terminal: the author of a script has presumably chosen the daemon
-// already.
+// Prints a note, but only on a terminal, because the author of a script has presumably chosen the
+// daemon already.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
@@ -226,9 +226,9 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// Expands the first task of an array to the whole array, as for dependencies and for calls from
-// Slurm. own: `id` is the caller's last task; any task of an array is then expanded, not only the
-// first.
+// Expands the first task of an array to the whole array, which is what dependencies and calls from
+// Slurm mean by it. own: `id` is the caller's last task, so any task of an array is expanded, not
+// only the first.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);

@@ -39,7 +39,7 @@ class Told {
     Print(context_, fmt::format("Task {}{} is {}{}{}\n", task.id, owner, how_,
                                 base::Printable(task.state, 40), reason));
   }
-  // forgiving: ignore tasks that have ended or been deleted by carmad in the meantime.
+  // forgiving: ignore tasks that have ended in the meantime, or that carmad has deleted.
   void Refused(const base::Error& why, bool forgiving) {
     if (forgiving && (why.code == ErrorCode::kConflict || why.code == ErrorCode::kNotFound)) return;
     if (++refused_ <= kMostLines) context_.Fail(why);
@@ -124,8 +124,8 @@ Result<std::vector<std::uint64_t>> ByNumber(Context& context,
   return ids;
 }
 
-// Returns those of one user's tasks that the flags select. ended_too: ended tasks of an array may
-// be included.
+// Returns the tasks of one user that the flags select. ended_too: the result may include ended
+// tasks of an array.
 Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags,
                                             bool newest_first, bool ended_too) {
   const std::string user = flags.user.empty() ? OwnUserName() : flags.user;

@@ -68,7 +68,7 @@ TEST_F(App, ChangesSeveralInOneRequestAndReportsRefusals) {
   });
   const Ran ran = Run({"cancel", "2,3"});
   EXPECT_EQ(ran.exit_code, 1);
-  EXPECT_EQ(ran.out, "Task 3 of u is stopping\n") << "an administrator sees the owner";
+  EXPECT_EQ(ran.out, "Task 3 of u is stopping\n") << "administrators also see the owner";
   EXPECT_EQ(ran.err, "carma: task 2 is bob's\n");
   EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[2,3],"verb":"cancel"})");
   EXPECT_EQ(Run({"cancel"}).exit_code, 2);

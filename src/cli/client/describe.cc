@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::size_t kMaxRadBytes = 1 << 20;
 
-// Whether the word is a script rather than a command. The name of a script, such as train.sh, is
-// enough: if the file is missing or has no "#!" line, reading it gives a clear error.
+// Whether the word is a script rather than a command. A name such as train.sh is enough, because
+// reading a file that is missing or has no "#!" line gives a clear error.
 bool IsScript(const std::string& path) {
   for (const char* ending : {".sh", ".bash", ".sbatch", ".slurm"}) {
     if (path.ends_with(ending)) return true;
@@ -34,7 +34,7 @@ bool IsScript(const std::string& path) {
   char start[5] = {};
   const ssize_t n = fd ? ::read(fd.get(), start, sizeof start) : 0;
   const std::string_view text(start, n > 0 ? static_cast<std::size_t>(n) : 0);
-  return text.starts_with("#!") || text == "\xEF\xBB\xBF#!";  // byte order mark: refused later
+  return text.starts_with("#!") || text == "\xEF\xBB\xBF#!";  // a byte order mark is refused later
 }
 
 // Refuses training settings that no estimator recognises.

@@ -19,25 +19,25 @@ struct Described {
       specs;  // for a sweep: a spec for each task, with shared fields in `common`
   std::string common;
   task::TaskSpec first;               // the first task
-  std::vector<std::int64_t> indices;  // empty: no array
+  std::vector<std::int64_t> indices;  // empty if this is not an array
   std::vector<std::string> warnings;
   std::vector<std::string> notes;  // about the memory estimate, shown on request
 };
 
-// The caller's folder, home and environment. Errors: kIo or kDenied if the folder cannot be read.
+// Returns the caller's folder, home and environment; kIo or kDenied if the folder is unreadable.
 Result<task::SubmitterContext> CallerContext();
-// Sets the options in the given order. Errors: kInvalid "--gpus: …".
+// Sets the options in the given order. Returns kInvalid "--gpus: …" if an option is invalid.
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
 // Whether the file is a .rad file, or a script as defined by ApplyWords.
 bool DescribesTask(const std::string& path);
 // Interprets the words as a command (with `literal`, or if the first is an ordinary word), a script
 // on standard input ("-"), a FILE.rad, or a file that starts with "#!". A script's text becomes
-// part of the task, so later edits to the file have no effect. Errors: kInvalid with the place,
-// kNotFound for a missing .rad file.
+// part of the task, so later edits to the file have no effect. Returns kInvalid, with the place,
+// for invalid text and kNotFound for a missing .rad file.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
-// Reads plan files. Later options override their values. Errors: those of ReadNamed(); kInvalid
-// with the file and the place.
+// Reads plan files. Later options override their values. Passes on errors of ReadNamed(). Returns
+// kInvalid, with the file and the place, if a file is invalid.
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
 // Finds the settings of a training run in a task's command and in the files that the command names,
@@ -45,8 +45,8 @@ Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::Pl
 class TrainingFinder {
  public:
   // spec: from the description's Finish(). notes: receives remarks about anything that could not be
-  // read. Does nothing if the description already states the memory. Errors: kInvalid for invalid
-  // options, and those of ReadPlanFiles.
+  // read. Does nothing if the description already states the memory. Returns kInvalid for invalid
+  // options, and passes on errors of ReadPlanFiles.
   Result<Unit> Add(const task::Description& description, task::TaskSpec& spec,
                    std::vector<std::string>& notes);
 

@@ -77,7 +77,7 @@ TEST_F(DescribeTest, ABinaryIsACommandAndAScriptWithoutInterpreterIsExplained) {
   const auto missing = Spec({}, {dir_ + "/none.sh"}, false);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kInvalid);
-  EXPECT_TRUE(Spec({}, {dir_ + "/none.sh"}, true)) << "after -- it is a command like any other";
+  EXPECT_TRUE(Spec({}, {dir_ + "/none.sh"}, true)) << "after --, it is an ordinary command";
 }
 
 TEST_F(DescribeTest, OptionsWinOverTheScriptAndTheLastOneWins) {
@@ -220,10 +220,10 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   EXPECT_EQ(refused(spec({"sh", "trian.py"})), "no file 'trian.py' for sh, did you mean train.py?");
   EXPECT_EQ(refused(spec({"dirnmae"})), "no program 'dirnmae', did you mean dirname?");
   task::TaskSpec hidden = spec({"true"});
-  hidden.stdout_path = dir_ + "/train.py/%j.out";  // a file takes the place of the folder
+  hidden.stdout_path = dir_ + "/train.py/%j.out";  // a file where a folder is expected
   EXPECT_EQ(refused(hidden), hidden.stdout_path + ": not writable (--output)");
   hidden.stdout_path = dir_ + "/made/later/%j.out";
-  EXPECT_TRUE(CheckItCanStart(hidden)) << "folders are made";
+  EXPECT_TRUE(CheckItCanStart(hidden)) << "missing folders will be created";
 
   hidden.stdout_path = dir_ + "/made/";
   EXPECT_EQ(refused(hidden), hidden.stdout_path + ": expected a file, not a folder (--output)");
@@ -236,12 +236,12 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   };
   EXPECT_EQ(program("good", "#! /bin/sh -e\n"), "");
   EXPECT_EQ(program("binary", std::string("MZ\0", 3)), "");
-  EXPECT_EQ(program("long", "#!/" + std::string(300, 'x')), "") << "not read to its end";
+  EXPECT_EQ(program("long", "#!/" + std::string(300, 'x')), "") << "only the start is read";
   EXPECT_EQ(program("moved", "#!/no/such/python\n"), "./moved: no interpreter /no/such/python");
   EXPECT_EQ(program("oom.py", "import torch\n"),
             "./oom.py has no interpreter line such as #!/bin/bash; did you mean: python3 "
             "./oom.py?");
-  EXPECT_TRUE(CheckItCanStart(spec({"./oom.py"}), true)) << "a shell reads it";
+  EXPECT_TRUE(CheckItCanStart(spec({"./oom.py"}), true)) << "a shell runs it";
   task::TaskSpec script = spec({});
   script.name = "train.sh";
   script.script = "#!/bin/sh\ntrue\n";
@@ -307,7 +307,7 @@ TEST_F(DescribeTest, RefusesAnImpossibleOutputFileBeforeSubmission) {
       << can.error().message;
   spec.stdout_path = dir_ + "/pipe";
   ASSERT_EQ(::mkfifo(spec.stdout_path.c_str(), 0600), 0);
-  EXPECT_TRUE(CheckItCanStart(spec)) << "a program may read it then";
+  EXPECT_TRUE(CheckItCanStart(spec)) << "a program may be reading it by then";
   ASSERT_EQ(StartWarnings(spec).size(), 1U);
   EXPECT_TRUE(StartWarnings(spec)[0].ends_with(
       "is a FIFO: the task fails unless a program is reading it when the task starts"));

@@ -28,7 +28,7 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
   daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
   Run({"drain", "0", "--by", "+10s"});
   EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/gpus/0/drain {"by_ms":15000,"reason":""})")
-      << "by the daemon's clock";
+      << "on the daemon's clock";
   const std::size_t before = daemon_.requests().size();
   Run({"drain", "0,2", "--by", "+10s"});
   const std::vector<std::string> sent = daemon_.requests();

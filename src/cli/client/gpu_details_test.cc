@@ -40,7 +40,7 @@ api::GpuView SomeGpu() {
           .foreign = {{.pid = 4711, .user = "cleo", .command = "python x.py", .used_mib = 600},
                       {.pid = 4712}},
           .unattributed_mib = 3'072,
-          .alerts = {"3.0G are in use by nobody"},
+          .alerts = {"3.0G is used by no process"},
           .drained_by_rule = true,
           .sm_active_p95 = 0.9,
           .metrics = {{.name = "sm_occupancy", .value = 0.314, .source = "gpm"},
@@ -60,7 +60,7 @@ GPU 0 H100 MIG 3g.40gb: drng
   UUID          GPU-1
   MIG instance  3g.40gb of GPU-0
   Closed        by rule: Xid 79
-  Alert         3.0G are in use by nobody
+  Alert         3.0G is used by no process
   Memory        20.0G of 80.0G in use, 24.0G promised of 30.0G claimed, closed to new tasks
                 512M reserved by the driver
                 3.0G used by unlisted processes
@@ -100,7 +100,7 @@ TEST_F(GpuDetailsTest, ShowTheRuleUsedWithoutSmActivity) {
   EXPECT_THAT(text, ::testing::HasSubstr("  SM activity   not reported\n"
                                          "  Rule          one task at a time\n"));
   EXPECT_EQ(text.find("Tasks"), std::string::npos);
-  EXPECT_EQ(text.find("unlisted processes"), std::string::npos) << "nothing is known of it";
+  EXPECT_EQ(text.find("unlisted processes"), std::string::npos) << "the amount is unknown";
 }
 
 }  // namespace

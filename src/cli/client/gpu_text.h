@@ -25,7 +25,7 @@ std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
 // The GPU's next reservation: "reserved for ada until 2026-03-01 18:00", "reserved for ada from
 // 2026-03-02 09:00"; empty if there is none.
 std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved);
-// now_ms: the daemon's clock.
+// now_ms: the time on the daemon's clock.
 std::string GpuDetails(const api::GpuView& gpu, std::int64_t now_ms, const Screen& screen);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);
 // The column at which the values in StatusText() begin.

@@ -74,13 +74,13 @@ TEST_F(GpuTextTest, GpuTableMarksInstancesClosedGpusAndIdleHolders) {
        .state = "drng",
        .trouble = "Xid 79",
        .tasks = {{.id = 42, .user = "bob", .idle_since_ms = kNow}},
-       .alerts = {"3.0G are in use by nobody"},
+       .alerts = {"3.0G is used by no process"},
        .drained_by_rule = true},
       {.index = 1, .name = "A100", .state = "drain", .trouble = "drained by ann: new fan"},
       {.index = 2, .name = "A100", .state = "idle", .mig_profile = "3g.20gb"},
       {.index = 3, .name = "A100 MIG 1g.5gb", .state = "idle", .mig_profile = "1g.5gb"}};
   const std::string table = GpuTable(gpus, {});
-  EXPECT_THAT(table, ::testing::HasSubstr("42 bob (idle)  (by rule: Xid 79)  ! 3.0G are"));
+  EXPECT_THAT(table, ::testing::HasSubstr("42 bob (idle)  (by rule: Xid 79)  ! 3.0G is"));
   EXPECT_THAT(table, ::testing::HasSubstr("  (drained by ann: new fan)\n"));
   EXPECT_THAT(table, ::testing::HasSubstr("A100 MIG 3g.20gb  idle"));
   EXPECT_THAT(table, ::testing::HasSubstr("A100 MIG 1g.5gb   idle"));

@@ -54,7 +54,7 @@ TEST_F(App, AsksForTheHistoryOnTheDaemonsClock) {
   AddGpus(daemon_);
   struct Case {
     std::vector<std::string> words;
-    const char* request;  // the last one
+    const char* request;  // the last request
   };
   const Case cases[] = {
       {{"gpus", "--history"},

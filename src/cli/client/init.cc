@@ -39,7 +39,7 @@ struct Question {
   Form form;
   std::string_view nothing;  // the word for an empty list or "false"
   std::string_view text;
-  bool of_root;  // does not apply to a daemon that serves one user
+  bool of_root;  // applies only to a daemon that serves all users
 };
 constexpr std::array kQuestions{
     Question{"users", "daemon.allow_groups", Form::kGroups, "everybody",
@@ -85,7 +85,7 @@ Result<Unit> CheckName(const Question& question, const std::string& name) {
   return Unit{};
 }
 
-// Converts an answer to configuration syntax. Errors: kInvalid; kNotFound for an unknown group.
+// Converts an answer to configuration syntax. Returns kInvalid, or kNotFound for an unknown group.
 Result<std::string> ValueOf(const Question& question, const std::string& answer) {
   const bool nothing = answer == question.nothing || answer.empty();
   if (question.form == Form::kWord) return Quoted(answer);
@@ -150,7 +150,7 @@ std::string DefaultFile(bool of_root) {
   return base::GetEnv("XDG_CONFIG_HOME", home + "/.config") + "/carma/config.toml";
 }
 
-// The values that the answers change. Errors: kInvalid for an invalid option value.
+// Returns the values that the answers change, or kInvalid if an option's value is invalid.
 Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
                                          const config::Loaded& now, bool of_root) {
   std::vector<ConfigValue> changed;

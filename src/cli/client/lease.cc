@@ -41,7 +41,7 @@ class Asker {
  public:
   explicit Asker(Context& context) : context_(context) {}
 
-  // Calls the daemon. Repeats the call while the daemon restarts. Errors: the daemon's;
+  // Calls the daemon, and repeats the call while it restarts. Returns the daemon's error, or
   // kUnavailable if it does not answer in time.
   Result<Json> Call(const std::string& method, const std::string& target,
                     const std::string& body = "") {
@@ -56,7 +56,7 @@ class Asker {
         return std::unexpected(answer.error());
       Tell(answer.error().message + "; waiting for it");
       std::this_thread::sleep_for(kAskAgain);
-      // The time during which this process was stopped does not count.
+      // Time during which this process was stopped does not count.
       away_for += std::min<std::chrono::steady_clock::duration>(
           std::chrono::steady_clock::now() - asked, std::chrono::seconds(kLeasePollS));
     }

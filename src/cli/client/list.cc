@@ -57,13 +57,13 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
-// Whether no filter is set, so that the server's counts cover the same tasks.
+// Whether no filter is set, in which case the server's counts cover the same tasks.
 bool IsWhole(const ListFlags& flags) {
   return flags.states.empty() && flags.user.empty() && flags.name.empty() &&
          flags.account.empty() && flags.qos.empty();
 }
 
-// The totals: the number of tasks, and how much GPU memory is used.
+// Returns the number of tasks and how much GPU memory is used.
 std::string Totals(Context& context, const api::StatusView& status) {
   std::int64_t running = 0, waiting = 0, used_mib = 0, total_mib = 0;
   for (const auto& [name, count] : status.task_counts) {
@@ -102,7 +102,7 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
   if (!page) return std::unexpected(page.error());
   if (context.json) return TasksJson(*page) + "\n";
   const auto status =
-      GetStatus(context.client());  // for the daemon's clock: simulated servers run faster
+      GetStatus(context.client());  // for the daemon's clock, which is faster if simulated
   if (!status) return std::unexpected(status.error());
   ListStyle style{.columns = columns, .titles = !flags.no_titles, .now_ms = status->value.now_ms};
   std::vector<api::TaskView> tasks = page->tasks;

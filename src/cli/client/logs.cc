@@ -45,7 +45,7 @@ Result<Unit> AwaitEnd(api::Client& client, std::uint64_t id, const std::atomic<b
     const auto task = AwaitTask(client, id, kOutputPollS);
     if (task && HasEnded(task->value)) break;
     if (task) continue;
-    // Waits while the daemon restarts, because the task and its output continue.
+    // Waits while the daemon restarts, because the task keeps running and writing output.
     if (task.error().code != ErrorCode::kUnavailable) return std::unexpected(task.error());
     std::this_thread::sleep_for(kRetry);
   }
@@ -102,7 +102,7 @@ void Follow(Context& context, std::uint64_t id, OutputReader& reader, const std:
   });
   const auto awaited = AwaitEnd(context.client(), id, copying);
   const std::uint64_t one = 1;
-  (void)!::write(ended.get(), &one, sizeof one);  // cannot fail: the counter is at 0
+  (void)!::write(ended.get(), &one, sizeof one);  // cannot fail, because the counter is 0
   copier.join();
   if (!copied) return context.Fail(copied.error());
   if (!awaited) return context.Fail(awaited.error());

@@ -55,7 +55,7 @@ Result<Unit> OutputReader::SkipToLast(std::int64_t lines, std::int64_t most) {
 
 Result<bool> OutputReader::CopyRest(std::FILE* out) {
   struct stat found {};
-  // A new attempt of the task may have emptied the file. In that case, reads from the start again.
+  // A new attempt of the task may have emptied the file. If so, reading starts over.
   if (::fstat(fd_.get(), &found) == 0 && found.st_size < offset_) offset_ = 0;
   std::array<char, kBlock> block;
   for (;;) {
@@ -83,8 +83,8 @@ Result<bool> OutputReader::CopyNew(std::FILE* out) {
     if (!opened) return std::unexpected(opened.error());
   }
   for (;;) {
-    const bool replaced = Replaced();  // checked first: a replaced file no longer grows, so the
-                                       // copy is complete
+    const bool replaced = Replaced();  // checked first, because a replaced file no longer
+                                       // grows and the copy is then complete
     const auto copied = CopyRest(out);
     if (!copied || !*copied || !replaced) return copied;
     const auto opened = Open();
@@ -98,7 +98,7 @@ FileWatch::FileWatch(const std::string& path)
   Watch();
 }
 
-// May be called repeatedly: an existing watch stays, and a new file gets its own watch.
+// May be called repeatedly. An existing watch is kept, and a new file gets its own.
 void FileWatch::Watch() {
   if (!inotify_) return;
   ::inotify_add_watch(inotify_.get(), path_.c_str(), IN_MODIFY | IN_MOVE_SELF | IN_DELETE_SELF);

@@ -15,7 +15,8 @@ class OutputReader {
  public:
   explicit OutputReader(std::string path) : path_(std::move(path)) {}
 
-  // Errors: kNotFound (does not exist yet), kDenied, kInvalid (not a regular file), kIo.
+  // Returns kNotFound if the file does not exist yet, kInvalid if it is not a regular file, kDenied
+  // or kIo.
   Result<Unit> Open();
   bool opened() const { return static_cast<bool>(fd_); }
   // Skips to the last `lines` lines of the current contents, but not further back than `most` bytes

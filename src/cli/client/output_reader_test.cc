@@ -88,8 +88,8 @@ TEST_F(Output, SkipsToTheLastLines) {
   const std::string long_line(200'000, 'x');
   const Case cases[] = {
       {"two of three", "1\n2\n3\n", 2, "2\n3\n"},
-      {"the last one is not ended", "1\n2\n3", 2, "2\n3"},
-      {"more lines than there are", "1\n2\n", 9, "1\n2\n"},
+      {"no newline at the end", "1\n2\n3", 2, "2\n3"},
+      {"fewer lines than requested", "1\n2\n", 9, "1\n2\n"},
       {"none", "1\n2\n", 0, ""},
       {"an empty last line", "1\n\n", 1, "\n"},
       {"longer than a block", long_line + "\n" + long_line + "\n", 1, long_line + "\n"},

@@ -28,7 +28,7 @@ struct ReportFlags {
   std::string since;
   std::string until;
   std::string name;
-  std::int64_t last = 0;  // 0: all tasks in the span
+  std::int64_t last = 0;  // 0 for all tasks in the span
   std::vector<std::string> files;
   bool csv = false;
   bool tasks = false;

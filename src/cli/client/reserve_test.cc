@@ -24,7 +24,7 @@ TEST_F(App, TheEndOfAReservationCountsFromItsStart) {
   EXPECT_EQ(body_["from_ms"], 3'605'000);
   EXPECT_EQ(body_["length_s"], 10'800);
   EXPECT_EQ(reserve("+1h", "now+3h").exit_code, 0);
-  EXPECT_EQ(body_["length_s"], 7'200) << "now is not the start";
+  EXPECT_EQ(body_["length_s"], 7'200) << "now+3h counts from now, not from the start";
   for (const char* to : {"now+1h", "now+30m", "1970-01-01T00:00Z"}) {
     const Ran ran = reserve("+2h", to);
     EXPECT_EQ(ran.exit_code, 2) << to;

@@ -7,7 +7,7 @@
 
 namespace carma::cli {
 
-// Program::choices of `carma`.
+// Implements Program::choices for `carma`.
 Choices ServerChoices(std::string_view verb, std::string_view option);
 
 // The tasks that completion offers for a verb's arguments.

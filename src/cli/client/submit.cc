@@ -92,7 +92,7 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   if (!described) return std::unexpected(NamedAsTyped(described.error()));
   if (!flags.no_check) {
     Result<Unit> can = CheckParameters(described->first);
-    // A task that this task depends on may still create a missing file.
+    // A missing file may still be created by a task that this one depends on.
     if (can && described->first.dependencies.empty())
       can = CheckItCanStart(described->first, flags.lease);
     if (!can)

@@ -110,7 +110,7 @@ struct ListColumn {
   Column column;
   const char* meaning;
   std::string (*text)(const TaskView&, std::int64_t now_ms);
-  Colour (*colour)(const TaskView&) = nullptr;  // null: no colour
+  Colour (*colour)(const TaskView&) = nullptr;  // null for no colour
 };
 
 // The text of a column that shows one member of TaskView unchanged.
@@ -351,7 +351,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
 std::vector<TaskView> AsTree(const std::vector<TaskView>& tasks) {
   std::set<std::uint64_t> listed;
   for (const TaskView& task : tasks) listed.insert(task.id);
-  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: no dependency is listed
+  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // key 0: no dependency is listed
   for (const TaskView& task : tasks) {
     const std::uint64_t above = LastDependency(task);
     below[listed.contains(above) && above < task.id ? above : 0].push_back(&task);

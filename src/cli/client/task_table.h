@@ -12,8 +12,8 @@
 
 namespace carma::cli {
 
-// Parses column keys, "id,name,st"; empty means the default columns. Errors: kInvalid with the list
-// of known keys.
+// Parses column keys such as "id,name,st"; empty means the default columns. Returns kInvalid, with
+// the list of known keys, if a key is unknown.
 Result<std::vector<std::string>> ParseColumns(const std::string& keys);
 // All keys for ParseColumns: "id", "name" …
 std::vector<std::string> ColumnKeys();

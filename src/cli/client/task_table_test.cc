@@ -45,7 +45,7 @@ TEST_F(TaskTableTest, UsesColoursOnlyOnRequest) {
   const ListStyle where{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
   EXPECT_EQ(TaskTable({SomeTasks()[0], SomeTasks()[1]}, where, {.width = 80, .colour = true}),
             " 7  \033[33m(GpuMemory)\033[0m\n42  3\n")
-      << "shown for a waiting task only";
+      << "shown only for a waiting task";
 }
 
 TEST_F(TaskTableTest, ColumnsAreChosenByName) {
@@ -145,7 +145,7 @@ TEST_F(TaskTableTest, AnIdleHolderIsVisibleEverywhere) {
   EXPECT_THAT(Explanation({.task = task}),
               ::testing::HasSubstr("It has not used its GPUs since 2026-03-01 12:50:00.\n"));
   task.state = "succeeded";
-  EXPECT_EQ(TaskTable({task}, style, {}), "42  3\n") << "it no longer holds anything";
+  EXPECT_EQ(TaskTable({task}, style, {}), "42  3\n") << "it no longer holds GPUs";
 }
 
 TEST(TaskTable, ShowsProgressWhereThereIsSome) {

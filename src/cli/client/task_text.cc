@@ -51,7 +51,7 @@ std::string PromiseText(const TaskView& task) {
                      task.gpus == 2 ? "the other" : "the others");
 }
 
-// Explains why there is no estimate, as far as the server's response tells.
+// Explains why there is no estimate, as far as the server's response allows.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
   const auto state = StateOf(task);
@@ -264,7 +264,7 @@ std::string EventText(const api::EventView& event, const std::vector<api::GpuVie
   if (event.gpu_uuid.empty() && event.text.empty()) return "-";
   if (event.text.empty()) return GpuOf(event, gpus);
   const std::string text =
-      base::Printable(LocalTimes(event.text), 600);  // long, because advice comes last
+      base::Printable(LocalTimes(event.text), 600);  // long enough for the advice at the end
   return event.task || event.gpu_uuid.empty() ? text : GpuOf(event, gpus) + ": " + text;
 }
 

@@ -202,7 +202,7 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
   api::ExplainView behind = explain;
   behind.task.reason = "Priority";
   EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))
-      << "shown only if a rule is the reason";
+      << "shown only if the task waits because of a rule";
 }
 
 TEST_F(TaskTextTest, ALongReasonKeepsItsEnd) {

@@ -41,11 +41,11 @@ std::string GpuIndices(const api::TaskView& task);  // "0,2"
 bool IsIdle(const api::TaskView& task);
 // "lr=0.1 seed=3"; "-" if the task is not in a sweep.
 std::string ParametersText(const api::TaskView& task);
-// Converts the times in a text from the daemon from UTC ("2026-03-01T13:05:59.120Z") to local time.
+// Converts UTC times ("2026-03-01T13:05:59.120Z") in a text from the daemon to local time.
 std::string LocalTimes(std::string_view text);
 std::string CommandText(const api::TaskView& task);
 
-// ---- when a waiting task starts, without promising more than is known ----
+// ---- when a waiting task will start, as far as this is known ----
 
 // For a column: "by 14:20", "by Tue 09:05", "by 2026-03-01 14:20"; "about" instead of "by" if the
 // time is only likely; empty if unknown.

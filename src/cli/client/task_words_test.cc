@@ -18,7 +18,7 @@ TEST(TaskWords, ExitCodesFollowTheShell) {
       {"its own code", {.state = "failed", .exit_code = 3}, 3},
       {"a signal", {.state = "cancelled", .exit_code = 0, .signal = 15}, 143},
       {"never started", {.state = "rejected"}, 1},
-      {"cancelled but ended well", {.state = "cancelled", .exit_code = 0}, 1},
+      {"cancelled, but exited with 0", {.state = "cancelled", .exit_code = 0}, 1},
       {"out of memory", {.state = "out_of_memory", .exit_code = 1}, 1},
   };
   for (const Case& c : cases) EXPECT_EQ(ExitCodeOf(c.task), c.code) << c.what;

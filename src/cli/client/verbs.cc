@@ -293,7 +293,7 @@ bool IsSpan(const std::string& word) {
   return !base::ParseInt(word) && base::ParseSpan(word).has_value();
 }
 
-// --history may have no value. The word after it is then the first GPU.
+// The value of --history is optional. If the word after it is not a span, it is the first GPU.
 void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
   flags.history = std::chrono::hours(1);

@@ -36,8 +36,8 @@ void Warn(const Context& context, std::string_view text);
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
 // Makes "&after_ms=…&until_ms=…" from --since and --until; an empty option is omitted. A time is a
 // local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span before
-// now, such as "2h" or "7d". Errors: kInvalid naming the option; those of the call that reads the
-// daemon's clock.
+// now, such as "2h" or "7d". Returns kInvalid, with the name of the option, for an invalid time.
+// Passes on errors of the call that reads the daemon's clock.
 Result<std::string> TimesQuery(Context& context, const std::string& since,
                                const std::string& until);
 // Revokes tokens or removes reservations. noun: "Token"; verb: "revoke".
@@ -49,8 +49,7 @@ void WarnIfNoUser(const Context& context, const std::string& user);
 std::string VersionText(const Context& context);
 // Converts the error of a named file that cannot be opened to kInvalid, which gives exit code 2.
 base::Error NamedWrongly(base::Error error);
-// Reads a FILE named on the command line. Errors: those of base::ReadFile, converted by
-// NamedWrongly().
+// Reads a FILE named on the command line. Errors of base::ReadFile are converted by NamedWrongly().
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
 // Like ReadNamed(), but "-" is standard input.
 Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
@@ -64,7 +63,7 @@ struct SubmitFlags {
   // `carma run`: the task runs in the caller's terminal.
   struct Here {
     std::string name;       // task::TaskSpec::attach
-    bool terminal = false;  // the task gets a terminal of its own
+    bool terminal = false;  // the task gets its own terminal
     bool once = false;      // its input cannot be read again on a retry
   };
   std::optional<Here> here;
@@ -73,7 +72,7 @@ struct SubmitFlags {
   bool lease = false;     // carma lease: this process becomes the command
   bool wait = false;
   bool parsable = false;
-  std::string batch;  // file of many tasks, "-": standard input; empty: one submission
+  std::string batch;  // file with many tasks ("-" is standard input); empty for a single submission
   bool lines = false;
   std::vector<std::string>
       sbatch;  // options of sbatch, for its stand-in within tasks: "--ntasks=4"
@@ -121,7 +120,7 @@ void RunList(Context& context, const ListFlags& flags);
 void RunShow(Context& context, const std::vector<std::string>& tasks);
 void RunExplain(Context& context, const std::vector<std::string>& tasks);
 struct HistoryFlags {
-  std::vector<std::string> tasks;  // empty: all events
+  std::vector<std::string> tasks;  // empty for all events
   std::size_t limit = 100;
 };
 void RunHistory(Context& context, const HistoryFlags& flags);
@@ -159,7 +158,7 @@ struct LogsFlags {
 void RunLogs(Context& context, const LogsFlags& flags);
 
 struct GpusFlags {
-  std::vector<std::string> gpus;  // see SplitGpuNames; empty: all GPUs
+  std::vector<std::string> gpus;  // see SplitGpuNames; empty for all GPUs
   bool verbose = false;
   std::optional<base::Duration> history;  // show this span of time instead of the current state
   std::optional<int> points;
@@ -182,7 +181,7 @@ void RunDrain(Context& context, const GpuChangeFlags& flags);
 void RunResume(Context& context, const GpuChangeFlags& flags);
 struct BackupFlags {
   std::string target;     // a file, or a folder for a new file
-  std::string state_dir;  // empty: the daemon's own
+  std::string state_dir;  // empty for the daemon's own
   bool force = false;
 };
 void RunBackup(Context& context, const BackupFlags& flags);

@@ -43,12 +43,12 @@ class Waiter {
     }
   }
 
-  // Returns an empty value if the time runs out. Errors: the daemon's; kUnavailable if it never
-  // answered.
+  // Returns an empty value if the time runs out, the daemon's error if it refuses, and kUnavailable
+  // if it never answered.
   Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
-      // The first poll returns immediately. Therefore the daemon has answered once before the first
-      // long poll, during which it may restart.
+      // The first poll returns immediately, so the daemon has answered once before the first long
+      // poll, during which it may restart.
       const auto most = tell_start_ ? std::min(Left(), kLongestCall) : Left();
       const auto patience = connected_ ? most : std::chrono::seconds(0);
       auto task = AwaitTask(context_.client(), id, static_cast<int>(patience.count()));
@@ -78,7 +78,7 @@ class Waiter {
     return std::clamp(left, std::chrono::seconds(0), kPoll);
   }
 
-  // Waits for the daemon. Tasks outlive the daemon, so a restart is no reason to give up.
+  // Waits for the daemon. Its tasks survive a restart, so there is no reason to give up.
   void Reconnect(const base::Error& error) {
     if (!told_) Warn(context_, error.message + "; waiting for it");
     told_ = true;

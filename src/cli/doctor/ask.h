@@ -19,7 +19,7 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 // Waits up to 20 s for a hanging driver. A call that still hangs is left running until the process
 // exits.
 DriverFacts AskDriver(const config::Settings& settings);
-// Returns the latest driver responses in a recording from another machine. Errors: those of
+// Returns the latest driver responses in a recording from another machine. Passes on errors of
 // ReadNamed() and ParseRecording().
 Result<DriverFacts> AskRecording(const std::string& path);
 
@@ -43,9 +43,9 @@ task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 
 // Loads the configuration of this server, for commands that read its GPUs themselves. file: read
-// instead of the usual files; empty: the usual files. of_root: for a daemon that runs as root.
+// instead of the usual files, unless empty. of_root: for a daemon that runs as root.
 // simulated_state: see DaemonFacts. Like the daemon, sets the environment variable that the
-// simulated driver reads to find its server. Errors: those of config::Load().
+// simulated driver reads to find its server. Passes on errors of config::Load().
 Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root,
                                             const std::string& simulated_state = "");
 

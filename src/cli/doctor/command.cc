@@ -28,8 +28,8 @@ namespace {
 constexpr std::chrono::seconds kRecordPeriod{1};
 
 struct DoctorFlags {
-  std::string config;  // empty: the usual files
-  std::string record;  // empty: no recording
+  std::string config;  // empty for the usual files
+  std::string record;  // empty for no recording
   std::string replay;  // recording to read instead of this machine's GPUs
   int seconds = 60;
   bool measure = true;  // measure the memory of a CUDA context
@@ -130,7 +130,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
 
 // ---- recording ----
 
-// Errors: kIo, and driver errors before the first line has been written.
+// Returns kIo, or a driver error if no line has been written yet.
 Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
                            const DoctorFlags& flags) {
   const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));

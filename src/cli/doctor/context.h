@@ -13,13 +13,13 @@
 
 namespace carma::cli {
 
-// The memory that, according to the structural estimator, a PyTorch 2 process uses before its first
-// tensor: for the CUDA context, and for libraries that load their kernels on first use.
+// The memory that a PyTorch 2 process uses before its first tensor, according to the structural
+// estimator. It is used by the CUDA context and by libraries that load their kernels on first use.
 struct AssumedContext {
   std::int64_t mib = 0;
-  std::string taught_by;  // GPU type that it was learned on; empty: built-in value
+  std::string taught_by;  // GPU type that it was learned on; empty for the built-in value
   std::int64_t tasks = 0;
-  std::string reason;  // why the server uses this constant; empty: unknown
+  std::string reason;  // why the server uses this constant; empty if unknown
   bool learns = true;  // estimate.history
 };
 
@@ -27,16 +27,16 @@ struct ContextFacts {
   std::string gpu_type;
   std::size_t gpu = 0;  // index of the GPU that was measured, or would have been
   std::expected<gpu::ContextCost, gpu::ContextTrouble> cost;
-  std::string not_measured;  // why it was not measured; empty: see `cost`
+  std::string not_measured;  // why it was not measured; if empty, see `cost`
   AssumedContext assumed;
 };
 
-// For each GPU type: a GPU on which a context can be created now. If there is none: the type's
-// first GPU, and the reason why no context can be created. If any GPU does not respond, no context
-// is measured: CUDA initialises every GPU, so the failure would be attributed to a healthy one.
+// A GPU of each type on which a context can be created now or, if there is none, the type's first
+// GPU and the reason. If any GPU does not respond, no context is measured, because CUDA initialises
+// every GPU and a healthy one would be blamed for the failure.
 struct ContextCandidate {
   std::size_t gpu = 0;
-  std::string obstacle;  // phrased as part of a sentence; empty: no obstacle
+  std::string obstacle;  // phrased as part of a sentence; empty if there is none
 };
 std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpus);
 

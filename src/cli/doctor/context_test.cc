@@ -66,15 +66,15 @@ TEST(DoctorContext, IsComparedWithTheEstimators) {
     Level level;
     const char* text;
   } cases[] = {
-      {"as shipped: the libraries are in it", 412, shipped, Level::kOk,
+      {"shipped value includes the libraries", 412, shipped, Level::kOk,
        "1455 MiB, including PyTorch and cuBLAS (as shipped)"},
-      {"as shipped, less", 1'700, shipped, Level::kWarn, "245 MiB less than the bare context"},
-      {"learned: the libraries are in it", 412, learned, Level::kOk,
+      {"shipped value too low", 1'700, shipped, Level::kWarn, "245 MiB less than the bare context"},
+      {"learned value includes the libraries", 412, learned, Level::kOk,
        "(learned from 12 tasks on A100)"},
       {"the server gives the reason", 412, why, Level::kOk,
        "(as shipped: 2 of the finished models are small enough to reveal the constant, but 5 are "
        "needed)"},
-      {"everything is learned", 700, learned, Level::kOk, "A100: 700 MiB (measured)"},
+      {"learned value covers everything", 700, learned, Level::kOk, "A100: 700 MiB (measured)"},
       {"learned under another driver", 900, learned, Level::kWarn, "predictions are too low"},
   };
   for (const auto& c : cases) {

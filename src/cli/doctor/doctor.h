@@ -1,5 +1,5 @@
 // The facts and checks of `carma doctor`. The checks use only these facts, which are gathered
-// elsewhere (ask.h), so that tests need no GPU, no root privileges and no broken machine.
+// elsewhere (ask.h), so tests need neither a GPU nor root privileges nor a broken machine.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct ContextFacts;
 
 enum class Level {
   kOk,
-  kWarn,  // CARMA works, but with restrictions
+  kWarn,  // CARMA works, but with limitations
   kBad,   // something will not work
 };
 std::string_view LevelName(Level level);  // "ok", "warn", "bad"
@@ -53,9 +53,9 @@ struct DriverFacts {
   std::vector<gpu::UnevenMemory> uneven_memory = {};
 };
 
-// Findings on the driver: the versions of driver and library, or why there is no driver. For each
-// GPU: the sources of its readings, its sharing rule and its condition. With MIG: the consequences
-// for this server's tasks. settings.policy: the policy in force (config::PolicyFor).
+// Returns findings on the versions of the driver and its library (or on why there is no driver), on
+// each GPU's sources of readings, sharing rule and condition and, with MIG, on the consequences for
+// tasks. settings.policy: the policy in force (config::PolicyFor).
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
 
 // One line for each finding, with its remedy below. Identical findings for several GPUs are merged.

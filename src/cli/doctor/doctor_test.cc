@@ -102,28 +102,28 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
     const char* text;
   };
   const Case cases[] = {
-      {"nobody counts",
+      {"no activity counters",
        [](gpu::Reading& r, config::Settings&) { r.counters = gpu::CounterSource::kNone; },
        Level::kWarn,
        "no source reports SM activity (dcgmi cannot be started); tasks may share this GPU "
        "while kernels run at most 80 % of the time"},
-      {"not counted, and not required",
+      {"no activity counters, and none required",
        [](gpu::Reading& r, config::Settings& s) {
          r.counters = gpu::CounterSource::kNone;
          s.policy.sm_cap.reset();
        },
        Level::kWarn, "based on memory alone"},
-      {"spares used up",
+      {"no spare rows left",
        [](gpu::Reading& r, config::Settings&) { r.condition.remap_failed = true; }, Level::kBad,
        "no spare rows"},
-      {"rows wait", [](gpu::Reading& r, config::Settings&) { r.condition.remap_pending = true; },
+      {"remap needed", [](gpu::Reading& r, config::Settings&) { r.condition.remap_pending = true; },
        Level::kWarn, "waiting to be remapped"},
       {"memory errors", [](gpu::Reading& r, config::Settings&) { r.condition.ecc_uncorrected = 2; },
        Level::kWarn, "2 uncorrectable memory errors"},
-      {"reset wanted",
+      {"reset requested",
        [](gpu::Reading& r, config::Settings&) { r.condition.recovery = RecoveryAction::kGpuReset; },
        Level::kBad, "asks for a GPU reset"},
-      {"reboot wanted",
+      {"reboot requested",
        [](gpu::Reading& r, config::Settings&) {
          r.condition.recovery = RecoveryAction::kNodeReboot;
        },
@@ -136,7 +136,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
       {"traffic between GPUs",
        [](gpu::Reading& r, config::Settings&) { r.condition.recovery = RecoveryAction::kDrainP2p; },
        Level::kBad, "traffic"},
-      {"something new",
+      {"unknown recovery action",
        [](gpu::Reading& r, config::Settings&) { r.condition.recovery = RecoveryAction::kOther; },
        Level::kBad, "that this version does not know"},
       {"prohibited",
@@ -158,11 +158,11 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
        Level::kWarn, "only one user's MPS server"},
       {"a program's fault", [](gpu::Reading& r, config::Settings&) { r.xids = {31}; }, Level::kWarn,
        "Xid 31 during the check"},
-      {"memory of a program", [](gpu::Reading& r, config::Settings&) { r.xids = {94}; },
+      {"contained memory error", [](gpu::Reading& r, config::Settings&) { r.xids = {94}; },
        Level::kWarn, "Xid 94"},
       {"the GPU's fault", [](gpu::Reading& r, config::Settings&) { r.xids = {79}; }, Level::kBad,
        "Xid 79"},
-      {"memory of processes",
+      {"process of unknown size",
        [](gpu::Reading& r, config::Settings&) {
          r.processes = {{.pid = 1, .used_mib = 5}, {.pid = 2}};
        },
@@ -288,18 +288,18 @@ TEST(Doctor, MergesEqualFindingsOfSeveralGpus) {
   for (const std::size_t gpu : {0U, 1U, 2U, 4U}) {
     const std::string topic = "gpu " + std::to_string(gpu);
     findings.push_back({topic, Level::kOk, "A100 number " + std::to_string(gpu), "", gpu});
-    findings.push_back({topic, Level::kWarn, "nobody counts", "install DCGM", gpu});
-    if (gpu == 1) findings.push_back({topic, Level::kWarn, "rows wait", "reset it", gpu});
+    findings.push_back({topic, Level::kWarn, "no counters", "install DCGM", gpu});
+    if (gpu == 1) findings.push_back({topic, Level::kWarn, "remap pending", "reset it", gpu});
   }
   findings.push_back({"disk", Level::kOk, "free", ""});
   EXPECT_EQ(DoctorText(findings, {}),
             "ok    gpu 0      A100 number 0\n"
             "ok    gpu 1      A100 number 1\n"
-            "warn  gpu 1      rows wait\n"
+            "warn  gpu 1      remap pending\n"
             "                 -> reset it\n"
             "ok    gpu 2      A100 number 2\n"
             "ok    gpu 4      A100 number 4\n"
-            "warn  gpu 0-2,4  nobody counts\n"
+            "warn  gpu 0-2,4  no counters\n"
             "                 -> install DCGM\n"
             "ok    disk       free\n"
             "2 to look at.\n");

@@ -285,7 +285,7 @@ class GpuCheck {
       case core::SharingMethod::kMps:
         return Add(Level::kWarn,
                    "compute mode EXCLUSIVE: only one user's MPS server can serve this GPU at a "
-                   "time, and a task that falls back to streams cannot run beside it",
+                   "time, and a task that falls back to streams cannot run alongside it",
                    "nvidia-smi -c DEFAULT, unless only one user has tasks");
     }
   }

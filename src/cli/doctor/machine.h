@@ -15,8 +15,8 @@
 
 namespace carma::cli {
 
-// Checks permissions below `root` ("" on a real machine): the pid namespace, hidden processes of
-// other users, profiling for administrators only, device files.
+// Checks permissions below `root` ("" on a real machine): the pid namespace, other users' hidden
+// processes, performance counters that are restricted to administrators, and device files.
 std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool simulated);
 
 Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& settings);
@@ -47,8 +47,8 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
 // Empty if notifications are off.
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings);
 
-// Checks that root may read monitor.kernel_log, below `root`. Empty if root may read it, or if it
-// is not used.
+// Checks that monitor.kernel_log, below the folder `root`, can be opened. Empty if it can be, or if
+// it is not used.
 std::vector<Finding> CheckKernelLog(const std::string& root, const config::Settings& settings);
 
 // Checks that the file named by estimate.profiles (which must be set) is valid and useful for tasks
@@ -57,8 +57,8 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
 
 struct DaemonFacts {
   Result<api::StatusView> status;
-  std::vector<api::GpuView> gpus;  // from the daemon; empty: no answer
-  std::int64_t asked_ms = 0;       // time of this process when `status` arrived
+  std::vector<api::GpuView> gpus;  // from the daemon; empty if there was no answer
+  std::int64_t asked_ms = 0;       // this process's time when `status` arrived
   // State folder of the GPUs that carmad --simulate simulates. The configuration does not name this
   // folder. Empty for other GPUs.
   std::string simulated_state = {};

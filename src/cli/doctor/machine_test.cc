@@ -173,7 +173,7 @@ TEST_F(DoctorMps, AutoDoesNotNeedAControlDaemon) {
   settings_.mps_control = "/opt/none";
   EXPECT_EQ(Worst(Check()), Level::kWarn);
   settings_.policy.mapper = core::kNeverSharing;
-  EXPECT_EQ(Worst(Check()), Level::kOk) << "nobody needs it";
+  EXPECT_EQ(Worst(Check()), Level::kOk) << "it is not needed";
 }
 
 TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
@@ -209,7 +209,7 @@ TEST_F(DoctorMps, NeedsAFolderThatOthersCannotWrite) {
   ::chmod((root_ + "/run").c_str(), 0555);
   EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("cannot be created or written: /run"));
   EXPECT_EQ(Worst(CheckMps(root_, settings_, "/usr/bin", false, std::nullopt)), Level::kOk)
-      << "carmad is another user, who may";
+      << "carmad runs as another user, who may write there";
   ::chmod((root_ + "/run").c_str(), 0755);
 }
 
@@ -234,7 +234,7 @@ TEST_F(DoctorMps, ListsTheControlDaemonsOfCarma) {
 
 TEST_F(DoctorMps, WarnsAboutForeignControlDaemons) {
   Put("/tmp/nvidia-mps/control_lock", "");
-  EXPECT_EQ(Worst(Check()), Level::kOk) << "it has ended";
+  EXPECT_EQ(Worst(Check()), Level::kOk) << "it has exited";
   const LockOf daemon(root_ + "/tmp/nvidia-mps/control_lock");
   EXPECT_THAT(FirstMachineTrouble(Check()).text,
               HasSubstr(fmt::format("not CARMA's (pid {}) serves /tmp/nvidia-mps", daemon.pid())));
@@ -296,7 +296,7 @@ TEST_F(DoctorMachine, WarnsAboutUnlikelySettings) {
   EXPECT_THAT(FirstMachineTrouble(CheckSettings(root_, settings)).text,
               HasSubstr("daemon.allow_groups: no group 'nogroup_y'"));
   EXPECT_EQ(FirstMachineTrouble(CheckSettings(root_, settings)).level, Level::kWarn)
-      << "carmad starts";
+      << "carmad starts anyway";
   settings.allow_groups.clear();
   settings.admins = {"root", "nobodyhere"};
   const std::vector<Finding> findings = CheckSettings(root_, settings);
@@ -332,7 +332,7 @@ TEST_F(DoctorMachine, WarnsIfTheKernelLogCannotBeRead) {
   settings.kernel_log = "/dev/none";
   EXPECT_FALSE(CheckKernelLog(root_, settings).empty());
   settings.collocation = core::SharingMethod::kStreams;
-  EXPECT_TRUE(CheckKernelLog(root_, settings).empty()) << "a fault stays with its program";
+  EXPECT_TRUE(CheckKernelLog(root_, settings).empty()) << "a fault affects only its own program";
   settings = {};
   settings.kernel_log = "";
   EXPECT_TRUE(CheckKernelLog(root_, settings).empty());
@@ -356,7 +356,7 @@ TEST_F(DoctorMachine, WarnsAboutUselessProfiles) {
   Put("/profiles.csv", header + "a,A100,0.4,,,1,60,,2000,3,0,0,,1000-x\n");
   EXPECT_THAT(check({"H100"}).text, HasSubstr("measured on this server's GPUs"));
   EXPECT_EQ(check({"H100", "A100"}).level, Level::kOk);
-  EXPECT_EQ(check({}).level, Level::kOk) << "the types are not known";
+  EXPECT_EQ(check({}).level, Level::kOk) << "the types are unknown";
 }
 
 TEST(Doctor, CgroupsDiskClockAndDaemon) {
@@ -473,7 +473,7 @@ TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
   EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "both problems are reported with the GPU";
   daemon.gpus[1].trouble = daemon.gpus[2].trouble;
   daemon.status->troubles = {"GPU 1: 4.0 GiB is used by no process"};
-  EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "an alert is shown beside the cause of the closing";
+  EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "alerts are shown in addition to the drain reason";
   daemon.status->driver = "it hangs";
   daemon.status->troubles = {"driver: it hangs"};
   EXPECT_EQ(FirstMachineTrouble(CheckDaemon(daemon)).text, "driver: it hangs");

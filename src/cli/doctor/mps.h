@@ -14,7 +14,7 @@
 
 namespace carma::cli {
 
-// The result of starting, querying and stopping a control daemon; empty: not tried.
+// The result of starting, querying and stopping a control daemon; empty if this was not tried.
 using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 
 // Starts a control daemon as this user in a temporary folder, if the settings allow MPS.

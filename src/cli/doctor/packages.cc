@@ -1,5 +1,5 @@
-// Commands that install the packages that `carma doctor` recommends: on Debian, Ubuntu (and DGX
-// OS), Fedora, and RHEL and similar distributions.
+// Commands that install the packages that `carma doctor` recommends, for Debian, Ubuntu (including
+// DGX OS), Fedora, RHEL and similar distributions.
 #include "cli/doctor/packages.h"
 
 #include <fmt/format.h>
@@ -18,10 +18,10 @@ constexpr std::size_t kMaxReleaseFile = 64 * 1024;
 struct Packages {
   std::string_view distribution;  // a word of ID or ID_LIKE; the first matching row is used
   std::string_view install;
-  std::array<std::string_view, 5> of;  // by Missing
+  std::array<std::string_view, 5> of;  // indexed by Missing
 };
-// Ubuntu's row is before Debian's, because Ubuntu names Debian in ID_LIKE. DCGM is in NVIDIA's own
-// repository.
+// Ubuntu's row comes before Debian's, because Ubuntu lists Debian in ID_LIKE. DCGM is in NVIDIA's
+// own repository.
 constexpr Packages kPackages[] = {
     {"ubuntu",
      "sudo apt install",
@@ -55,7 +55,7 @@ std::vector<std::string> WordsOf(std::string_view text, std::string_view key) {
 }  // namespace
 
 std::string InstallCommandFor(std::string_view os_release, Missing what) {
-  // The distribution itself is tried before similar ones, because RHEL names Fedora in ID_LIKE.
+  // The distribution itself is tried before similar ones, because RHEL lists Fedora in ID_LIKE.
   for (const char* key : {"ID", "ID_LIKE"}) {
     const std::vector<std::string> words = WordsOf(os_release, key);
     for (const std::string& word : words) {

@@ -92,8 +92,8 @@ std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model
   std::string text = KnownText(known, model, profile);
   text += fmt::format("  next to an identical task: {}\n", SlowdownText({own, own}));
   if (!beside.empty()) {
-    text +=
-        fmt::format("  beside {}: {}\n", ActivitiesText(beside), SlowdownText(Beside(own, beside)));
+    text += fmt::format("  next to {}: {}\n", ActivitiesText(beside),
+                        SlowdownText(Beside(own, beside)));
   }
   return text;
 }

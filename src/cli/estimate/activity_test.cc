@@ -19,7 +19,7 @@ TEST(ActivityText, ShowsTheActivityAndItsSource) {
               HasSubstr("SM activity: unknown, assumed to be 60 %\n"));
   const api::KnowledgeView seen{.sm_active = 0.3, .profile_by = "runs"};
   EXPECT_THAT(ActivityText(seen, {}, {}), HasSubstr("SM activity: 30 % when alone (by runs)\n"));
-  EXPECT_THAT(ActivityText(seen, {}, {}), Not(HasSubstr("beside 60 %")));
+  EXPECT_THAT(ActivityText(seen, {}, {}), Not(HasSubstr("next to 60 %")));
   const api::KnowledgeView measured{.sm_active = 0.3,
                                     .sensitivity = 1,
                                     .pressure = 0.25,
@@ -30,7 +30,7 @@ TEST(ActivityText, ShowsTheActivityAndItsSource) {
               HasSubstr("30 % when alone (by carma profile), s 1, p 0.25, 31.25 ms an iteration"));
   EXPECT_THAT(text, HasSubstr("next to an identical task: takes 1.25 times as long under MPS"))
       << "1 + s p";
-  EXPECT_THAT(text, HasSubstr("beside 60 % + 30 %: takes 1.90 times as long under MPS"))
+  EXPECT_THAT(text, HasSubstr("next to 60 % + 30 %: takes 1.90 times as long under MPS"))
       << "unknown neighbours slow it down by their activity";
 }
 

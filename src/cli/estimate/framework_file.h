@@ -10,7 +10,7 @@
 namespace carma::cli {
 
 // Returns the command that trains with this file: "axolotl train FILE", "python3 FILE"; empty for
-// other files. text: the file's content. Errors: kInvalid, one line, for an accelerate or DeepSpeed
+// other files. text: the file's content. Returns kInvalid for an accelerate or DeepSpeed
 // configuration, which describes how training runs but does not name the model.
 Result<std::vector<std::string>> CommandOfFile(const std::string& path, std::string_view text);
 

@@ -22,15 +22,15 @@ struct Opinion {
   Result<estimate::Answer> answer;
 };
 
-// Everything to show. Pointers are borrowed.
+// Everything to show. The pointers are not owned.
 struct EstimateSheet {
   std::string file;
-  const model::LayerList* layers = nullptr;  // null: no readable summary
+  const model::LayerList* layers = nullptr;  // null if there is no readable summary
   const estimate::Question* question = nullptr;
-  std::optional<std::string> optimizer, precision;  // as written in the question; empty: not stated
+  std::optional<std::string> optimizer, precision;  // as in the question; empty if not stated
   std::vector<task::TrainingWord> training;         // known facts about a transformer's training
   std::vector<std::string> remarks;             // about the question: unknown words, no daemon …
-  std::optional<api::KnowledgeView> knowledge;  // from the daemon; empty: no answer
+  std::optional<api::KnowledgeView> knowledge;  // from the daemon; empty if there was no answer
   estimate::Site site;
   std::vector<Opinion> opinions;
   ModelWork work;              // from the model summary

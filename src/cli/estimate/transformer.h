@@ -1,4 +1,4 @@
-// estimate --hf-config: the closed-form formula for transformers, from a config.json and options.
+// `carma estimate --hf-config`: estimates transformers with a closed-form formula.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ namespace carma::cli {
 inline constexpr double kUsualCoverage = 0.9;  // for an estimate without a daemon
 
 struct TransformerFlags {
-  std::string config;                      // path of config.json, "-": standard input
+  std::string config;                      // path of config.json; "-" is standard input
   std::vector<task::TrainingWord> words;   // from options, in the given order
   std::vector<task::PlanFile> plan_files;  // files that add to `words`
-  double coverage = 0;                     // 0: kUsualCoverage
-  std::int64_t gpu_mib = 0;                // 0: unknown
+  double coverage = 0;                     // 0 for kUsualCoverage
+  std::int64_t gpu_mib = 0;                // 0 if unknown
 };
 
 // Adds the options that describe a training run.

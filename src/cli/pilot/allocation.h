@@ -14,8 +14,8 @@
 namespace carma::cli {
 
 struct Allocation {
-  std::string job;  // Slurm's job number; empty: not in a job
-  // Names for daemon.gpus. Empty: unspecified, which outside a job means the whole machine.
+  std::string job;  // Slurm's job number; empty outside a job
+  // Names for daemon.gpus. Empty if unspecified, which outside a job means the whole machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;
   std::optional<std::int64_t> memory_mib;
@@ -24,11 +24,11 @@ struct Allocation {
 
 // The GPUs come from CUDA_VISIBLE_DEVICES, whose indices are relative to the device cgroup, or else
 // from Slurm's variables for the step or the job. named_gpus: the user names the GPUs, so the
-// environment need not. Errors: kInvalid, with what to do instead, if this is not a node of the
+// environment need not. Returns kInvalid, with what to do instead, if this is not a node of the
 // job, the job has several nodes, or there is no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
-// ---- when a Slurm job ends, if its environment does not show it (before Slurm 23.02) ----
+// ---- the end of a Slurm job whose environment does not contain it (before Slurm 23.02) ----
 
 // Parses the output of `squeue -h -o %e`, a local time; empty for "NONE" or "N/A".
 std::optional<base::Time> ParseJobEnd(std::string_view text);

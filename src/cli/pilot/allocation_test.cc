@@ -77,7 +77,7 @@ TEST(Allocation, ReadsCoresMemoryAndEnd) {
   EXPECT_EQ(node->cpus, std::nullopt);
   const auto whole =
       ReadAllocation(Job({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_MEM_PER_NODE", "0"}}), false);
-  EXPECT_EQ(whole->memory_mib, std::nullopt) << "--mem=0 is all of it";
+  EXPECT_EQ(whole->memory_mib, std::nullopt) << "--mem=0 means all of the node's memory";
 }
 
 }  // namespace

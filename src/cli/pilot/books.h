@@ -14,7 +14,7 @@ class PilotBooks {
  public:
   // Creates the folder if it is missing, and waits a few seconds for a previous pilot that is
   // exiting. whose: one line that describes this pilot in the error messages of other pilots.
-  // Errors: kConflict with the line of the pilot that uses the folder; system errors.
+  // Returns kConflict, with the line of the pilot that uses the folder, or a system error.
   static Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
 
   const std::string& folder() const { return folder_; }

@@ -18,14 +18,14 @@ struct PilotPlace {
   std::string mps_dir;
 };
 // Chooses the first base folder with short enough paths (at most 107 bytes for a socket) and
-// creates the pilot's folder in it. Errors: those of config::CheckPrivate, and kUnavailable if no
-// base folder is suitable.
+// creates the pilot's folder in it. Passes on errors of config::CheckPrivate. Returns kUnavailable
+// if no base folder is suitable.
 Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
                              const std::string& name);
 
 // The daemon's variables (CARMA_SECTION_KEY), which limit it to the allocation's share of the
-// machine. Variables that are already set stay unchanged. Configured values stay unchanged, too,
-// except for GPUs, cores and memory. notice: time from the request to checkpoint until the end.
+// machine. Variables that are already set do not change. Neither do configured values, except those
+// for GPUs, cores and memory. notice: time from the request to checkpoint until the end.
 // machine_cpus: the cores of this process.
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
@@ -34,7 +34,7 @@ std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
 
 class Carmad {
  public:
-  // Errors: the system's.
+  // Returns the system's error if the process cannot be started.
   Result<Unit> Start(const PilotPlace& place, const PilotBooks& books,
                      const std::map<std::string, std::string>& variables);
   bool alive() const { return pid_ > 0; }

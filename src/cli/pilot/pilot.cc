@@ -66,7 +66,7 @@ class Pilot {
  public:
   Pilot(Context& context, const PilotFlags& flags) : context_(context), flags_(flags) {}
 
-  // Errors: why the pilot cannot serve.
+  // Returns an error that explains why the pilot cannot serve.
   Result<Unit> Open() {
     const config::Environment environment = base::OwnEnvironment();
     allocation_ = CARMA_TRY(ReadAllocation(environment, !flags_.gpus.empty()));
@@ -195,7 +195,7 @@ class Pilot {
     }
   }
 
-  // Reopens GPUs that earlier pilots closed, unless this pilot is about to end too.
+  // Reopens GPUs that earlier pilots closed, unless this pilot is about to end as well.
   Result<Unit> OpenGpus() {
     const Answer<std::vector<api::GpuView>> gpus = CARMA_TRY(ListGpus(context_.client()));
     gpus_.clear();
@@ -221,7 +221,7 @@ class Pilot {
     return Unit{};
   }
 
-  // Reserves the GPUs for nobody from that time on, so only tasks that end earlier can still start.
+  // Reserves the GPUs for nobody from this time on, so only tasks that end earlier can still start.
   Result<Unit> Reserve(Time from) {
     core::Reservation booking;
     booking.from = from;
@@ -311,8 +311,8 @@ class Pilot {
     }
   }
 
-  // Ends the pilot. A second request means "now", unless it comes at the same time as the first: at
-  // the end of a job, several signals arrive together.
+  // Ends the pilot. A second request means "now", unless it comes at the same time as the first,
+  // because several signals arrive together at the end of a job.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());

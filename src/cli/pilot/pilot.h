@@ -1,7 +1,7 @@
-// A pilot runs carmad for the GPUs of one allocation, as long as the allocation lasts. It starts
-// carmad as its child, with a separate database, and gives it ordinary commands. A reservation
-// prevents tasks that would run past the end from starting. A drain asks running tasks to
-// checkpoint, and requeues them for the next pilot with the same name.
+// A pilot runs carmad for the GPUs of one allocation until the allocation ends. It starts carmad as
+// its child, with a separate database, and gives it ordinary commands. A reservation prevents tasks
+// that would run past the end from starting. A drain asks running tasks to checkpoint, and requeues
+// them for the next pilot with the same name.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct PilotFlags {
   std::string name = "default";
   std::string books;  // parent folder of all pilots' folders; empty: $XDG_STATE_HOME/carma/pilot
   std::string gpus;   // instead of the GPUs in the environment
-  std::string until;  // end of the pilot, for task::ParseBegin
+  std::string until;  // when the pilot ends; for task::ParseBegin
   std::optional<base::Duration> length;  // or how long the pilot runs
   std::optional<base::Duration> notice;
   bool until_empty = false;

@@ -58,7 +58,7 @@ TEST_F(PilotParts, APlaceIsPrivateAndShortEnoughForSockets) {
   ASSERT_EQ(::stat(place->folder.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700U);
   ::chmod(place->folder.c_str(), 0777);
-  EXPECT_FALSE(MakePlace(environment, "4711", "sweep")) << "others may write there";
+  EXPECT_FALSE(MakePlace(environment, "4711", "sweep")) << "other users may write there";
 }
 
 TEST_F(PilotParts, TheDaemonGetsTheAllocationsShareAndConfiguredValues) {

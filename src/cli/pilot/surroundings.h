@@ -25,7 +25,7 @@ class WaitingSignals {
   WaitingSignals(const WaitingSignals&) = delete;
   WaitingSignals& operator=(const WaitingSignals&) = delete;
 
-  // Returns the next signal within `patience`; 0: none.
+  // Returns the next signal within `patience`; 0 if none.
   int Wait(std::chrono::milliseconds patience) const;
 
  private:

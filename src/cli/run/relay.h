@@ -35,7 +35,7 @@ class CaughtSignals {
   CaughtSignals(const CaughtSignals&) = delete;
   CaughtSignals& operator=(const CaughtSignals&) = delete;
   int fd() const { return fd_.get(); }
-  // Returns the next signal; 0: none. stops: Ctrl-Z stops this process inside this call. When the
+  // Returns the next signal; 0 if none. stops: Ctrl-Z stops this process inside this call. When the
   // process continues, Take returns SIGWINCH, because the terminal may have a different size by
   // then.
   int Take(bool stops = true);
@@ -55,7 +55,7 @@ struct Streams {
   bool terminal = false;  // the task has its own terminal; otherwise it reads `in` itself
 };
 
-// How an attempt ended, as far as its shim reported.
+// How an attempt ended, as reported by its shim.
 struct RelayEnd {
   std::optional<task::AttachMessage> last;  // kEnded or kRefused
   bool ours = false;                        // our own side of the connection is gone

@@ -8,7 +8,7 @@ namespace carma::cli {
 
 struct RunFlags {
   SubmitFlags submit;
-  std::optional<bool> terminal;  // give the task a terminal; empty: if the caller has one
+  std::optional<bool> terminal;  // give the task a terminal; if empty, only if the caller has one
   bool quiet = false;            // show only errors and the task's output
 };
 // Submits the context's words, waits for the task to start, and connects this terminal or these

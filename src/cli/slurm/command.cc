@@ -40,11 +40,11 @@ std::string NodeName() {
   return name.empty() ? base::ShortHostName() : name;
 }
 
-// Returns `asked` if given, else this host's node in Slurm. Errors: kInvalid if there are several.
+// Returns `asked` if given, else this host's node in Slurm. Returns kInvalid if there are several.
 Result<std::string> NodeHere(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
-  // Gives up early, because without a slurm.conf scontrol would keep trying for a minute.
+  // Gives up early, because scontrol would keep trying for a minute without a slurm.conf.
   const std::string aliases =
       base::OutputOf({"scontrol", "show", "aliases"}, kMaxText, std::chrono::seconds(3));
   return OnlyNode(aliases, base::ShortHostName());
@@ -154,8 +154,8 @@ bool JobUsesCarma() {
   return false;
 }
 
-// What to do if carmad accepts a request but does not answer. Such a carmad is hung, so repeating
-// the request may not help.
+// What to do if carmad accepts a request but does not answer. It is then hung, so repeating the
+// request may not help.
 enum class IfItHangs { kAskAgain, kGiveUp };
 
 Result<std::string> AskPatiently(Context& context, const std::string& target, IfItHangs hangs) {
@@ -177,7 +177,7 @@ void RunGuard(Context& context, bool always) {
   if (!answer) context.Fail(base::Wrap(answer.error(), "no GPUs on node " + NodeName()).error());
 }
 
-// Ends leases that the job has left behind, because some of its processes outlived their
+// Ends leases that the job has left behind. This happens if some of its processes outlive their
 // slurmstepd.
 void RunEpilog(Context& context) {
   const std::string job = base::GetEnv("SLURM_JOB_ID");
@@ -188,7 +188,7 @@ void RunEpilog(Context& context) {
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
                                          : context.client().Get(target, kGuardS);
-  // If no carmad answers, the prolog of the next job reports it.
+  // If no carmad answers, the prolog of the next job reports that.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;

@@ -137,7 +137,7 @@ Finding CheckSubmission(const SlurmFacts& facts) {
 }
 
 // Warns if Slurm fills one node after another, which is its default. A job that waits on a full
-// node moves to another node late if slurm.enabled is set, and otherwise never.
+// node moves to another node late, and only if slurm.enabled is set.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))
@@ -214,7 +214,7 @@ std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& g
       "# plugstack.conf: on the nodes; \"optional\" on hosts that only submit\n"
       "required {2}/spank_carma.so socket={3}\n"
       "\n"
-      "# job_submit.lua beside slurm.conf, on the controller\n"
+      "# job_submit.lua, next to slurm.conf on the controller\n"
       "carma_gib_per_gpu = {4}\n"
       "carma_largest_gpu_gib = {5}  -- across all nodes: larger requests are refused\n"
       "dofile(\"{2}/job_submit.lua\")\n",

@@ -37,33 +37,33 @@ std::string ConfigText(const SiteLines& site, const std::vector<api::GpuView>& g
 struct PluginLine {
   bool required = false;
   std::string path;
-  std::string socket;  // empty: the default socket
+  std::string socket;  // empty for the default socket
 };
 
 struct SlurmFacts {
   std::string node;
   std::string socket;  // socket of the carmad that responded
   Result<std::vector<api::GpuView>> gpus;
-  // Output of `scontrol show config` and `scontrol -o show node`; empty: no response.
+  // Output of `scontrol show config` and `scontrol -o show node`; empty if there was no response.
   std::map<std::string, std::string> config, node_config;
   // Output of `scontrol -o show partition` for each partition of the node, by name.
   std::map<std::string, std::map<std::string, std::string>> partitions;
-  // Contents of Prolog, Epilog and job_submit.lua; empty: not readable on this host.
+  // Contents of Prolog, Epilog and job_submit.lua; empty if not readable on this host.
   std::string prolog, epilog, submission;
   bool requeues = true;  // slurm.enabled
   std::optional<PluginLine> plugin;
   std::string release;         // version of Slurm: "22.05.8"
-  std::string plugin_release;  // Slurm version that the plug-in was built for; empty: no such file
+  std::string plugin_release;  // Slurm version it was built for; empty if there is no plug-in
 };
 std::vector<Finding> CheckSlurm(const SlurmFacts& facts);
 
-// Read scontrol's output: lines "Name = value", or words "Name=value".
+// Parse scontrol's output, which consists of lines "Name = value" or of words "Name=value".
 std::map<std::string, std::string> ReadLines(std::string_view text);
 std::map<std::string, std::string> ReadWords(std::string_view text);
 // Reads the words of each line and returns them, keyed by PartitionName.
 std::map<std::string, std::map<std::string, std::string>> ReadPartitions(std::string_view text);
 std::optional<PluginLine> FindPlugin(std::string_view plugstack);
-// The node that `scontrol show aliases` lists for this host; `host` if it lists none. Errors:
+// The node that `scontrol show aliases` lists for this host; `host` if it lists none. Returns
 // kInvalid if it lists several.
 Result<std::string> OnlyNode(std::string_view aliases, const std::string& host);
 // Returns 158 for "gpu:a100:4,carma:158"; empty if the text does not name carma.

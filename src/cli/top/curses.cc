@@ -1,6 +1,6 @@
 #include "cli/top/curses.h"
 
-#define NCURSES_NOMACROS  // "timeout" and "move" are words of others, too
+#define NCURSES_NOMACROS  // because other headers also use "timeout" and "move"
 #include <langinfo.h>
 #include <ncurses.h>
 

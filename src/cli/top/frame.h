@@ -18,7 +18,7 @@ struct TopData {
   api::OverviewView server;
   std::vector<api::TaskView> tasks;             // as listed by the daemon
   std::map<std::uint64_t, std::string> output;  // last output line of running tasks
-  std::string trouble;                          // why the data is out of date; empty: it is current
+  std::string trouble;                          // why the data is out of date; empty if current
   std::string page;                             // page of the selected task, see TopState::page
 };
 
@@ -27,7 +27,7 @@ enum class TopSort { kQueue, kUser, kMemory, kTime };
 // The user's choices.
 struct TopState {
   TopPage page = TopPage::kTasks;
-  std::uint64_t selected = 0;  // task number; 0: the first task
+  std::uint64_t selected = 0;  // task number; 0 for the first task
   std::size_t first_row = 0;   // first visible row of the tasks, or line of the page
   TopSort sort = TopSort::kQueue;
   std::string filter;   // part of a name, user, reason or state
@@ -35,7 +35,7 @@ struct TopState {
   bool mine = false;
   bool ended = false;         // also list ended tasks
   bool gpus = true;           // show all GPUs, not only their total
-  std::uint64_t cancels = 0;  // task whose cancellation must be confirmed; 0: none
+  std::uint64_t cancels = 0;  // task whose cancellation must be confirmed; 0 if none
   std::string message;        // result of the last key
   std::string user;           // user at the terminal
 };
@@ -95,7 +95,7 @@ TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& 
 // promised memory that is not in use.
 std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::int64_t total,
                                 int width);
-// The last `width` of these percentages as small bars; -1: unknown.
+// The last `width` of these percentages as small bars; -1 if unknown.
 std::string ActivityBars(const std::vector<std::int64_t>& percent, int width, bool blocks);
 // The last line of a program's output. If a progress bar overwrites itself on that line, this is
 // its last state.

@@ -190,7 +190,7 @@ TEST_F(Top, CancelsOnlyAfterConfirmation) {
   EXPECT_EQ(Press(Letter('c')).kind, Kind::kNothing);
   EXPECT_THAT(Lines()[23], HasSubstr("End task 1? y or n"));
   EXPECT_EQ(Press(Letter('n')).kind, Kind::kNothing);
-  EXPECT_EQ(Press(Letter('y')).kind, Kind::kNothing) << "the question is closed";
+  EXPECT_EQ(Press(Letter('y')).kind, Kind::kNothing) << "the prompt is closed";
   Press(Letter('c'));
   const TopWish wish = Press(Letter('y'));
   EXPECT_EQ(wish.kind, Kind::kCancel);
@@ -222,7 +222,7 @@ TEST_F(Top, PagesAreOpenedReadAndLeft) {
   data.page.clear();
   for (int i = 1; i <= 100; ++i) data.page += "line " + std::to_string(i) + "\n";
   lines = Lines();
-  EXPECT_EQ(lines[22], "line 100") << "an output is shown from its end";
+  EXPECT_EQ(lines[22], "line 100") << "output is shown from its end";
   Press({TopKey::kHome});
   EXPECT_EQ(Lines()[2], "line 1");
   Press(Letter('q'));
