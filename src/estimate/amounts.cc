@@ -18,8 +18,8 @@ constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // additional margin with two amounts
 constexpr double kBeyondAllowance = 0.2;
 
-// Keeps the highest value for each amount: a reading can miss a peak, but it never shows memory
-// that was not used.
+// Keeps the highest value for each amount, because a reading can miss a peak but never exceeds the
+// memory actually used.
 Needs NeedsOf(std::span<const Sighting> seen) {
   Needs needs;
   for (const Sighting& each : seen) {

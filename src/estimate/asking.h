@@ -19,7 +19,7 @@ struct Summary {
   std::optional<model::LayerList> layers;
   std::optional<TransformerConfig> transformer;  // at most one of the two is set
   std::string fingerprint;  // fingerprint of the one that is set; empty if neither is
-  std::string trouble;      // why neither is set: "model.txt:12: …"; empty: no file was named
+  std::string trouble;      // why neither is set: "model.txt:12: …"; empty if no file was named
 };
 // text: the contents of the file at `path`, or the error from reading it.
 Summary ReadSummary(const Result<std::string>& text, const std::string& path);

@@ -42,7 +42,7 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 // An encoder without positions computes exactly the same result from the unmerged sequence.
 class Network {
  public:
-  // Errors: kInvalid "path: what, expected" for an unknown format, family or input; for tensors
+  // Returns kInvalid ("path: what, expected") for an unknown format, family or input; for tensors
   // that are missing, superfluous or of the wrong shape; and for an ensemble that deviates by more
   // than 1e-4 from the example answers in its file.
   static Result<Network> Load(const TensorFile& file, std::string_view path);

@@ -15,10 +15,10 @@
 namespace carma::estimate {
 namespace {
 
-// Options whose values do not affect memory. They are written without leading dashes, and with '-'
-// for '_'. All other options are part of the signature. If a name is missing here, earlier runs are
-// not found. A name that does not belong here causes a wrong promise. Names that some programs use
-// for their model ("name", "experiment", "checkpoint", "data") are therefore not listed.
+// Options whose values do not affect memory. The names have no leading dashes, and '-' instead of
+// '_'. All other options are part of the signature. If a name is missing here, earlier runs are not
+// found. A name that does not belong here leads to wrong promises. Names that some programs use for
+// their model ("name", "experiment", "checkpoint", "data") are therefore not listed.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
     " lr learning-rate base-lr min-lr max-lr warmup-lr weight-decay wd momentum "
@@ -289,7 +289,7 @@ std::string Fingerprint(const TransformerConfig& config) {
     digest.Add(size);
   }
   // Only a few families have these sizes. Nothing is added for other families, so their earlier
-  // history stays valid.
+  // history remains valid.
   if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
       config.decoder_layers > 0 || config.table_width > 0 || config.blocks)
     digest.Add(std::int64_t{std::llround(config.TotalParameters())});

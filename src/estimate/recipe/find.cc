@@ -100,7 +100,7 @@ class Finder {
                    depth + 1);
   }
 
-  // ---- a training ----
+  // ---- a training run ----
 
   void LookAtLaunch(const Launch& launch, const ShellCommand& command, const std::string& folder) {
     std::vector<Setting> settings;

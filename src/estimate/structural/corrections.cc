@@ -344,7 +344,7 @@ void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(read.elements);
 }
 
-// A block that itself holds one parameter per channel has a layer scale: x * gamma keeps x.
+// A block that itself holds one parameter per channel has a layer scale, and x * gamma keeps x.
 void LayerScale(const Graph&, const Row& row, Kept& kept) {
   const Shape& out = row.layer->out;
   const std::int64_t params = row.layer->params;
