@@ -11,7 +11,7 @@ class JsonReader;
 namespace carma::estimate {
 
 // What one block keeps for its backward pass, in elements per token of the model. A token of a
-// U-Net is a pixel of the U-Net's input, so a block at half the resolution counts for a quarter.
+// U-Net is a pixel of the U-Net's input, so a block at half the resolution counts as a quarter.
 struct BlockKeeps {
   double parameters = 0;
   double input = 0;  // the block's input; a recomputed block keeps nothing else

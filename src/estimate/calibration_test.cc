@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kShippedContext = 1712;
 constexpr std::int64_t kPlainContext = 1455;
 
-// A task on a site whose constant is context_mib. Its model needs another rest_mib.
+// A task on a site whose constant is context_mib. Its model needs rest_mib in addition.
 task::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
                          const std::string& type = "A100", double error = 1) {
   task::Observation run;

@@ -14,7 +14,7 @@ class JsonReader;
 
 namespace carma::estimate {
 
-// Whether CARMA supports this `_class_name` of diffusers.
+// Whether CARMA supports the diffusers class with this name.
 bool IsDiffusion(std::string_view class_name);
 
 // Reads a model and sets config.family to its class. A transformer has blocks with attention and a

@@ -85,7 +85,7 @@ struct Score {
   double p90_error = 0;                         // 90th percentile of the errors
   double under = 0, under_5 = 0, under_10 = 0;  // predicted too low by more than 0, 5 or 10 %
   double over = 0;                              // mean of max(0, predicted / measured - 1)
-  double same_1gib = 0, same_8gib = 0;          // prediction and measurement are in one class
+  double same_1gib = 0, same_8gib = 0;          // prediction and measurement are in the same class
   double covered = 0;                           // measured value is at most the bound
   double bound_over = 0;                        // mean of max(0, bound / measured - 1)
 };

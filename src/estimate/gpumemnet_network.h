@@ -86,7 +86,7 @@ class Network {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
-// The weights file name for one kind and family: "gpumemnet-mlp-cnn.safetensors".
+// The name of the weights file for one kind and family: "gpumemnet-mlp-cnn.safetensors".
 std::string WeightsFileName(NetworkKind kind, model::Family family);
 // Metadata that describes the inputs computed by this program. Used by Load and by the trainer.
 std::string AggregateNameList();

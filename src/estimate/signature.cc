@@ -137,7 +137,7 @@ bool FollowsDay(std::string_view part) {
          IsWithin(part.substr(0, 2), 0, 59) && IsWithin(part.substr(part.size() - 2), 0, 59);
 }
 
-// Whether the part is unique, such as "9f86d081", a job number or a Unix time. 1000000 is not,
+// Whether the part looks unique, like "9f86d081", a job number or a Unix time. 1000000 does not,
 // because it is more likely a setting.
 bool IsUnique(std::string_view part) {
   if (AreDigits(part)) return part.size() >= 7 && !part.ends_with("000");

@@ -112,8 +112,8 @@ class PythonReader {
     return dotted.substr(dotted.rfind('.') + 1);
   }
 
-  // The literal value at `at`, which ends at a comma, a bracket or the next line's name. Empty if
-  // there is an expression instead of a literal.
+  // The literal value at `at`, which ends at a comma, a bracket or a name on the next line. Empty
+  // if the value is another kind of expression.
   std::optional<std::string> ValueAt(std::size_t at) const {
     const Token& token = tokens_[at];
     if (token.kind == Kind::kText || token.kind == Kind::kNumber) {

@@ -56,7 +56,7 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
 // product are kept. The product has no row of its own.
 int GatedForward(Graph& graph, Row& row, int input) {
   Trail& trail = graph.trail;
-  // In some models, there is a norm between the product and the next layer.
+  // Some models have a norm between the product and the next layer.
   const bool norm = row.rule->role == Role::kNorm && row.rule->row_statistics;
   if (!norm && (row.rule->role != Role::kMatrix || !row.rule->linear)) return input;
   if (input != row.before) return input;

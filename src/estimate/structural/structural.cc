@@ -34,7 +34,7 @@ constexpr double kRunCopies = 1.7;
 // kRunCopies if the gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
 // Copies during the optimizer's step, including the temporaries of kernels that process all tensors
-// at once.
+// together.
 constexpr double kStepCopies = 3.5;
 // Copies of a tensor that is larger than any block that the backward pass frees. The weight, its
 // gradient and one temporary each need newly allocated memory.
@@ -115,7 +115,7 @@ struct Numbers {
   double large_mib = 0;            // trained tensors larger than the memory of freed activations
   double run_copies = kRunCopies;
   double copies_mib = 0;    // 16-bit copies of the weights
-  bool keeps_wide = false;  // some bytes counted in fp32 stay fp32 under autocast
+  bool keeps_wide = false;  // some bytes counted in fp32 remain fp32 under autocast
   double counted_size = 1;  // size of a counted element relative to the requested size
 };
 

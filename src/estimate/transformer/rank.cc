@@ -14,7 +14,7 @@ constexpr double kLiveParameterBytes = 2e9;
 
 // Bytes per parameter of the blocks' matrices, including scales. nf4 has 4 bits per weight and one
 // fp32 scale per 64 weights; double quantisation also quantises the scales. GPTQ has a scale and a
-// zero per 128 weights.
+// zero point per 128 weights.
 double BytesOf(Quantisation quantisation, double plain) {
   switch (quantisation) {
     case Quantisation::kNone:
