@@ -80,7 +80,7 @@ Result<LoraTargets> ParseLoraTargets(std::string_view words) {
 void UseMegatron(TrainingPlan& plan) {
   plan.megatron = plan.fused_layers = true;
   plan.amp = false;
-  if (plan.weights == Dtype::kFp32) plan.weights = Dtype::kBf16;  // the master weights remain in fp32
+  if (plan.weights == Dtype::kFp32) plan.weights = Dtype::kBf16;  // the master weights stay in fp32
   if (plan.loss == Loss::kStock) plan.loss = Loss::kInPlace;
 }
 
