@@ -21,7 +21,7 @@ TEST(ActivityGuess, CountsEachWeightAsOftenAsItIsUsed) {
   EXPECT_EQ(MultiplyAdds(SmallNetwork(8)), 27 * 8 * 32 * 32 + 10 * 8);
   model::LayerList collapsed = SmallNetwork(8);
   collapsed.collapsed = true;
-  EXPECT_FALSE(MultiplyAdds(collapsed)) << "the layers inside are unknown";
+  EXPECT_FALSE(MultiplyAdds(collapsed)) << "the layers inside the block are unknown";
 }
 
 TEST(ActivityGuess, RisesWithTheWorkOfASample) {

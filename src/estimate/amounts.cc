@@ -11,15 +11,15 @@ namespace {
 using Needs = std::map<double, double>;  // amount -> MiB, non-decreasing
 
 constexpr double kFarthest = 4;  // predictions reach up to this factor beyond the measured amounts
-// Margins, as fractions of the prediction and of the growth beyond the measured amounts. The margin
-// is larger with fewer measured amounts. In sweeps over batch sizes on one GPU, 95 % of the values
-// are within these margins (docs/evidence/estimators.md).
+// Margins, as fractions of the prediction and of the growth beyond the measured amounts. The fewer
+// amounts were measured, the larger the margin is. In sweeps over batch sizes on one GPU, 95 % of
+// the values are within these margins (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // additional margin with two amounts
 constexpr double kBeyondAllowance = 0.2;
 
-// Keeps the highest value for each amount: a reading can miss a peak, but it never shows memory
-// that was not used.
+// Keeps the highest value for each amount, because a reading can miss a peak but never exceeds the
+// memory actually used.
 Needs NeedsOf(std::span<const Sighting> seen) {
   Needs needs;
   for (const Sighting& each : seen) {

@@ -17,18 +17,18 @@ TEST(Interpolate, PredictsFromOtherBatches) {
     bool between;
   } cases[] = {
       {"between two", line, 24, 7'000, true},
-      {"an amount that was seen", line, 16, 5'000, true},
+      {"a measured amount", line, 16, 5'000, true},
       {"above", line, 64, 17'000, false},
       {"below", line, 4, 2'000, false},
       {"in any order", {{32, 9'000}, {8, 3'000}, {16, 5'000}}, 24, 7'000, true},
       {"the highest per amount", {{8, 3'000}, {8, 3'400}, {16, 5'000}}, 8, 3'400, true},
-      {"the steepest line beyond it", {{1, 4'000}, {8, 4'100}, {16, 5'000}}, 24, 5'900, false},
+      {"steepest slope above the largest", {{1, 4'000}, {8, 4'100}, {16, 5'000}}, 24, 5'900, false},
       {"a larger amount never needs less", {{8, 3'000}, {16, 2'900}}, 12, 3'000, true},
       {"one amount does not define a line", {{8, 3'000}, {8, 3'100}}, 16, 0, false},
       {"too far above", line, 129, 0, false},
       {"too far below", line, 1.9, 0, false},
       {"out-of-memory runs are not points", {{8, 3'000}, {16, 5'000, true}}, 32, 0, false},
-      {"but they set a lower limit", {{4, 2'000}, {8, 3'000}, {16, 8'000, true}}, 32, 9'000, false},
+      {"but they set a lower bound", {{4, 2'000}, {8, 3'000}, {16, 8'000, true}}, 32, 9'000, false},
       {"nothing", {}, 8, 0, false},
   };
   for (const auto& each : cases) {
@@ -51,7 +51,7 @@ TEST(Interpolate, WidensTheBoundWithDistance) {
   EXPECT_LT(Interpolate(more, 16)->bound_mib, Interpolate(line, 16)->bound_mib) << "more evidence";
   EXPECT_LT(share(16), share(24));
   EXPECT_LT(share(24), share(60));
-  EXPECT_LE(Interpolate(line, 12)->bound_mib, 5'600) << "at most the larger one plus its noise";
+  EXPECT_LE(Interpolate(line, 12)->bound_mib, 5'600) << "at most the bound at 16";
 }
 
 }  // namespace

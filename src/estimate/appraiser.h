@@ -32,7 +32,7 @@ struct AppraisalRules {
   Paces paces;                                       // speeds of the server's GPU types
   std::int64_t gpu_mib = 0;                          // usable memory of the largest GPU
   std::shared_ptr<const History> history;            // null: nothing is learned
-  std::shared_ptr<const MeasuredProfiles> measured;  // null: none
+  std::shared_ptr<const MeasuredProfiles> measured;  // null: no profiles
 };
 
 // Fills in the fields that describe the server's GPUs: the largest GPU's memory, the most common

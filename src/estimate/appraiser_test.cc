@@ -72,7 +72,7 @@ TEST(Appraiser, UsesTheBestAvailableSource) {
   EXPECT_GT(*reckoned.estimate->predicted_mib, 500);
   EXPECT_GE(reckoned.estimate->peak_mib, *reckoned.estimate->predicted_mib);
   EXPECT_EQ(reckoned.model, summary.fingerprint);
-  ASSERT_TRUE(reckoned.formula) << "needed to learn from its end";
+  ASSERT_TRUE(reckoned.formula) << "needed to learn from the finished task";
   EXPECT_EQ(reckoned.kind, KindOf(Signature(Spec("m.txt"), kAda, summary.fingerprint)));
 
   const Appraisal unreadable = fresh.Appraise(Spec("m.txt"), kAda, broken);
@@ -139,7 +139,7 @@ TEST(Appraiser, EstimatesATransformerFromConfigAndTask) {
   ASSERT_TRUE(full.estimate);
   EXPECT_EQ(full.estimate->method, "transformer");
   EXPECT_GE(full.estimate->peak_mib, full.estimate->predicted_mib);
-  EXPECT_FALSE(full.formula) << "the structural formula learns nothing here";
+  EXPECT_FALSE(full.formula) << "the structural formula cannot learn from a config.json";
   EXPECT_THAT(full.remarks, ElementsAre("read: seq-len 512 (train.sh:3: --max_length)",
                                         HasSubstr("MiB of the estimate is for tensors")));
 
@@ -280,7 +280,7 @@ TEST(Appraiser, UsesTheMeasuredProfile) {
             (core::Profile{.sm_active = 0.4, .mps = core::MpsParameters{1.5, 0.25}}));
   rules.history = nullptr;
   EXPECT_EQ(Appraiser(rules).Appraise(Spec("m.txt"), kAda, summary).profile.sm_active, 0.4)
-      << "also if nothing was learned";
+      << "even if nothing was learned";
   EXPECT_EQ(Appraiser(rules).Appraise(Spec(), kAda, {}).profile, core::Profile{});
 }
 

@@ -19,7 +19,7 @@ struct Summary {
   std::optional<model::LayerList> layers;
   std::optional<TransformerConfig> transformer;  // at most one of the two is set
   std::string fingerprint;  // fingerprint of the one that is set; empty if neither is
-  std::string trouble;      // why neither is set: "model.txt:12: …"; empty: no file was named
+  std::string trouble;      // why neither is set: "model.txt:12: …"; empty if no file was named
 };
 // text: the contents of the file at `path`, or the error from reading it.
 Summary ReadSummary(const Result<std::string>& text, const std::string& path);
@@ -32,7 +32,7 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
                     std::vector<std::string>& remarks);
 
 // Lists the training settings that were read from files: "read: seq-len 4096 (train.sh:3:
-// --max_length), …". Empty if all settings were stated by the task.
+// --max_length), …". Empty if the task states all settings.
 std::string FoundText(const task::TaskSpec& spec);
 
 // The result of the structural formula with the shipped constants, for calibration. Empty if there

@@ -10,8 +10,9 @@ namespace {
 using model::Layer;
 using model::LayerList;
 
-// A convolutional network like the generated ones: ten convolutions of increasing width, each with
-// a norm and an activation, and then a classifier. It has no blocks.
+// A convolutional network like the generated networks that the classifier was trained on: ten
+// convolutions of increasing width, each with a norm and an activation, and then a classifier. It
+// has no blocks.
 LayerList Generated() {
   LayerList list;
   list.has_input_shapes = true;
@@ -62,10 +63,10 @@ TEST(Auto, KeepsNetworksLikeTheTrainingDataWithinTheirClass) {
     ASSERT_TRUE(answer && formula);
     EXPECT_GE(answer->point_mib, alike->low_mib);
     EXPECT_LT(answer->point_mib, alike->high_mib.value_or(1 << 30));
-    EXPECT_GT(answer->bound_mib, formula->bound_mib) << "and has a wider bound";
+    EXPECT_GT(answer->bound_mib, formula->bound_mib) << "its bound is wider";
     if (formula->point_mib >= alike->low_mib &&
         formula->point_mib < alike->high_mib.value_or(1 << 30)) {
-      EXPECT_EQ(answer->point_mib, formula->point_mib) << "the formula is finer within the class";
+      EXPECT_EQ(answer->point_mib, formula->point_mib) << "within the class, the formula is used";
     }
   }
 }
@@ -78,9 +79,9 @@ TEST(Auto, UsesClassesOnlyWithinTheTrainingData) {
   Question half = Ask(list, 16);
   half.precision = Precision::kMixed;
   EXPECT_FALSE(ClassAmongAlike(half));
-  EXPECT_FALSE(ClassAmongAlike(Ask(list, 1'000'000))) << "outside of the ranges";
+  EXPECT_FALSE(ClassAmongAlike(Ask(list, 1'000'000))) << "outside the range of the training data";
   list.layers[3].kind = model::RowKind::kContainer;
-  EXPECT_FALSE(ClassAmongAlike(Ask(list, 16))) << "modules of modules";
+  EXPECT_FALSE(ClassAmongAlike(Ask(list, 16))) << "not all rows are leaves";
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ constexpr std::int64_t kMaxMambaChannels = 10'000'000;
 constexpr double kScanBytes = 3 * 4;
 constexpr double kScanCopyBytes = 2;
 // Additional elements for each channel: the inputs and outputs of two activations (one after the
-// convolution, one of the time steps), the sum that the gate multiplies, and the activated gate.
+// convolution, one for the time steps), the sum that the gate multiplies, and the activated gate.
 // With 16-bit weights, there is also an fp32 copy of the input.
 constexpr double kLoopElements = 6;
 
@@ -29,7 +29,7 @@ constexpr std::size_t kMaxLevels = 16;
 constexpr std::int64_t kMaxChannels = 100'000;
 constexpr std::int64_t kMaxUnetLayers = 50;
 
-// A level of the U-Net: blocks with the same resolution.
+// All blocks of the U-Net that work at one resolution.
 struct Level {
   double channels = 0;
   double layers = 2;  // residual blocks on the way down; one more on the way up

@@ -11,7 +11,7 @@ class JsonReader;
 namespace carma::estimate {
 
 // What one block keeps for its backward pass, in elements per token of the model. A token of a
-// U-Net is a pixel of the U-Net's input, so a block at half the resolution counts for a quarter.
+// U-Net is a pixel of the U-Net's input, so a block at half the resolution counts as a quarter.
 struct BlockKeeps {
   double parameters = 0;
   double input = 0;  // the block's input; a recomputed block keeps nothing else
@@ -25,7 +25,7 @@ struct BlockKeeps {
   double widest = 0;                 // input and output of the largest convolution
   double made = 0;                   // temporaries of the backward pass
   bool again = true;                 // gradient checkpointing recomputes the block
-  bool early = false;                // precedes the middle block, so its gradients come last
+  bool early = false;                // precedes the middle block; its gradients are computed last
 };
 
 // Totals over all blocks for one kind of matrix that can have adapters.
@@ -61,7 +61,7 @@ struct UNet {
 
 // Counts the parameters of the modules that diffusers builds, and what autograd saves for each
 // block. Biases are ignored, so the count for Stable Diffusion 1.5 is 859 M instead of 860 M.
-// Records unknown block types and lists of mismatched length as errors in `in`.
+// Records unknown block types and lists of the wrong length as errors in `in`.
 UNet ReadUNet(base::JsonReader& in);
 
 }  // namespace carma::estimate

@@ -16,8 +16,7 @@
 namespace carma::estimate {
 namespace {
 
-// A lower limit for the constant, even if the median is lower: a process that has loaded CUDA
-// always uses more than this.
+// The constant is never set below this, because a process that has loaded CUDA always uses more.
 constexpr double kLeastContextMib = 64;
 // Smaller remainders are mostly rounding error, so they get no more weight than a remainder of this
 // size.
@@ -25,8 +24,8 @@ constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// The amount by which the site's factor exceeds 1 is at most this multiple of the same amount for
-// the built-in factor.
+// The excess of the site's factor over 1 is at most this many times the excess of the built-in
+// factor.
 constexpr double kMostWider = 2;
 
 // The newest observation of each signature, by GPU type.
@@ -104,7 +103,7 @@ std::size_t ModelsIn(const Taught& taught) {
 }
 
 // The constant (without libraries) that fits the tasks best, assuming that all of them load kernels
-// in the same way. `disagreement` is the tasks' mean deviation from it.
+// in the same way. `disagreement` is the tasks' mean deviation from this constant.
 struct Base {
   double mib = 0;
   double disagreement = 0;

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kShippedContext = 1712;
 constexpr std::int64_t kPlainContext = 1455;
 
-// A task on a site whose constant is context_mib. Its model needs another rest_mib.
+// A task on a site whose constant is context_mib. Its model needs rest_mib in addition.
 task::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
                          const std::string& type = "A100", double error = 1) {
   task::Observation run;
@@ -37,7 +37,7 @@ std::vector<task::Observation> Many(int count, const std::string& type = "A100")
 TEST(Calibration, LearnsTheConstantFromFiveTasks) {
   EXPECT_EQ(Calibrate(Many(4), "A100").ContextMib(kShippedContext), kShippedContext);
   const Site site = Calibrate(Many(5), "A100");
-  EXPECT_NEAR(site.ContextMib(kShippedContext), 600, 30) << "the formula's own error is this large";
+  EXPECT_NEAR(site.ContextMib(kShippedContext), 600, 30) << "within the formula's own error";
   EXPECT_NEAR(Calibrate(Many(100), "A100").ContextMib(kShippedContext), 600, 10);
   EXPECT_LT(site.ContextMib(kPlainContext), site.ContextMib(kShippedContext));
   EXPECT_THAT(site.reason, HasSubstr("learned from 5 small models"));
@@ -140,17 +140,17 @@ TEST(Calibration, FactorMovesFromShippedToOwnRatios) {
     return site;
   };
   EXPECT_DOUBLE_EQ(Site().Factor(0.9, 1.2), 1.2);
-  EXPECT_DOUBLE_EQ(site_of(15, 1.5).Factor(0.9, 1.3), 1.4) << "the mean of both factors";
+  EXPECT_DOUBLE_EQ(site_of(15, 1.5).Factor(0.9, 1.3), 1.4) << "the mean of the two factors";
   EXPECT_DOUBLE_EQ(site_of(30, 1.5).Factor(0.9, 1.3), 1.5);
   EXPECT_DOUBLE_EQ(site_of(30, 3.0).Factor(0.9, 1.3), 1.6)
-      << "one kind of task must not decide for all";
+      << "one kind of task must not determine all bounds";
   EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.9, 1.3), 1.3)
       << "the factor is never below the shipped factor";
   EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.99, 1.3), 1.3)
-      << "thirty tasks are too few for the last per cent";
+      << "thirty tasks are too few for this coverage";
   Site odd = site_of(12, 1.1);
   odd.ratios.back() = 3;
-  EXPECT_DOUBLE_EQ(odd.Factor(0.95, 1.3), 1.3) << "one odd run does not decide";
+  EXPECT_DOUBLE_EQ(odd.Factor(0.95, 1.3), 1.3) << "one outlier does not set the bound";
   odd.ratios[10] = 2;
   EXPECT_DOUBLE_EQ(odd.Factor(0.95, 1.3), 0.4 * 2 + 0.6 * 1.3);
 }

@@ -20,7 +20,7 @@ constexpr std::int64_t kLatentPixels = 8;
 struct PatchModel {
   std::string_view name;
   double squares = 12;       // 4 for attention and 8 for a plain feed-forward part
-  double single = 0;         // the same for later blocks, where image and text share matrices
+  double single = 0;         // the same for later blocks, in which image and text share matrices
   bool reads_text = false;   // each block also has cross-attention to the text
   bool norms_heads = false;  // queries and keys are normalised
   std::int64_t text = 0;     // text tokens in the sequence

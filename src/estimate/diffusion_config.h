@@ -14,7 +14,7 @@ class JsonReader;
 
 namespace carma::estimate {
 
-// Whether CARMA knows the blocks of this diffusers `_class_name`.
+// Whether CARMA supports the diffusers class with this name.
 bool IsDiffusion(std::string_view class_name);
 
 // Reads a model and sets config.family to its class. A transformer has blocks with attention and a

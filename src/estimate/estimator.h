@@ -27,7 +27,7 @@ enum class Precision { kFp32, kMixed, kHalf };  // kMixed: fp32 weights, 16-bit 
 // Parses "fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "fp16" or "bf16"; empty for other names.
 std::optional<Precision> ParsePrecision(std::string_view name);
 
-struct Site;    // calibration.h: what finished tasks have shown about this server
+struct Site;    // calibration.h: what was learned from finished tasks
 class History;  // history.h: measured peaks of earlier runs
 
 // Everything that is known about a task before it runs. The pointers are borrowed for one call.
@@ -43,8 +43,8 @@ struct Question {
   std::optional<Optimizer> optimizer;  // empty: unknown; the estimator states its assumption
   std::optional<Precision> precision;
   int gpus = 1;
-  std::string gpu_type;                   // "A100-40GB"; empty: not known
-  std::int64_t gpu_mib = 0;               // usable memory of the largest GPU; 0: not known
+  std::string gpu_type;                   // "A100-40GB"; empty: unknown
+  std::int64_t gpu_mib = 0;               // usable memory of the largest GPU; 0: unknown
   std::optional<std::int64_t> given_mib;  // stated by the user
   std::string given_source = "given";     // "given", "rad" …
   std::string signature;                  // signature.h; empty: unknown
@@ -94,7 +94,7 @@ struct Answer {
 class Estimator {
  public:
   virtual ~Estimator() = default;
-  // Errors: kNotFound, with the reason as a sentence, if this method has no answer for the task.
+  // Returns kNotFound, with the reason as a sentence, if this method has no answer for the task.
   // Pure, thread-safe, and without I/O.
   virtual Result<Answer> Ask(const Question& question) const = 0;
 };
@@ -107,7 +107,7 @@ std::unique_ptr<Estimator> MakeHorus();
 std::unique_ptr<Estimator> MakeFakeTensor();
 // The structural formula of docs/inside/estimators.md.
 std::unique_ptr<Estimator> MakeStructural();
-// The closed form for transformers (estimate/transformer/peak.h), from a config.json.
+// The closed form for transformers described by a config.json (estimate/transformer/peak.h).
 std::unique_ptr<Estimator> MakeTransformer();
 // GPUMemNet with the shipped weights (data/estimators).
 std::unique_ptr<Estimator> MakeGpuMemNetMlp();

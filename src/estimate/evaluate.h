@@ -44,23 +44,24 @@ struct ReadOptions {
   // Reduces layer lists to what torchsummary would print: no input shapes, no tree, no measured
   // sizes, and the batch always as the first dimension.
   bool summary_only = false;
-  // Reduces layer lists to what torchinfo prints by default: three levels, with deeper modules as
-  // one row, and no input shapes. Must not be used for lists without row names.
+  // Reduces layer lists to what torchinfo prints by default: three levels, with deeper modules
+  // merged into the rows above them, and no input shapes. Must not be used for lists without row
+  // names.
   bool torchinfo = false;
   // Whether to use the bytes that a dry run counted. If false, the estimators compute these bytes
-  // by their rules instead.
+  // from their rules instead.
   bool exact = false;
 };
 
 // layers: one model per line (docs/use/layer-lists.md), plain or gzip. measured: CSV with the
-// columns model, batch, measured_mib and optionally censored, optimizer, precision, family. Errors:
-// kInvalid with the location, including if no measurement has a layer list.
+// columns model, batch, measured_mib and optionally censored, optimizer, precision, family. Returns
+// kInvalid with the location if a file is malformed or no measurement has a layer list.
 Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
                             const ReadOptions& options);
 // Reads a catalogue of tasks: CSV with workload_id, batch_size, gpus, memory_mib_run60,
 // memory_mib_thesis, memory_mib_rad2 and summary_file, which names a file in `summaries`. The
 // memory is taken from the first of the three memory columns that has a value. Tasks that differ
-// only in their number of epochs (same summary, batch and memory) count once. Errors: as for
+// only in their number of epochs (same summary, batch and memory) count once. Fails like
 // ReadDataSet(), and also if a summary cannot be read.
 Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
                               const ReadOptions& options);
@@ -74,7 +75,7 @@ struct Outcome {
 
 // Shares are 0..1. An error is |predicted / measured - 1|.
 struct Score {
-  std::size_t runs = 0;        // answered and not censored; all errors below are over these runs
+  std::size_t runs = 0;        // answered and not censored; the errors below cover only these
   std::size_t unanswered = 0;  // not censored and not answered
   std::size_t censored = 0;
   std::size_t censored_answered = 0;    // censored runs with an answer
@@ -82,9 +83,9 @@ struct Score {
   double mean_error = 0;                // MAPE
   double median_error = 0;
   double p90_error = 0;                         // 90th percentile of the errors
-  double under = 0, under_5 = 0, under_10 = 0;  // predicted too low by more than 0, 5, 10 %
+  double under = 0, under_5 = 0, under_10 = 0;  // predicted too low by more than 0, 5 or 10 %
   double over = 0;                              // mean of max(0, predicted / measured - 1)
-  double same_1gib = 0, same_8gib = 0;          // prediction and measurement in the same class
+  double same_1gib = 0, same_8gib = 0;          // prediction and measurement are in the same class
   double covered = 0;                           // measured value is at most the bound
   double bound_over = 0;                        // mean of max(0, bound / measured - 1)
 };

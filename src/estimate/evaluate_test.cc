@@ -173,7 +173,7 @@ TEST(LeaveOut, CorrectsAndBoundsByOtherGroups) {
                                       Of(2'000, 1'000, 1'200), Of(4'000, 2'000, 2'400)};
   const std::vector<LeftOut> parts{{"a"}, {"a"}, {"b"}, {"b"}};
   const std::vector<Outcome> left = LeaveOut(outcomes, parts, 0.95);
-  EXPECT_EQ(left[0].answer->point_mib, 2'000) << "as in the other group";
+  EXPECT_EQ(left[0].answer->point_mib, 2'000) << "corrected by the other group's factor";
   EXPECT_EQ(left[0].answer->bound_mib, 2'000);
   EXPECT_EQ(left[3].answer->point_mib, 2'000);
   const std::vector<LeftOut> one(4, LeftOut{"a"});

@@ -38,11 +38,11 @@ struct AlikeClass {
 std::optional<AlikeClass> ClassAmongAlike(const Question& question);
 
 // Creates "gpumemnet-mlp" or "gpumemnet-transformer" with weights from a folder. The folder must
-// contain the weights of all three families (WeightsFileName). Errors: kNotFound and kInvalid with
-// the file's name, as for Network::Load.
+// contain the weights of all three families (WeightsFileName). Returns kNotFound or kInvalid, with
+// the file's name, if a file is missing or unsuitable.
 Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
 // Creates an entry's estimator. `folder` contains the weights for GPUMemNet's two estimators; ""
-// selects the shipped weights. Errors: as for LoadGpuMemNet().
+// selects the shipped weights. Fails like LoadGpuMemNet().
 Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
                                                    const std::string& folder);
 

@@ -1,5 +1,5 @@
-// Computes the inputs of GPUMemNet's networks. The weights files store the names of these inputs,
-// so that the program can check that it computes the inputs that the network was trained on.
+// Computes the inputs of GPUMemNet's networks. Weights files store the names of these inputs, so
+// the program can check that it computes the same inputs that the network was trained on.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ inline constexpr std::array<std::string_view, 17> kAggregateNames{
     "ln activations",  // elements of all outputs per sample
     "ln activations*batch",
     "cos function",  // activation function as an angle: functions that keep their input for
-    "sin function",  // the backward pass lie opposite to functions that keep their output
+    "sin function",  // the backward pass lie opposite functions that keep their output
     "ln largest_output*batch",
     "ln weighted_outputs*batch",  // outputs of linear layers and convolutions
     "ln largest_conv*batch",      // input and output of the largest convolution

@@ -42,7 +42,7 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 // An encoder without positions computes exactly the same result from the unmerged sequence.
 class Network {
  public:
-  // Errors: kInvalid "path: what, expected" for an unknown format, family or input; for tensors
+  // Returns kInvalid ("path: what, expected") for an unknown format, family or input; for tensors
   // that are missing, superfluous or of the wrong shape; and for an ensemble that deviates by more
   // than 1e-4 from the example answers in its file.
   static Result<Network> Load(const TensorFile& file, std::string_view path);
@@ -86,7 +86,7 @@ class Network {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
-// The weights file name for one kind and family: "gpumemnet-mlp-cnn.safetensors".
+// The name of the weights file for one kind and family: "gpumemnet-mlp-cnn.safetensors".
 std::string WeightsFileName(NetworkKind kind, model::Family family);
 // Metadata that describes the inputs computed by this program. Used by Load and by the trainer.
 std::string AggregateNameList();

@@ -264,12 +264,12 @@ TEST(NetworkFile, RefusesUnsuitableFilesInOneLine) {
     const char* message;
   };
   const Case cases[] = {
-      {"other format", [](auto& f) { f.metadata["format"] = "2"; }, "metadata 'format' is '2'"},
+      {"wrong format", [](auto& f) { f.metadata["format"] = "2"; }, "metadata 'format' is '2'"},
       {"no metadata", [](auto& f) { f.metadata.clear(); }, "metadata has no 'format'"},
-      {"other inputs", [](auto& f) { f.metadata["aggregates"] = "ln conv"; },
+      {"wrong inputs", [](auto& f) { f.metadata["aggregates"] = "ln conv"; },
        "metadata 'aggregates' is 'ln conv', expected 'ln linear"},
-      {"other kind", [](auto& f) { f.metadata["kind"] = "tree"; }, "expected mlp or transformer"},
-      {"other family", [](auto& f) { f.metadata["family"] = "gan"; }, "expected mlp, cnn or"},
+      {"wrong kind", [](auto& f) { f.metadata["kind"] = "tree"; }, "expected mlp or transformer"},
+      {"wrong family", [](auto& f) { f.metadata["family"] = "gan"; }, "expected mlp, cnn or"},
       {"class width 0", [](auto& f) { f.metadata["class_mib"] = "0"; }, "expected 1..1048576"},
       {"class width is not a number", [](auto& f) { f.metadata["class_mib"] = "1e3"; }, "'1e3'"},
       {"missing tensor", [](auto& f) { f.tensors.erase("aggregates.low"); },
@@ -312,7 +312,7 @@ TEST(NetworkFile, RefusesUnsuitableFilesInOneLine) {
       {"point outside its class", [](auto& f) { f.tensors["classes.point"].values[1] = 250; },
        "point 250 of class 1"},
       {"no examples", [](auto& f) { f.tensors.erase("check.probabilities"); }, "examples"},
-      {"an example with another answer",
+      {"an example with a wrong answer",
        [](auto& f) { f.tensors["members.0.output.bias"].values[0] += 0.01F; },
        "example 0: class 0 has probability"},
       {"numbers that overflow",
@@ -350,7 +350,7 @@ Result<Network> LoadShipped(NetworkKind kind, Family family) {
 }
 
 // Load() runs the examples in each file and compares the answers with libtorch's. They must agree
-// within 1e-4.
+// to within 1e-4.
 TEST(ShippedWeights, AgreeWithTheTrainersLibrary) {
   for (const NetworkKind kind : kKinds) {
     for (const Family family : kFamilies) {

@@ -19,7 +19,7 @@ constexpr double kPointShare = 0.75;
 constexpr double kStillCounts = 0.05;
 constexpr double kLoneAllowance = 0.10, kLeastAllowance = 0.03;
 
-// Rounds up, but ignores floating-point errors: 3000 x 1.1 is 3300.
+// Rounds up, but ignores floating-point errors, so 3000 x 1.1 is 3300.
 std::int64_t Scaled(std::int64_t mib, double factor) {
   return static_cast<std::int64_t>(std::ceil(static_cast<double>(mib) * factor - 1e-6));
 }

@@ -26,9 +26,9 @@ struct Recollection {
   std::vector<std::string> remarks;  // one sentence each
 };
 
-// Predicts from `runs`, which must be newest first and not empty. Only runs on `gpu_type` are used
-// if there are any; otherwise all runs. point: the weighted 75th percentile of the peaks. Each run
-// weighs half as much as the second run after it, so a rise takes effect immediately and a fall
+// Predicts from `runs`, which must be newest first and not empty. Uses only the runs on `gpu_type`
+// if there are any, and all runs otherwise. point: the weighted 75th percentile of the peaks. Each
+// run weighs half as much as the second run after it, so a rise takes effect immediately and a fall
 // after four runs. bound: the highest peak whose weight is at least a twentieth of the newest
 // peak's weight, plus a margin of 10 % for a single run, falling to 3 % for four or more runs. The
 // margin covers peaks between two readings one second apart, and occasional algorithm searches by
@@ -39,7 +39,7 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
 // The GPU types of a server, with their speed relative to the fastest type (core::PacesOf).
 using Paces = std::map<std::string, double>;
 
-// How a task that has had these runs uses a GPU of type `gpu_type`. runs: as for Recollect(), but
+// How a task with these earlier runs uses a GPU of type `gpu_type`. runs: as for Recollect(), but
 // may be empty. The SM activity is taken from the newest run on this type, or, if there is none,
 // from the newest run on any type. The run time is the median of the newest five runs on the
 // server's types, converted to the fastest type. `gpu_type` always counts as one of the server's

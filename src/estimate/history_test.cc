@@ -34,30 +34,30 @@ TEST(Recollect, PredictsTheNextRun) {
   const Case cases[] = {
       {"one run, widened by a tenth", {Peaked(1000)}, 1000, 1100, 1},
       {"rounded without a floating-point error", {Peaked(3000)}, 3000, 3300, 1},
-      {"two equal runs, widened by half of that", {Peaked(1000), Peaked(1000)}, 1000, 1050, 2},
+      {"two equal runs, widened by half as much", {Peaked(1000), Peaked(1000)}, 1000, 1050, 2},
       {"many equal runs, widened by the minimum",
        {Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000)},
        1000,
        1030,
        5},
-      {"a rise counts at once",
+      {"a rise takes effect immediately",
        {Peaked(2000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000)},
        2000,
        2060,
        6},
-      {"after three lower runs the old peak still counts",
+      {"after three lower runs, the old peak still counts",
        {Peaked(1000), Peaked(1000), Peaked(1000), Peaked(2000), Peaked(2000), Peaked(2000),
         Peaked(2000)},
        2000,
        2060,
        7},
-      {"after five the point has fallen, the bound has not",
+      {"after five lower runs, the point has fallen but not the bound",
        {Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(2000)},
        1000,
        2060,
        6},
       {"out of memory: needs more than it had", {Peaked(1000, true)}, 1100, 1210, 0},
-      {"more than it had, though others needed less",
+      {"more than it had, although an older run needed less",
        {Peaked(2000, true), Peaked(1000)},
        2200,
        2420,
@@ -193,7 +193,7 @@ TEST(ProfileFrom, UsesTheNewestActivityAndTheMedianRunTime) {
   EXPECT_FALSE(elsewhere.alone);
   const core::Profile mixed =
       ProfileFrom(newest_first, "A100", {{"A100", 0.5}, {"V100", 0.2}, {"H100", 1}});
-  EXPECT_EQ(mixed.alone, base::Duration{40'000}) << "of 45, 2, 35, 50 and 40 s on an H100";
+  EXPECT_EQ(mixed.alone, base::Duration{40'000}) << "median of 45, 2, 35, 50, 40 s on an H100";
 }
 
 }  // namespace

@@ -13,14 +13,14 @@
 
 namespace carma::estimate {
 
-// Shorter attempts are ignored: a training run first loads data and libraries, and reaches its peak
-// in the first steps after that.
+// Shorter attempts are ignored, because a training run first loads data and libraries and reaches
+// its peak in the first steps after that.
 inline constexpr base::Duration kLeastWatched{60'000};
 
 // Whether the attempt that has just released its GPUs shows how much memory its task needs. An
-// attempt that succeeded or reached its time limit shows it if the memory was observed long enough
-// to include the peak. An attempt that ran out of memory shows it too, because the memory it had
-// was not enough.
+// attempt that succeeded or reached its time limit counts if its memory was observed long enough to
+// include the peak. An attempt that ran out of memory also counts, because it needed more than it
+// had.
 bool Teaches(const core::TaskRecord& record, base::Duration watched);
 
 struct RanOn {

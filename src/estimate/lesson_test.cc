@@ -37,7 +37,7 @@ TEST(Teaches, AcceptsWatchedFullRunsAndRunsOutOfMemory) {
       {"failed", Ended(TaskState::kFailed, ExitKind::kFailed, 5'000), kLeastWatched, false},
       {"stopped and requeued", Ended(TaskState::kQueued, ExitKind::kFailed, 5'000), kLeastWatched,
        false},
-      {"ran out of memory at once", Ended(TaskState::kQueued, ExitKind::kOutOfMemory, 5'000),
+      {"ran out of memory immediately", Ended(TaskState::kQueued, ExitKind::kOutOfMemory, 5'000),
        Duration{0}, true},
   };
   for (const auto& each : cases)

@@ -28,7 +28,7 @@ class MeasuredProfiles {
 
  private:
   std::vector<profile::WorkloadProfile> profiles_;
-  std::multimap<std::string, std::size_t> by_signature_;  // same signature: in line order
+  std::multimap<std::string, std::size_t> by_signature_;  // equal signatures are in line order
 };
 
 // Adds the profile measured for the same program to the values from earlier runs. A profile from

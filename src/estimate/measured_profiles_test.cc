@@ -35,7 +35,7 @@ TEST(WithMeasured, UsesActivityAndParametersOnTheSameType) {
   const core::Profile seen{.sm_active = 0.5, .alone = base::Duration(900'000)};
   EXPECT_EQ(WithMeasured(seen, MeasuredProfiles({line}), "a", "A100"),
             (core::Profile{.sm_active = 0.4, .alone = base::Duration(900'000)}))
-      << "it never had neighbours";
+      << "the profile was measured without neighbours";
   line.sensitivity = 1.5;
   line.pressure = 0.25;
   const MeasuredProfiles measured({line});

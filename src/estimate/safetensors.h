@@ -31,7 +31,7 @@ struct TensorFile {
 
 // Layout: the header's length (8 bytes, little endian); the header, a JSON object of tensors with
 // dtype, shape and data_offsets; the data. Only F32 is accepted. `path` is used in messages.
-// Errors: kInvalid "path: what, expected" for exceeded limits, a shape that does not match the
+// Returns kInvalid ("path: what, expected") for exceeded limits, a shape that does not match the
 // number of bytes, bytes that belong to two tensors or to none, NaN and infinity.
 Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path);
 

@@ -62,7 +62,7 @@ TEST(Safetensors, RefusesBadFilesInOneLine) {
       {"not an object", FileOf("[]", 0), "expected an object"},
       {"the same tensor twice", FileOf(R"({"a":1,"a":2})", 0), "header"},
       {"tensor is not an object", FileOf(R"({"a":1})", 0), "tensor 'a': expected an object"},
-      {"other type", FileOf(R"({"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", 8),
+      {"wrong type", FileOf(R"({"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", 8),
        "tensor 'a': expected dtype F32"},
       {"no shape", FileOf(R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", 4), "expected a shape"},
       {"rank 5", FileOf(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1],"data_offsets":[0,4]}})", 4),

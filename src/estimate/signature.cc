@@ -15,10 +15,10 @@
 namespace carma::estimate {
 namespace {
 
-// Options whose values do not affect memory. They are written without leading dashes, and with '-'
-// for '_'. All other options are part of the signature. If a name is missing here, earlier runs are
-// not found. A name that does not belong here causes a wrong promise. Names that some programs use
-// for their model ("name", "experiment", "checkpoint", "data") are therefore not listed.
+// Options whose values do not affect memory. The names have no leading dashes, and '-' instead of
+// '_'. All other options are part of the signature. If a name is missing here, earlier runs are not
+// found. A name that does not belong here leads to wrong promises. Names that some programs use for
+// their model ("name", "experiment", "checkpoint", "data") are therefore not listed.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
     " lr learning-rate base-lr min-lr max-lr warmup-lr weight-decay wd momentum "
@@ -137,7 +137,7 @@ bool FollowsDay(std::string_view part) {
          IsWithin(part.substr(0, 2), 0, 59) && IsWithin(part.substr(part.size() - 2), 0, 59);
 }
 
-// Whether the part is unique, such as "9f86d081", a job number or a Unix time. 1000000 is not,
+// Whether the part looks unique, like "9f86d081", a job number or a Unix time. 1000000 does not,
 // because it is more likely a setting.
 bool IsUnique(std::string_view part) {
   if (AreDigits(part)) return part.size() >= 7 && !part.ends_with("000");
@@ -289,7 +289,7 @@ std::string Fingerprint(const TransformerConfig& config) {
     digest.Add(size);
   }
   // Only a few families have these sizes. Nothing is added for other families, so their earlier
-  // history stays valid.
+  // history remains valid.
   if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
       config.decoder_layers > 0 || config.table_width > 0 || config.blocks)
     digest.Add(std::int64_t{std::llround(config.TotalParameters())});

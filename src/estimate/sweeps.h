@@ -23,8 +23,8 @@ struct SweepPoint {
 
 // Whether a table has the columns of a sweep: gpu, benchmark, batch, mem_mib_median.
 Result<bool> IsSweep(const std::string& path);
-// Errors: as for base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory
-// value.
+// Returns the errors of base::ReadFile, or kInvalid for a malformed row (with file and line) or if
+// no row has a memory value.
 Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
 // What is predicted, and from which measurements.

@@ -30,7 +30,7 @@ TEST(Sweeps, PredictsStraightLinesExactly) {
         << base::WordOf(each.question) << " " << each.benchmark << " " << each.measured;
   }
   EXPECT_EQ(asked[0], 16);
-  EXPECT_EQ(asked[1], 8) << "for each line, batches twice and four times the second";
+  EXPECT_EQ(asked[1], 8) << "batches 32 and 64 of each line";
   EXPECT_EQ(asked[2], 16);
   EXPECT_EQ(asked[3], 4);
 }

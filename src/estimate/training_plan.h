@@ -75,7 +75,7 @@ inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[
 // Which part of a block is recomputed in the backward pass.
 enum class Checkpointing {
   kNone,
-  kAttention,  // only its core, which flash attention recomputes anyway (Megatron's "selective")
+  kAttention,  // attention's core; flash attention recomputes it anyway (Megatron's "selective")
   // Recomputes everything except attention and every second matrix product (torchtitan's
   // "selective" with "op").
   kOperators,
@@ -132,7 +132,7 @@ struct LoraTargets {
   bool gate = false, up = false, down = false;
 };
 // Parses a comma-separated list of q, k, v, o, gate, up and down (each with or without "_proj"),
-// qkv, attention, mlp and all. Errors: kInvalid with the invalid word.
+// qkv, attention, mlp and all. Returns kInvalid, naming the word, if a word is invalid.
 Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {
@@ -175,17 +175,17 @@ struct TrainingPlan {
   DataParallel data_parallel = DataParallel::kDdp;
   std::int64_t ranks = 1;  // number of GPUs used for data_parallel
   bool deepspeed = false;  // DeepSpeed's optimizer, even on one GPU; implied by ZeRO
-  // Trains as Megatron and NeMo do: 16-bit weights with fp32 gradients, master weights and states,
+  // Trains like Megatron and NeMo: 16-bit weights with fp32 gradients, master weights and states,
   // and custom kernels. Together with kZero1, this is Megatron's distributed optimizer.
   bool megatron = false;
   bool offload_optimizer = false;
   bool offload_parameters = false;
   bool offload_activations = false;
   bool unties_head = false;          // separate head even though config.json ties it (LitGPT)
-  bool saves_whole_model = false;    // gathers all weights on a GPU to save them
+  bool saves_whole_model = false;    // gathers all weights on one GPU to save them
   bool expandable_segments = false;  // PyTorch's allocator grows blocks in place
   std::int64_t tensor_parallel = 1;
-  bool sequence_parallel = false;    // splits by token the tensors that --tp leaves whole
+  bool sequence_parallel = false;    // splits tensors that --tp leaves whole along the tokens
   std::int64_t expert_parallel = 1;  // GPUs of a data-parallel group that share the experts
   std::int64_t pipeline = 1;         // stages
   std::int64_t in_flight = 0;  // micro-batches kept by the first stage; 0: as the schedule implies

@@ -201,7 +201,7 @@ void SetMethod(Words& words, const TransformerConfig& config, TrainingPlan& plan
 }
 
 // Sets the objective and whether a reference model is in memory. With adapters, the model without
-// the adapters is the reference. GRPO uses a reference only on request.
+// them serves as the reference. GRPO uses a reference only on request.
 void SetObjective(Words& words, TrainingPlan& plan) {
   words.OneOf("objective", plan.objective);
   plan.reference = plan.objective == Objective::kPreferences && plan.method == Method::kFull;

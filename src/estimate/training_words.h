@@ -13,9 +13,9 @@
 namespace carma::estimate {
 
 // The plan that the words describe. If several words have the same name, the last is used. If no
-// word states how weights are stored, the value in config.json is used. Errors: kInvalid with the
-// word, its source and the expected values, such as "--method: 'dora': expected full …" or
-// "lora.yaml:7: method: …".
+// word states how weights are stored, the value in config.json is used. Returns kInvalid for an
+// invalid word, with its source and the expected values, such as "--method: 'dora': expected full
+// …" or "lora.yaml:7: method: …".
 Result<TrainingPlan> PlanOf(std::span<const task::TrainingWord> words,
                             const TransformerConfig& config);
 

@@ -95,8 +95,8 @@ void GetHeads(base::JsonReader& in, const TransformerFamily& family, Transformer
   GetFirst(in, {"head_dim", "kv_channels", "d_kv"}, config.head_width, 1, kMaxHidden);
 }
 
-// Reads the sizes of multi-head latent attention. Part of each head's width is rotated by the
-// position, and keys and values are computed from one latent vector.
+// Reads the sizes of multi-head latent attention. Part of each head's width is rotated according to
+// the position, and keys and values are computed from one latent vector.
 void GetLatents(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t latent = 0;
   if (!in.Get("kv_lora_rank", latent, 1, kMaxHidden)) return;
@@ -309,7 +309,7 @@ void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
   in.Get("bnb_4bit_use_double_quant", doubly);
   if (in.error()) return outer.Take(*in.error());
   const bool packed = method == "gptq" || method == "awq";
-  // These formats are only used for serving. In training, the model has 16-bit weights.
+  // These formats are used only for serving. In training, the model has 16-bit weights.
   if (method == "fp8" || method == "mxfp4") return;
   if (in_4bit) {
     config.quantisation = doubly ? Quantisation::kNf4Double : Quantisation::kNf4;
@@ -377,8 +377,8 @@ bool TellsSizes(const base::Json& part) {
   return std::ranges::any_of(kSizes, [&](const char* key) { return part.contains(key); });
 }
 
-// Reads all parts of the file outside the text stack. Each part is counted by its weights or listed
-// as not counted.
+// Reads all parts of the file outside the text stack. For each part, either the weights are counted
+// or the part is listed as uncounted.
 void GetParts(const base::Json& whole, const std::string& text_part, base::JsonReader& in,
               TransformerConfig& config) {
   if (!whole.is_object()) return;

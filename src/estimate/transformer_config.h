@@ -112,10 +112,10 @@ bool IsClassifier(std::string_view class_name);
 // text: config.json; where: its name for messages. Keys with the same meaning (num_hidden_layers,
 // n_layer …) are treated alike. Properties that are only in a family's code (gated, norm, tied)
 // come from a table by model_type (transformer_family.h). If a model reads images and text, its
-// text part (text_config) is counted completely, but of its image part only the weights are
+// text part (text_config) is counted completely, but only the weights of its image part are
 // counted. If a model compares images with texts (CLIP), both parts are counted completely. For
-// diffusers files, see diffusion_config.h. Errors: kInvalid, one line with the location, for text
-// that is not JSON, an unknown family, a missing or impossible number, or an unsupported
+// diffusers files, see diffusion_config.h. Returns kInvalid, as one line with the location, for
+// text that is not JSON, an unknown family, a missing or impossible number, or an unsupported
 // quantisation.
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where);
 

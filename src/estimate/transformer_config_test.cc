@@ -58,11 +58,11 @@ TEST(TransformerConfig, ReadsTheKeysOfOtherFamilies) {
            "intermediate_size":22016,"vocab_size":151936,"kv_channels":128,
            "tie_word_embeddings":false})",
        7721.3},
-      {"BigCode: one head of keys",
+      {"BigCode: one key head",
        R"({"model_type":"gpt_bigcode","n_layer":24,"n_embd":2048,"n_head":16,"n_inner":8192,
            "n_positions":2048,"vocab_size":49280,"multi_query":true})",
        1124.6},
-      {"ChatGLM: grouped keys under another name",
+      {"ChatGLM: grouped keys under a different name",
        R"({"model_type":"chatglm","num_layers":28,"hidden_size":4096,"num_attention_heads":32,
            "multi_query_attention":true,"multi_query_group_num":2,"kv_channels":128,
            "ffn_hidden_size":13696,"padded_vocab_size":65024})",
@@ -113,7 +113,7 @@ constexpr PublicModel kPublicModels[] = {
          "vocab_size":151936,"head_dim":128,"moe_intermediate_size":768,
          "num_experts":128,"num_experts_per_tok":8,"decoder_sparse_step":1})",
      30532.1e6},
-    {"gemma-3-1b", "one head of keys",
+    {"gemma-3-1b", "one key head",
      R"({"model_type":"gemma3_text","num_hidden_layers":26,"hidden_size":1152,
          "num_attention_heads":4,"num_key_value_heads":1,"intermediate_size":6912,
          "vocab_size":262144,"head_dim":256})",
@@ -169,12 +169,12 @@ constexpr PublicModel kPublicModels[] = {
      R"({"model_type":"mpt","d_model":4096,"n_layers":32,"n_heads":32,
          "expansion_ratio":4,"vocab_size":50432})",
      6649.29e6},
-    {"falcon-7b", "one head of keys by multi_query",
+    {"falcon-7b", "one key head because of multi_query",
      R"({"model_type":"falcon","num_hidden_layers":32,"hidden_size":4544,
          "num_attention_heads":71,"vocab_size":65024,"multi_query":true,
          "new_decoder_architecture":false})",
      6921.72e6},
-    {"falcon-40b", "heads of keys counted again",
+    {"falcon-40b", "eight key heads despite multi_query",
      R"({"model_type":"falcon","num_hidden_layers":60,"hidden_size":8192,
          "num_attention_heads":128,"num_kv_heads":8,"vocab_size":65024,
          "multi_query":true,"new_decoder_architecture":true})",
@@ -444,7 +444,7 @@ TEST(TransformerConfig, SuggestsTheNearestFamily) {
   const auto config = ParseTransformerConfig(R"({"model_type":"qwen9_moe"})", "config.json");
   ASSERT_FALSE(config);
   EXPECT_NE(config.error().message.find("(did you mean qwen"), std::string::npos);
-  EXPECT_LT(config.error().message.size(), 200U) << "not a list of all families";
+  EXPECT_LT(config.error().message.size(), 200U) << "does not list all families";
 }
 
 // The numbers are taken from the model cards and exclude biases and norms.

@@ -113,7 +113,7 @@ constexpr Transformer kTransformers[] = {
          {&Transformer::one_projection, &Transformer::tied, &Transformer::wide_scores,
           &Transformer::unfused}),
     Like("opt", kBert, {&Transformer::wide_scores}),
-    // Encoders of text.
+    // Text encoders.
     Like("bert", kBert, {&Transformer::plain_loss}),
     Like("roberta", kBert, {&Transformer::plain_loss}),
     Like("xlm-roberta", kBert, {&Transformer::plain_loss}),
@@ -130,7 +130,7 @@ constexpr Transformer kTransformers[] = {
      .rms_norm = false,
      .tied = true,
      .wide_scores = true},
-    // Encoders with decoders.
+    // Encoder-decoder models.
     {.name = "t5",
      .plain_loss = true,
      .gated = false,
@@ -154,7 +154,7 @@ constexpr Transformer kTransformers[] = {
     Like("whisper", kPlain,
          {&Transformer::plain_loss, &Transformer::tied, &Transformer::drops_out,
           &Transformer::encodes_decodes, &Transformer::hears}),
-    // Encoders of images.
+    // Image encoders.
     Like("vit", kImages),
     Like("deit", kImages),
     Like("dinov2", kImages),

@@ -27,7 +27,7 @@ struct TransformerFamily {
   bool one_key_head = false;      // multi_query is on unless set to false
   bool drops_out = false;         // dropout, unless its rate is set to 0
   bool halved_forward = false;    // intermediate_size counts both halves of the gated part
-  bool encodes_decodes = false;   // two stacks; the blocks of the second also read the first
+  bool encodes_decodes = false;   // two stacks; the second's blocks also read the first's output
   bool sees_images = false;       // tokens are image patches, the head is a classifier
   bool hears = false;             // the encoder's tokens are pieces of a fixed-length audio clip
   bool hears_waves = false;       // convolutions make tokens from audio of any length

@@ -48,7 +48,7 @@ TEST(UNetConfig, LevelsMayDifferInDepthAndAttention) {
           "up_block_types":["CrossAttnUpBlock2D","CrossAttnUpBlock2D","UpBlock2D"],
           "projection_class_embeddings_input_dim":2816,"sample_size":128,
           "transformer_layers_per_block":[1,2,10],"use_linear_projection":true})");
-  EXPECT_NEAR(config.TotalParameters(), 2567e6, 4e6) << "as the model's card says";
+  EXPECT_NEAR(config.TotalParameters(), 2567e6, 4e6) << "as its model card says";
 }
 
 TEST(UNetConfig, ReportsListsOfTheWrongLength) {

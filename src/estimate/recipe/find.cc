@@ -52,7 +52,7 @@ class Finder {
       LookAtCommand({.words = std::move(words), .line = 0}, "", spec_.workdir, 0);
     }
     KeepTheLast();
-    // The task must stay valid regardless of what a file contains.
+    // The task must remain valid regardless of what a file contains.
     for (task::TrainingWord& word : best_.words) word.from = base::Printable(word.from, 500);
     std::erase_if(best_.words, [](const task::TrainingWord& word) {
       return word.value.size() > 1000 || word.value != base::Printable(word.value, 1000);
@@ -100,7 +100,7 @@ class Finder {
                    depth + 1);
   }
 
-  // ---- a training ----
+  // ---- a training run ----
 
   void LookAtLaunch(const Launch& launch, const ShellCommand& command, const std::string& folder) {
     std::vector<Setting> settings;

@@ -87,7 +87,7 @@ TEST_F(FindTrainingTest, ReadsTheTrainersOptions) {
   EXPECT_TRUE(plan.accumulates && plan.amp);
   EXPECT_EQ(plan.optimizer, StepOptimizer::kAdamFused);
   EXPECT_EQ(plan.checkpointing, Checkpointing::kFull);
-  EXPECT_EQ(plan.weights, Dtype::kFp32) << "what Transformers loads without a dtype";
+  EXPECT_EQ(plan.weights, Dtype::kFp32) << "Transformers' default dtype";
   EXPECT_EQ(From(found, "seq-len"), "train.sh:4: --max_seq_length");
   EXPECT_EQ(From(found, "weights"), "Trainer's default");
   EXPECT_EQ(
@@ -247,7 +247,7 @@ TEST_F(FindTrainingTest, ReadsTrlsPreferenceTrainers) {
   const TrainingFound found = Script("accelerate launch fit.py\n");
   plan = Plan(found);
   EXPECT_EQ(plan.objective, Objective::kGroups);
-  EXPECT_EQ(plan.sequence, 512 + 1024) << "TRL's default prompt, and the answer";
+  EXPECT_EQ(plan.sequence, 512 + 1024) << "TRL's default prompt length plus the answer";
   EXPECT_TRUE(plan.reference);
   EXPECT_EQ(plan.rollout_share, 0.25);
   EXPECT_EQ(plan.weights, Dtype::kBf16);
@@ -452,7 +452,7 @@ TEST_F(FindTrainingTest, ReadsScriptsOfDiffusers) {
   EXPECT_EQ(plan->sequence, 1024 + 333);
   EXPECT_TRUE(plan->encodes_images);
   EXPECT_GT(plan->frozen_parameters, 1'000'000);
-  EXPECT_TRUE(plan->lora_targets.output) << "all four matrices of an attention";
+  EXPECT_TRUE(plan->lora_targets.output) << "all four matrices of an attention layer";
 }
 
 TEST_F(FindTrainingTest, LimitsAnUnknownLengthToTheTokenizersMaximum) {

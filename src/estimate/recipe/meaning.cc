@@ -228,7 +228,7 @@ class Reader {
     return list;
   }
 
-  // Returns the setting that quantises the weights, and sets `bits` to their width. Null if none.
+  // Returns the setting that quantises the weights (or null), and sets `bits` to their width.
   const Setting* Quantised(int& bits) const {
     if (const Setting* yes =
             said_.Yes({"load_in_4bit", "use_4bit", "load_4bit", "use_qlora", "qlora"})) {
@@ -470,7 +470,7 @@ class Reader {
     if (name.contains("deepspeed") && name.contains("offload")) AddOffload("optimizer", *strategy);
   }
 
-  // Accelerate's settings that are used instead of a DeepSpeed file.
+  // Reads the Accelerate settings that replace a DeepSpeed file.
   void DeepSpeed() {
     const Setting* stage = said_.Value({"deepspeed_config.zero_stage", "zero_stage"});
     if (stage == nullptr) return;

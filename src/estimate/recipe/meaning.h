@@ -36,7 +36,7 @@ struct Meaning {
   std::vector<std::string> notes;  // one sentence per unsupported or unclear setting
 };
 
-// settings: in increasing precedence. Names are matched regardless of case, and '-' equals '_'.
+// settings: in increasing precedence. Names are case-insensitive, and '-' and '_' are equivalent.
 Meaning MeaningOf(const std::vector<Setting>& settings, Framework framework);
 
 }  // namespace carma::estimate

@@ -35,7 +35,7 @@ class Found {
   TrainingWords words_;
 };
 
-// Whether the value is "auto", which Hugging Face's trainer replaces with a value.
+// Whether the value is "auto", which Hugging Face's trainer replaces with an actual value.
 bool IsAuto(const base::Json* value) {
   return value != nullptr && value->is_string() && *value == "auto";
 }
@@ -71,7 +71,7 @@ void GetZero(base::JsonReader& outer, Found& words) {
   if (in.error()) outer.Take(*in.error());
 }
 
-// Enabling bf16 or fp16 also stores the weights in that precision, whatever the model's own
+// Enabling bf16 or fp16 also stores the weights in that precision, regardless of the model's own
 // precision.
 void GetPrecision(base::JsonReader& outer, const char* key, Found& words) {
   const base::Json* found = outer.Raw(key);

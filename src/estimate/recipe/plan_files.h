@@ -19,24 +19,24 @@ using TrainingWords = std::vector<task::TrainingWord>;
 // Reads a DeepSpeed configuration (JSON): zero_optimization.stage, offload_optimizer and
 // offload_param with a device other than "none", gradient_accumulation_steps,
 // train_micro_batch_size_per_gpu, bf16 and fp16. Ignores values that are left to the trainer
-// ("auto"). Errors: kInvalid, one line with the location.
+// ("auto"). Returns kInvalid, as one line with the location, if the text is invalid.
 Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where);
 
 // Reads PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,
-// modules_to_save. The words describe adapter training. Errors: as for ReadDeepSpeed(), and also if
-// the file describes another kind of adapter.
+// modules_to_save. The words describe adapter training. Fails like ReadDeepSpeed(), and also if the
+// file describes another kind of adapter.
 Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
 
 // Reads model.safetensors.index.json, which is in the same folder as config.json. Converts
 // metadata.total_size, which is in bytes, to parameters of the configured type. Empty for quantised
-// weights. Errors: as for ReadDeepSpeed().
+// weights. Fails like ReadDeepSpeed().
 Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
                                       const TransformerConfig& config);
 // The path of model.safetensors.index.json in the folder of `config_path`.
 std::string WeightIndexBeside(std::string_view config_path);
 
 // Reads model_max_length from tokenizer_config.json: the length to which the tokenizer truncates
-// texts. Empty if the value is the huge number that means no limit. Errors: as for ReadDeepSpeed().
+// texts. Empty if the value is the huge number that means no limit. Fails like ReadDeepSpeed().
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where);
 
 // Words from files in the folder of `config_path`: the size of the weights, and the length to which
@@ -52,7 +52,7 @@ struct PipelineFound {
   TrainingWords words;  // frozen-parameters, encodes-images
 };
 // text: model_index.json, read from `path`. Encoders whose config.json is missing or unsupported
-// are not counted. Errors: kInvalid if the text is not JSON, or has neither a U-Net nor a
+// are not counted. Returns kInvalid if the text is not JSON or has neither a U-Net nor a
 // transformer.
 Result<PipelineFound> ReadPipeline(
     std::string_view text, const std::string& path,

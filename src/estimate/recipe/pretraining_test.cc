@@ -46,7 +46,7 @@ TEST(Torchtitan, OptionsOverrideTheFileAndTheLauncherSetsTheGpus) {
   EXPECT_EQ(plan.sequence, 4096);
   EXPECT_EQ(plan.checkpoint_every, 2);
   EXPECT_EQ(plan.pipeline, 4);
-  EXPECT_EQ(plan.ranks, 8) << "32 GPUs in stages of 4";
+  EXPECT_EQ(plan.ranks, 8) << "32 GPUs in 4 stages";
   EXPECT_EQ(plan.schedule, Schedule::kInterleaved);
   EXPECT_EQ(plan.micro_batches, 8) << "micro-batches of one sample";
 }

@@ -34,7 +34,7 @@ bool IsNumber(std::string_view text) {
 enum class Kind { kName, kText, kNumber, kSign, kEnd };
 struct Token {
   Kind kind = Kind::kEnd;
-  std::string_view text;  // for strings, without quotes
+  std::string_view text;  // without quotes if it is a string
   int line = 0;
 };
 
@@ -112,8 +112,8 @@ class PythonReader {
     return dotted.substr(dotted.rfind('.') + 1);
   }
 
-  // The literal value at `at`, which ends at a comma, a bracket or the next line's name. Empty if
-  // there is an expression instead of a literal.
+  // The literal value at `at`, which ends at a comma, a bracket or a name on the next line. Empty
+  // if the value is another kind of expression.
   std::optional<std::string> ValueAt(std::size_t at) const {
     const Token& token = tokens_[at];
     if (token.kind == Kind::kText || token.kind == Kind::kNumber) {
@@ -162,8 +162,8 @@ class PythonReader {
     if (name == "add_argument") return ReadArgument(open);
     if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
     if (std::ranges::find(kCalls, name) == kCalls.end()) return;
-    // Only calls to a model's from_pretrained are relevant. Tokenizers and processors have a
-    // function with this name too.
+    // Only calls to a model's from_pretrained are relevant. Tokenizers and processors also have a
+    // function with this name.
     const bool fetches = name == "from_pretrained";
     if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
     if (fetches && dotted.starts_with("Fast")) Emit(std::string(kUnsloth), "true", line);

@@ -255,7 +255,7 @@ class YamlReader {
 
   // ---- in brackets ----
 
-  // value: the text of line `at` from the bracket on. Returns the index of the line after the
+  // value: the text of line `at`, starting at the bracket. Returns the index of the line after the
   // value.
   std::size_t ReadFlow(const std::string& prefix, std::size_t at, std::string_view value,
                        int depth) {

@@ -10,7 +10,7 @@
 namespace carma::estimate {
 
 struct Setting {
-  std::string key;    // nested mappings have dots: "optimizer.fused", "datasets.0.path"
+  std::string key;    // nested keys are joined by dots: "optimizer.fused", "datasets.0.path"
   std::string value;  // as written, without quotes; scalars of a list are separated by commas
   std::string from;   // "lora.yaml:7"
   friend bool operator==(const Setting&, const Setting&) = default;
@@ -23,20 +23,21 @@ inline constexpr int kMaxSettingDepth = 32;
 // Reads the subset of YAML that training configurations use: mappings and lists (as blocks or in
 // brackets), quotes and comments. Block text (| and >), anchors and aliases are ignored. If the
 // text contains several documents, only the first is read. where: the file's name for sources and
-// messages. Errors: kInvalid "where:line: …" for tabs as indentation, unclosed brackets or quotes,
-// or exceeded limits.
+// messages. Returns kInvalid ("where:line: …") for tabs as indentation, unclosed brackets or
+// quotes, or exceeded limits.
 Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
 
-// Like ReadYaml(), but for a JSON object. `from` is the file's name. Errors: as for
-// base::ParseJson, prefixed with the file's name; kInvalid if the text is not an object or exceeds
-// the limits.
+// Like ReadYaml(), but for a JSON object. `from` is the file's name. Returns the errors of
+// base::ParseJson, prefixed with the file's name, or kInvalid if the text is not an object or
+// exceeds the limits.
 Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
 
 // Reads the subset of TOML that training configurations use: tables, arrays of tables (numbered
 // from 0), dotted keys, and values on one line or in brackets over several lines. "[training]
 // seq_len = 8_192" is training.seq_len with the value 8192. Text in triple quotes is ignored.
-// where: the file's name for sources and messages. Errors: kInvalid "where:line: …" for a line that
-// is not a table, key or comment, for unclosed brackets or quotes, or for more than kMaxSettings.
+// where: the file's name for sources and messages. Returns kInvalid ("where:line: …") for a line
+// that is not a table, key or comment, for unclosed brackets or quotes, or for more than
+// kMaxSettings.
 Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view where);
 
 // Reads settings from the text of a training script. Nothing is executed. Only literals (numbers,

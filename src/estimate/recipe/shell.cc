@@ -365,7 +365,7 @@ class ShellReader {
     }
   }
 
-  // ---- signs around words ----
+  // ---- redirections and commands ----
 
   void Redirect() {
     const bool here = Peek() == '<' && Peek(1) == '<' && Peek(2) != '<';

@@ -1,5 +1,5 @@
-// Reads a shell script's commands as text. Nothing is executed: values that depend on running the
-// script are marked as unknown.
+// Reads a shell script's commands as text. Nothing is executed, so values that depend on running
+// the script are marked as unknown.
 #pragma once
 
 #include <map>

@@ -17,8 +17,8 @@ namespace carma::estimate {
 
 using SettingNames = std::initializer_list<std::string_view>;
 
-// Names are matched regardless of case, and '-' equals '_'. If several names have the same meaning,
-// the last setting is used.
+// Names are case-insensitive, and '-' and '_' are equivalent. If several names have the same
+// meaning, the last setting is used.
 class StatedSettings {
  public:
   // The settings must outlive this object.

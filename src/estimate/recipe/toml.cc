@@ -228,7 +228,7 @@ class TomlReader {
 
   std::string_view where_;
   int line_ = 0;
-  char long_quote_ = 0;  // quote character of an unclosed triple-quoted text
+  char long_quote_ = 0;  // quote character of an unclosed triple-quoted string
   std::string table_;
   std::map<std::string, int> tables_;  // number of tables in each array of tables
   std::vector<Setting> settings_;

@@ -56,7 +56,7 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
 // product are kept. The product has no row of its own.
 int GatedForward(Graph& graph, Row& row, int input) {
   Trail& trail = graph.trail;
-  // In some models, there is a norm between the product and the next layer.
+  // Some models have a norm between the product and the next layer.
   const bool norm = row.rule->role == Role::kNorm && row.rule->row_statistics;
   if (!norm && (row.rule->role != Role::kMatrix || !row.rule->linear)) return input;
   if (input != row.before) return input;
@@ -344,7 +344,7 @@ void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(read.elements);
 }
 
-// A block that itself holds one parameter per channel has a layer scale: x * gamma keeps x.
+// A block that itself holds one parameter per channel has a layer scale, and x * gamma keeps x.
 void LayerScale(const Graph&, const Row& row, Kept& kept) {
   const Shape& out = row.layer->out;
   const std::int64_t params = row.layer->params;

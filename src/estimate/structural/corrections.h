@@ -19,7 +19,7 @@ struct ReadingCorrection {
   std::string_view evidence;  // ratio of counted to exact bytes, before -> after; or a source
   CorrectsReading when;       // runs before or after an input is chosen by size
   // input: the newest tensor (kBeforeSizes), or the tensor chosen by size. Returns `input` if no
-  // correction is needed; kNobody stays kNobody.
+  // correction is needed, and kNobody for kNobody.
   int (*source)(Graph& graph, Row& row, int input);
 };
 std::span<const ReadingCorrection> ReadingCorrections();

@@ -275,8 +275,8 @@ int GraphMaker::ReadElsewhere(const Row& row) {
     return current_;
   }
   if (product) Keep(current_);  // a matrix product reads query, key, value
-  // The row is a second linear layer with the same input and width, as in x * act(g). It does not
-  // read the result of an attention module.
+  // Whether the row is a second linear layer with the same input and width, as in x * act(g),
+  // rather than a layer that reads the result of an attention module.
   const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
                        row.out == current.elements && current.from == source;
   if (sibling) return source;

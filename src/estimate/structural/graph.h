@@ -18,7 +18,7 @@ struct Graph {
   const std::vector<Row>& rows() const { return types.rows; }
   Trail trail;                 // all tensors, and whether a backward pass needs them
   int last = Tensor::kNobody;  // the model's result
-  bool leaves_only = true;     // no row is a block, so PyTorch's own layers have code without rows
+  bool leaves_only = true;     // no row is a block, so code in PyTorch's own layers has no rows
   bool collapsed = false;      // blocks are printed as one row
 };
 

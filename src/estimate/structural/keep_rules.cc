@@ -39,7 +39,7 @@ constexpr KeepRule kKeepRules[] = {
     {"LeakyReLU, ELU in place", &IsLeakyInPlace, Holds::kOutput,
      "derivatives.yaml, leaky_relu_, elu_: result"},
     {"any other in-place activation that overwrites a kept tensor", &OverwritesWhatIsHeld,
-     Holds::kCopy, "autograd saves a clone of what it overwrites"},
+     Holds::kCopy, "autograd saves a clone of the overwritten tensor"},
     {"any other activation: GELU, SiLU, Mish, PReLU …", &Is<Role::kKeepsInput>, Holds::kInput,
      "derivatives.yaml, gelu, silu, mish, hardtanh, _prelu_kernel: self"},
     {"max pooling", &Is<Role::kMaxPool>, Holds::kInput,

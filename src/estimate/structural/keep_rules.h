@@ -24,7 +24,7 @@ std::span<const KeepRule> KeepRules();
 // The tensor that the row keeps; kNothing if no rule matches. read: the tensor that the row reads.
 Holds HoldsOf(const Row& row, const Tensor& read);
 
-// Additional memory that an operation keeps. All matching rules are added up.
+// Additional memory that an operation keeps. The bytes of all matching rules are added up.
 struct BesidesRule {
   std::string_view pattern;
   std::string_view bytes;

@@ -27,7 +27,7 @@ struct LayerRule {
   bool norm_with_activation = false;  // a block that includes the activation: BatchNormAct2d
   bool row_statistics = false;        // keeps mean and deviation of every row: LayerNorm
   bool images = false;                // works on [batch, channels, height, width]
-  bool attention = false;             // an attention module by its name, regardless of its role
+  bool attention = false;             // named like an attention module, regardless of its role
   bool gate = false;                  // its result is multiplied by another tensor
   bool softmax = false;
   bool elementwise = false;   // the output has the same shape as the input

@@ -27,7 +27,7 @@ enum class Evidence {
 // coverages in the table.
 double ShippedFactor(Evidence evidence, double coverage);
 
-// ---- modules with which the structural estimator was never compared ----
+// ---- modules that no measurement of the structural estimator covers ----
 
 // Number of module types in the list (by class name, containers included) that are neither
 // PyTorch's own nor shared by measured families (data/estimators/modules.txt). Modules of these

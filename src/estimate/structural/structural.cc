@@ -1,5 +1,5 @@
-// Predicts the peak of a training step from the model's structure. The formula and its constants
-// are explained in docs/inside/estimators.md, its errors in docs/evidence/estimators.md.
+// Predicts the peak of a training step from the model's structure. docs/inside/estimators.md
+// explains the formula and its constants, and docs/evidence/estimators.md gives its errors.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -34,7 +34,7 @@ constexpr double kRunCopies = 1.7;
 // kRunCopies if the gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
 // Copies during the optimizer's step, including the temporaries of kernels that process all tensors
-// at once.
+// together.
 constexpr double kStepCopies = 3.5;
 // Copies of a tensor that is larger than any block that the backward pass frees. The weight, its
 // gradient and one temporary each need newly allocated memory.
@@ -44,8 +44,8 @@ constexpr double kKeptFactor = 1.01;     // allocator rounding and unusable rema
 constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
 // Share of kept memory lost to fragmentation. Tensors of at most 10 MiB share segments of 20 MiB
-// with gaps between them; larger tensors have their own segments. The share holds for small
-// tensors, and is half as large for tensors of 10 MiB.
+// with gaps between them; larger tensors have their own segments. This share applies to small
+// tensors; for tensors of 10 MiB, it is half as large.
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
@@ -111,11 +111,11 @@ struct Numbers {
   double trained_mib = 0;          // parameters that are not frozen
   double frozen_mib = 0;           // frozen parameters and other models in memory
   double states_mib = 0;           // the optimizer's states
-  std::optional<double> step_mib;  // temporaries of its step, if counted
+  std::optional<double> step_mib;  // temporaries of the optimizer's step, if counted
   double large_mib = 0;            // trained tensors larger than the memory of freed activations
   double run_copies = kRunCopies;
   double copies_mib = 0;    // 16-bit copies of the weights
-  bool keeps_wide = false;  // some bytes counted in fp32 stay fp32 under autocast
+  bool keeps_wide = false;  // some bytes counted in fp32 remain fp32 under autocast
   double counted_size = 1;  // size of a counted element relative to the requested size
 };
 
@@ -135,7 +135,7 @@ Precision CountedIn(const model::LayerList& layers) {
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
 }
 
-// The number of trained parameters, or of all parameters if the list does not state it.
+// The number of trained parameters. If the list does not state it, the number of all parameters.
 std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
@@ -338,9 +338,8 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
 }
 
 // The highest memory need of any smaller batch. A weight tensor stops counting as large at the
-// batch size where some activation becomes larger than it. At that batch size, the formula's result
-// drops, but the actual need does not. The highest result is therefore found just below such a
-// batch size.
+// batch size at which some activation outgrows it. There, the formula's result drops, but the
+// actual need does not, so the highest result is found just below such a batch size.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

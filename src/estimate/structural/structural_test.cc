@@ -16,7 +16,7 @@ using model::Layer;
 using model::LayerList;
 using model::Shape;
 
-// A convolution with 64 channels on 64 x 64, a norm, and a linear layer with 16 M weights.
+// A convolution with 64 channels on 64 x 64 pixels, a norm, and a linear layer with 16 M weights.
 LayerList SmallNet() {
   LayerList list;
   list.has_input_shapes = true;
@@ -196,7 +196,7 @@ TEST(Structural, UsesTheHeldMemoryOfADryRun) {
   Question half = Ask(list, 512);
   half.precision = Precision::kHalf;
   EXPECT_NEAR(TermOf(*MakeStructural()->Ask(half), "parameters and optimizer"), 2.7 * 32, 0.1)
-      << "counted in another precision";
+      << "counted in a different precision";
 }
 
 TEST(Structural, PrefersBytesCountedByADryRun) {
@@ -324,7 +324,7 @@ TEST(Structural, DoesNotEstimateBlocksFromTheHead) {
   head.params = 1'000'000;
   list.layers.push_back(head);
   list.params += head.params + 1000;
-  EXPECT_FALSE(structural->Ask(Ask(list, 8))) << "few of all parameters, but most of the body";
+  EXPECT_FALSE(structural->Ask(Ask(list, 8))) << "most of the body is hidden";
   list.layers[0].type = "Linear";
   list.layers[0].params = 10'000;
   EXPECT_TRUE(structural->Ask(Ask(list, 8)));
@@ -387,7 +387,7 @@ TEST(Structural, CountsFrozenWeightsOnce) {
   const double all_mib = weights_mib();
   list.layers[2].trainable = 0;  // 64 MiB
   list.trainable -= list.layers[2].params;
-  EXPECT_NEAR(weights_mib(), 64, 1) << "the rest is not large";
+  EXPECT_NEAR(weights_mib(), 64, 1) << "no other tensor is large";
   EXPECT_GT(all_mib, 5 * 64);
 }
 

@@ -1,4 +1,4 @@
-// The tensors that the graph (graph.h) has made so far, in order; the newest is last.
+// The tensors that the graph (graph.h) has made so far, oldest first.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Tensor {
   enum class Maker {
     kInput,
     kMatrix,    // a convolution or linear layer whose result is not kept yet
-    kNorm,      // a norm without activation
+    kNorm,      // a norm without an activation
     kGate,      // sigmoid, softmax: will be multiplied by another tensor
     kFunction,  // code between the modules: a concatenation, a sum, a product
     kOther,

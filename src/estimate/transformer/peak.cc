@@ -203,7 +203,7 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
 }
 
 // The number of micro-batches that the first stage keeps. A micro-batch that has passed through
-// only a part of the stage's layers counts as a fraction.
+// only part of the stage's layers counts as a fraction.
 double InFlight(const TrainingPlan& plan) {
   if (plan.in_flight > 0) return static_cast<double>(plan.in_flight);
   const auto stages = static_cast<double>(plan.pipeline);
@@ -316,7 +316,7 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
         "the engine that generates answers is not counted, because the GPU's memory is unknown");
   if (plan.variable_length)
     warnings.emplace_back(
-        "sample lengths vary: the sequence length is taken as the maximum, and the amount of "
+        "sample lengths vary, so the sequence length is treated as the maximum, and the amount of "
         "fragmentation is uncertain");
   if (!config.uncounted.empty() && plan.parameters == 0) {
     warnings.push_back(
@@ -329,7 +329,7 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
     warnings.emplace_back("DeepSpeed's buckets, up to 3.7G, are counted even on a single GPU");
   if (plan.offload_parameters && IsZero(plan.data_parallel))
     warnings.emplace_back(
-        "of the offloaded weights, only those that ZeRO keeps on the GPU are counted (up to 1.9G)");
+        "offloaded weights are counted only if ZeRO keeps them on the GPU (up to 1.9G)");
   for (const std::string& remark : config.remarks) warnings.push_back(remark);
   if (config.diffuses && plan.frozen_parameters == 0)
     warnings.emplace_back(

@@ -62,7 +62,7 @@ struct TransformerEstimate {
   std::vector<std::string> warnings;  // one sentence each
 };
 
-// coverage: 0.5..0.999. Pure. Errors: kInvalid for an impossible plan (no tokens, more stages than
+// coverage: 0.5..0.999. Pure. Returns kInvalid for an impossible plan (no tokens, more stages than
 // layers, full training of quantised weights).
 Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
                                                 const TrainingPlan& plan, double coverage);

@@ -276,7 +276,7 @@ TEST(TransformerPeak, FsdpShardsEverythingAndGathersOneBlock) {
   lora.data_parallel = DataParallel::kFsdp;
   lora.ranks = 4;
   EXPECT_GT(Asked(lora).parts.working, 2.0 * 2 * 32'000 * 1024 / kMib * 0.99)
-      << "embedding and head stay gathered";
+      << "embedding and head remain gathered";
 }
 
 TEST(TransformerPeak, AccumulatedGradientsAreWholeUnderFsdp) {
@@ -530,7 +530,7 @@ TEST(TransformerPeak, SequenceParallelismGathersInputsOfMatrices) {
   const double tokens = 4 * 8192;
   const double inputs = tokens * 2 * 1024 / 8 * 16;
   EXPECT_GT(split.parts.activations * kMib, inputs + tokens * 4 * 2 * 1024 * 7 / 8)
-      << "two gathered tensors and their gradients, whole";
+      << "two gathered tensors and their gradients are not split";
 }
 
 // Transformers' norm keeps 4 bytes for its input in fp32 and 2 for the normalised input.
@@ -619,7 +619,7 @@ TEST(TransformerPeak, AUNetNeedsTheMeasuredMemory) {
   EXPECT_NEAR(static_cast<double>(Asked(plan, *unet).needed.point_mib) / 8'120, 1, 0.06);
   EXPECT_THAT(Asked(plan, *unet).warnings,
               ::testing::Contains(::testing::HasSubstr("few measured runs")))
-      << "most measured runs were full trainings";
+      << "most measured runs used full training";
 }
 
 TEST(TransformerPeak, BucketsOfZeroHoldTrainedParameters) {

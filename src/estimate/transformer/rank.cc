@@ -14,7 +14,7 @@ constexpr double kLiveParameterBytes = 2e9;
 
 // Bytes per parameter of the blocks' matrices, including scales. nf4 has 4 bits per weight and one
 // fp32 scale per 64 weights; double quantisation also quantises the scales. GPTQ has a scale and a
-// zero per 128 weights.
+// zero point per 128 weights.
 double BytesOf(Quantisation quantisation, double plain) {
   switch (quantisation) {
     case Quantisation::kNone:
@@ -103,7 +103,7 @@ void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, S
   if (all.shares_weights) {
     all.root = 2 * sizes.rest;
     all.one_block = BytesOf(plan.quantisation, 2) * (sizes.block - sizes.elsewhere);
-    // The weights of a stage stay gathered until all of its micro-batches are done.
+    // The weights of a stage remain gathered until all of its micro-batches are done.
     if (Pipelines(plan) && plan.data_parallel == DataParallel::kFsdp)
       all.root = 2 * held, all.one_block = 0;
     if (plan.saves_whole_model) all.whole = 2 * parameters;

@@ -1,4 +1,4 @@
-// Computes which part of a transformer one rank holds during training, and the bytes that stay on
+// Computes which part of a transformer one rank holds during training, and the bytes that remain on
 // its GPU between steps. peak.cc adds the memory that grows with the tokens (tokens.h).
 #pragma once
 
@@ -51,7 +51,7 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
 // The adapters of a model with other kinds of blocks (BlockList).
 Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 
-// Memory that stays on the GPU between steps.
+// Memory that remains on the GPU between steps.
 struct Static {
   double weights = 0;  // all amounts in bytes
   double copies = 0;   // 16-bit copies of weights, until a block's backward pass

@@ -130,8 +130,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // Recipes with PEFT quantise the constants again. For LitGPT, the row states whether this is
-  // done.
+  // PEFT recipes also quantise the scales. The rows of LitGPT runs state whether they do.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return Unit{};
@@ -350,8 +349,8 @@ std::optional<double> GpuMib(std::string_view name) {
 // values.
 constexpr double kLongestOfCap = 0.6;
 
-// Reads the lengths from a note such as "variable, mean 445 tokens, cap 4096", for rows that state
-// none.
+// Reads the lengths from a note such as "variable, mean 445 tokens, cap 4096", for rows that do not
+// state them elsewhere.
 bool SetLengths(std::string_view note, TrainingPlan& plan) {
   const std::optional<std::int64_t> cap = NumberAfter(note, "cap ");
   if (!cap) return false;

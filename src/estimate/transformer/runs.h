@@ -49,13 +49,13 @@ struct TrainingRuns {
 
 // runs, models: at least one file each. `models` contains the sizes of the runs' models.
 // docs/inside/estimators.md, "Tables of runs", describes the columns. Unreadable rows of `runs` get
-// no answer and are listed in `troubles`. Errors: as for base::ReadFile; kInvalid with file and
-// line for a model table; kInvalid if no row has a model.
+// no answer and are listed in `troubles`. Returns the errors of base::ReadFile, or kInvalid if a
+// model table is malformed (with file and line) or no row has a model.
 Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                       const std::vector<std::string>& models);
 
 // The value of `field` for --by: source, family, model, method, quantisation, parallel or gpus.
-// kInvalid for any other field.
+// Returns kInvalid for any other field.
 Result<std::string> FieldOf(const TrainingRun& run, std::string_view field);
 
 }  // namespace carma::estimate

@@ -225,7 +225,7 @@ TEST_F(RunTables, DoesNotCountGpusThatShareASampleTwice) {
   const auto set = ReadTrainingRuns({dir_ + "/runs.csv"}, {dir_ + "/models.csv"});
   ASSERT_TRUE(set) << set.error().message;
   ASSERT_TRUE(set->runs[0].plan) << set->runs[0].plan.error().message;
-  EXPECT_EQ(set->runs[0].plan->ranks, 2) << "8 GPUs share the weights, 4 of them a sample";
+  EXPECT_EQ(set->runs[0].plan->ranks, 2) << "8 GPUs hold the weights, 4 share each sample";
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
 // if autocast or the model's code casts the logits; the code of causal models does. Without a cast
 // in the code, log-softmax under autocast reads 16-bit logits and computes their gradient in 16
 // bits. The Trainer does not keep the logits. A custom training loop may keep them, but CARMA
-// cannot know this.
+// cannot detect this.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
@@ -80,7 +80,7 @@ bool KeepsLess(const TrainingPlan& plan) {
 
 // The bytes of both norms. Transformers' RMSNorm keeps its input in fp32, its result and, if its
 // weight is trained, the normalised input. LayerNorm keeps its input and its result. Under autocast
-// the result is fp32, and each matrix keeps a copy of its own.
+// the result is fp32, and each matrix keeps its own copy.
 double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
   if (!config.rms_norm && plan.amp)
@@ -125,9 +125,9 @@ double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) 
 }
 
 // Bytes that are kept, per element of the stream, for scales and gates that depend on the sample.
-// The results of both norms and of both parts are factors and therefore kept. If the layers that
-// compute the scales are frozen, nothing is kept. A block with two parallel parts has one norm and
-// one common result, but concatenates the inputs of its last matrix.
+// The results of both norms and of both parts are factors of products, so they are kept. If the
+// layers that compute the scales are frozen, nothing is kept. A block with two parallel parts has
+// one norm and one common result, but concatenates the inputs of its last matrix.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
   const double beside = config.side_by_side;
@@ -135,8 +135,8 @@ double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan
   return plan.weights == Dtype::kFp32 ? 16 - 12 * beside : 8 - 6 * beside;
 }
 
-// Adds the bytes that one block keeps: the inputs of norms, attention, feed-forward part and
-// adapters.
+// Adds the bytes that one block keeps: the inputs of the norms, the attention, the feed-forward
+// part and the adapters.
 void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
               const Adapters& adapters, const Stack& stack, PerToken& per) {
   const double grown = plan.weights == Dtype::kFp32 && !plan.amp ? 2 : 1;
@@ -166,8 +166,8 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       matrix + masks + adapted * (frozen ? adapters.inputs : 0) +
       HeadNormBytes(config, plan) * (sizes.query + sizes.key) +
       ModulationBytes(config, plan) * sizes.stream;
-  // Adds the gathered inputs of attention and feed-forward part. Megatron does not keep them but
-  // gathers them again.
+  // Adds the gathered inputs of the attention and feed-forward parts. Megatron does not keep them
+  // but gathers them again.
   if (!plan.megatron) per.block += 2 * grown * GatheredBytes(plan, sizes);
   // After a dropout, the copy of its result is kept instead of the copy of its input.
   per.kept = per.block;

@@ -1,5 +1,5 @@
 // Computes the part of a transformer's training memory that grows with the number of tokens:
-// activations, temporaries, the loss.
+// activations, temporaries and the loss.
 #pragma once
 
 #include "estimate/transformer/rank.h"
