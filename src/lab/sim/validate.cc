@@ -337,7 +337,7 @@ std::vector<Comparison> ValidateModels() {
                           1 / MigSpeed(FindMigProfile(7)->compute, small.sm_active), 2, 2.5));
   rows.push_back(
       OneValue("2 small tasks, MPS", kSlowdown, kChapter4, kPrediction, 1.0, mps(2), kAny, 1.25));
-  // A recommender (SM activity 0.05) beside ResNet152 (0.82). The recommender's sensitivity and
+  // A recommender (SM activity 0.05) next to ResNet152 (0.82). The recommender's sensitivity and
   // pressure are not published; the values here were chosen for the comparison.
   const Load recommender{.sm_active = 0.05, .sensitivity = 0.05, .pressure = 0.05};
   const Load resnet{.sm_active = 0.82, .sensitivity = 0.707, .pressure = 0.82 * 0.959};

@@ -72,7 +72,7 @@ struct Comparison {
   std::optional<double> to;
   bool Agrees() const;
   // Whether the published figure, which comes from a single run, is within the simulated spread
-  // (two deviations).
+  // (two standard deviations).
   bool WithinNoise() const;
 };
 
@@ -84,7 +84,7 @@ struct ValidationOptions {
   // Called with the number of finished runs, from any thread.
   std::function<void(int done, int all)> progress;
 };
-// Runs every published policy on these servers. Errors: those of Simulate.
+// Runs every published policy on these servers. Returns the errors of Simulate.
 Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cluster,
                                          std::span<const Arrival> arrivals,
                                          const ValidationOptions& options);

@@ -209,9 +209,9 @@ int FreeSlot(const World& world);
 // fits.
 void Place(World& world, int slot, const Arrival& arrival);
 void Remove(World& world, int slot);
-// Adds the memory in `more` on the resident's GPUs.
+// Allocates the memory in `more` on the resident's GPUs.
 void Grow(World& world, int slot, std::span<const Share> more);
-// Stops computing before the work is done; the memory stays.
+// Stops computing before the work is done; the memory stays allocated.
 void Stop(World& world, int slot);
 
 // The share of time that the GPU spends on this process's kernels while it switches between

@@ -121,7 +121,7 @@ TEST(World, ClientsOfOneServerComputeSideBySide) {
   EXPECT_LT(pace(2, false), pace(1, false)) << "two servers take turns";
   const double g_server = 1 - std::pow(0.64, 0.95 * 1.7), g_other = 1 - std::pow(0.8, 1.7);
   EXPECT_NEAR(pace(1, true), 1 / 1.1 / (1 + 1.5 * g_server * g_other), 1e-9)
-      << "the two side by side, in turns with the outsider";
+      << "the two run side by side and take turns with the outsider";
 }
 
 TEST(World, OneLongAdvanceEqualsManyShortOnes) {

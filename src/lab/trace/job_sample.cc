@@ -155,7 +155,7 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
   return *std::move(best);
 }
 
-// Scales all times so that the jobs produce this load. Errors: kInvalid if all jobs arrive at the
+// Scales all times so that the jobs produce this load. Returns kInvalid if all jobs arrive at the
 // same time, or if the last job would arrive later than kMaxJobSubmit.
 Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus) {
   const double span_s = base::Seconds(trace.jobs.back().submit);

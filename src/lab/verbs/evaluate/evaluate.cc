@@ -345,8 +345,8 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
   verb.AddOption("--runs", "FILE", flags->runs,
                  "tables of measured runs, instead of layer lists; may be repeated");
   verb.AddOption("--models", "FILE", flags->models, "model sizes for --runs; may be repeated");
-  add("--summaries", flags->summaries, "summaries folder (default: summaries beside the catalogue)",
-      "DIR");
+  add("--summaries", flags->summaries,
+      "summaries folder (default: summaries next to the catalogue)", "DIR");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
       "optimizer for rows without one (default: sgd-momentum; adam for a catalogue)", "NAME");

@@ -89,10 +89,10 @@ struct MeasuredRun {
 };
 
 std::string MeasuredRunJson(const MeasuredRun& run);
-// Errors: kInvalid with the position in the line.
+// Returns kInvalid with the position in the line if it cannot be parsed.
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
 // Parses all lines of a results file. An incomplete last line, which begins at `whole_bytes`, is
-// ignored. Errors: kInvalid with the line number.
+// ignored. Returns kInvalid with the line number for any other invalid line.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;
@@ -102,8 +102,8 @@ Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where
 // The results folder. Only one `carma profile` at a time can hold it.
 class ResultFolder {
  public:
-  // Creates the folder if necessary. Errors: kConflict: another process uses the folder; kInvalid:
-  // the folder's file is not a list of runs.
+  // Creates the folder if necessary. Returns kConflict if another process uses the folder, or
+  // kInvalid if the folder's file is not a list of runs.
   static Result<ResultFolder> Open(const std::string& path);
   // Opens the folder for reading only, so Add and Write are not allowed. Nothing is created or
   // locked. A missing folder has no runs.

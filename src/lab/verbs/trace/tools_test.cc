@@ -278,7 +278,7 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
             "6,1,,bob,pending,\n"
             "7,1,,bob,passed,\n");
   EXPECT_NE(Run({"export", "--as", "script"}).out.find("--solo-s 925 "), std::string::npos)
-      << "alone, not as long as it took beside others";
+      << "the solo run time, not the time with neighbours";
   const Ran tasks = Run({"export", "--as", "tasks"});
   EXPECT_EQ(tasks.exit_code, 2);
   EXPECT_EQ(tasks.err,
