@@ -55,7 +55,7 @@ class Attempts {
   void OutOfMemory(JobIndex index);
   void WriteCheckpoint(JobIndex index);
   void Schedule(JobIndex index);
-  // Remaining time, as the task prints it.
+  // The remaining time that the task prints.
   std::optional<base::Duration> LeftOf(const Job& job) const;
 
   const RunOptions& options_;

@@ -45,7 +45,7 @@ struct PairAgreement {
 };
 
 // Compares the pairs with these formulas, in this order: no interference; the simulator's model of
-// the method (streams, or MPS for tasks whose activity is all that is known) with its own factor
+// the method (streams, or MPS for tasks of which only the activity is known) with its own factor
 // and with the best factor for these pairs (least squares); 1 / (1 + k u m) with the best k, where
 // u is the task's own utilisation and m is its neighbour's memory utilisation; and, for streams
 // only, a fit to nvidia-smi's utilisation, which is not SM activity. The simulator's model treats

@@ -77,7 +77,7 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 // The model summaries that users would submit, by workload.
 using Summaries = std::map<std::string, estimate::Summary>;
 
-// How tasks' peaks are estimated: by an estimator of `carma estimate` as in carmad, or by figures
+// How tasks' peaks are estimated: by an estimator of `carma estimate`, as in carmad, or by figures
 // given in advance.
 struct EstimateOptions {
   std::string_view source = "none";  // for trace::ParseEstimateSource; only used without a method
@@ -136,7 +136,7 @@ struct MonitorOptions {
   base::Duration delay{0};  // time from the reading to its arrival at the core
 };
 
-// A task's start, and the start that the core had expected.
+// A task's actual start and the start that the core had expected.
 struct ToldStart {
   base::Time submitted{};
   base::Time started{};
@@ -208,7 +208,7 @@ struct Totals {
   std::int64_t tasks = 0;
   std::int64_t succeeded = 0;
   std::int64_t rejected = 0;  // tasks that could never fit
-  std::int64_t failed = 0;    // tasks that ended without success for another reason
+  std::int64_t failed = 0;    // tasks that failed for another reason
   std::int64_t attempts = 0;
   std::int64_t oom_crashes = 0;
   std::int64_t requeues = 0;  // number of times that tasks were sent back to the common queue

@@ -1,4 +1,4 @@
-// Compares the published evaluation of the original system with simulations: every figure with its
+// Compares the published evaluation of the original system with simulations. Each figure has its
 // source, the mean and spread of many perturbed runs, and the criterion for agreement.
 #pragma once
 
@@ -89,7 +89,7 @@ Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cl
                                          std::span<const Arrival> arrivals,
                                          const ValidationOptions& options);
 
-// Compares the models with small published cases; this needs only shipped data and no trace.
+// Compares the models with small published cases. No trace is needed, only shipped data.
 std::vector<Comparison> ValidateModels();
 
 // Formats the comparisons as a readable table, with one line per figure.

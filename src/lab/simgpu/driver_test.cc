@@ -421,7 +421,7 @@ TEST(DividedDriver, ShowsInstancesAsNvmlDoes) {
 
   std::optional<Shortage> shortage;
   EXPECT_FALSE((*shared)->Join({.pid = ::getpid(), .shares = {{1, 1, 0}}}, shortage))
-      << "no process is on the divided GPU itself";
+      << "no process can run on the partitioned GPU itself";
   const auto task =
       (*shared)->Join({.pid = ::getpid(), .work_s = 1e9, .shares = {{3, 5'000, 0.1}}}, shortage);
   ASSERT_TRUE(task && *task);

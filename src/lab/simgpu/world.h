@@ -55,7 +55,7 @@ inline constexpr std::size_t kGroupBytes = 256;
 struct GroupLimit {
   char group[kGroupBytes];  // full path; empty: this entry is free
   std::int32_t gpu;         // place number
-  std::int64_t soft_mib;    // under MPS, the group may be evicted above this; 0: no limit
+  std::int64_t soft_mib;    // under MPS, clients of a group above this may be evicted; 0: no limit
   std::int64_t hard_mib;    // allocations beyond this fail; kNoLimitMib: no limit
 };
 inline constexpr std::int64_t kNoLimitMib = -1;

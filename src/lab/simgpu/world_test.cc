@@ -345,7 +345,7 @@ TEST(World, ParsesOrRefusesDivisions) {
     for (const sim::ShapedGpu& gpu : *gpus) instances.push_back(gpu.mig ? gpu.mig->size() : 99);
     EXPECT_EQ(instances, c.instances);
   }
-  EXPECT_FALSE(sim::ParseShape("A100-40GB:mig=7g.40gb")) << "where only whole GPUs will do";
+  EXPECT_FALSE(sim::ParseShape("A100-40GB:mig=7g.40gb")) << "this function accepts only whole GPUs";
   const auto many = sim::ParseDividedShape("64xA100-40GB:mig=1g.5gb+1g.5gb");
   ASSERT_TRUE(many);
   EXPECT_TRUE(TooManyInstances(*many));

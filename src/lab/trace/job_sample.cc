@@ -109,7 +109,7 @@ std::vector<Duration> BurstGaps(const std::vector<Job>& jobs) {
   for (std::size_t i = 1; i < jobs.size(); ++i)
     gaps.push_back(static_cast<double>((jobs[i].submit - jobs[i - 1].submit).count()));
   std::ranges::sort(gaps);
-  std::vector<Duration> bursts{Duration(-1)};  // -1: every job is a burst of its own
+  std::vector<Duration> bursts{Duration(-1)};  // -1: every job is its own burst
   for (const double quantile : kBurstQuantiles) {
     if (gaps.empty()) break;
     const auto place = static_cast<std::size_t>(quantile * static_cast<double>(gaps.size() - 1));

@@ -24,10 +24,10 @@ struct ProfileSample {
   std::optional<double> energy_j;
 };
 // Times at which a GPU first became active and at which its activity finally ended. The last sample
-// should be later than both. Interpolates within the spans of the first and the last active sample:
-// the GPU counts as active for a part of the span, namely the sample's activity divided by the
-// usual activity. Uses the coarse utilisation if there is no SM activity. Empty if both are unknown
-// or the GPU was never active. Samples are in chronological order; the first only marks the
+// should be later than both. Interpolates within the spans of the first and last active samples.
+// The share of such a span in which the GPU counts as active is the sample's activity divided by
+// the usual activity. Uses the coarse utilisation if there is no SM activity. Empty if both are
+// unknown or the GPU was never active. Samples are in chronological order; the first only marks the
 // beginning of the second sample's span.
 struct ActiveSpan {
   double from_s = 0;

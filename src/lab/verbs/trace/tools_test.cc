@@ -114,7 +114,7 @@ TEST_F(TraceTools, KeepTheRequestsOfTasks) {
   EXPECT_NE(script.out.find(" --account vision --qos night --gpu-type A100 --cpus 4 "),
             std::string::npos)
       << script.out;
-  EXPECT_NE(script.out.find(" --gpus 1 --cpus 3 "), std::string::npos) << "cores are whole";
+  EXPECT_NE(script.out.find(" --gpus 1 --cpus 3 "), std::string::npos) << "cores are rounded up";
   const Ran generated = Run({"generate", "--fit", tasks, "--tasks", "9"});
   EXPECT_NE(generated.out.find(",vision,night,4,A100\n"), std::string::npos) << generated.out;
   const std::string bad =
