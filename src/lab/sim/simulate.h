@@ -43,9 +43,9 @@ struct Cluster {
 
 inline constexpr std::size_t kMaxServers = 4096;
 
-// "dgx-station-a100" (or another name of ServerNames()), a shape ("4xA100-40GB,2xH100-80GB"), or
-// several servers: "125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100".
-// Returns kInvalid for an unknown name or type, no GPUs, or more than kMaxServers servers.
+// Parses a name of ServerNames() such as "dgx-station-a100", a shape ("4xA100-40GB,2xH100-80GB"),
+// or several servers ("125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100"). Returns kInvalid for an
+// unknown name or type, no GPUs, or more than kMaxServers servers.
 Result<Cluster> ParseCluster(std::string_view text);
 // Names of known servers with their shapes, for help texts.
 struct ServerName {

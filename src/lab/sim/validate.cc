@@ -344,13 +344,13 @@ std::vector<Comparison> ValidateModels() {
   const std::array pair{recommender, resnet};
   const std::array turned{resnet, recommender};
   constexpr std::string_view kTable42 = "table 4.2";
-  rows.push_back(OneValue("recommender beside ResNet152, MPS", kSlowdown, kTable42, kCalibration,
+  rows.push_back(OneValue("recommender with ResNet152, MPS", kSlowdown, kTable42, kCalibration,
                           1.039, SlowdownOfFirst(core::SharingMethod::kMps, pair), 1.0, 1.1));
-  rows.push_back(OneValue("ResNet152 beside recommender, MPS", kSlowdown, kTable42, kPrediction,
+  rows.push_back(OneValue("ResNet152 with recommender, MPS", kSlowdown, kTable42, kPrediction,
                           1.048, SlowdownOfFirst(core::SharingMethod::kMps, turned), 1.0, 1.1));
-  rows.push_back(OneValue("recommender beside ResNet152, streams", kSlowdown, kTable42, kPrediction,
+  rows.push_back(OneValue("recommender with ResNet152, streams", kSlowdown, kTable42, kPrediction,
                           1.136, SlowdownOfFirst(core::SharingMethod::kStreams, pair), 1.05, 1.2));
-  rows.push_back(OneValue("ResNet152 beside recommender, streams", kSlowdown, kTable42, kPrediction,
+  rows.push_back(OneValue("ResNet152 with recommender, streams", kSlowdown, kTable42, kPrediction,
                           1.057, SlowdownOfFirst(core::SharingMethod::kStreams, turned), 1.0, 1.2));
   // Power of one card of a DGX Station A100 at these activities.
   struct Drawn {

@@ -27,7 +27,7 @@ Arrival ArrivalOf(std::int64_t memory_mib, double u = 0.3, double work_s = 100) 
 
 class StateTest : public ::testing::Test {
  protected:
-  // Attaches a second view of the same server, like another process, with a clock that the test
+  // Attaches a second view of the same server, as another process would, with a clock that the test
   // controls.
   std::unique_ptr<Server> Attach() {
     auto server = Server::Attach(server_.path(), [this] { return now_s_; });
